@@ -1,0 +1,301 @@
+"""The netlist as frozen data. A value that could not be read keeps the reference's default, which its rule then refuses.
+
+Every object has `source`, the YAML map it was read from, and `name_node`, the scalar that names it: `at("field")`
+gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their original.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from buda_emu.netlist import nodes
+from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.netlist.nodes import Mark
+from buda_emu.spec.archs import ARCHS, Arch
+from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.blocking import FULL_TILE, Blocking
+
+NO_MARK = Mark(1, 1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sourced:
+    """Base of everything that stands somewhere in the file."""
+
+    source: nodes.Node | None = field(default=None, compare=False, repr=False)
+    name_node: nodes.Scalar | None = field(default=None, compare=False, repr=False)
+
+    def at(self, *keys: str) -> Mark:
+        """The place of the value under the first of `keys` that was written, else of the object's name."""
+        if isinstance(self.source, nodes.Mapping):
+            for key in keys:
+                value = self.source.find(key)
+                if value is not None:
+                    return value.mark
+        if self.name_node is not None:
+            return self.name_node.mark
+        return self.source.mark if self.source is not None else NO_MARK
+
+
+@dataclass(frozen=True, slots=True)
+class Tm:
+    """One tensor manipulation. args: broadcast ("r", n); hslice/hstack/vslice/vstack (n,); pad (rt, ct, value);
+    tile_broadcast ("r",); transpose ()."""
+
+    name: str
+    args: tuple[int | float | str, ...] = ()
+    mark: Mark = field(default=NO_MARK, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """`input_N_pad` / `input_N_unpad`: tile rows and columns (NETLIST 1.4)."""
+
+    rt: int = 0
+    ct: int = 0
+    value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One allocation of a queue: channel and byte address (unsigned 32 bit)."""
+
+    channel: int
+    address: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue(Sourced):
+    """A queue or ram (NETLIST 1.3). `input` is HOST, an op name, or a net2net name."""
+
+    name: str
+    input: str = ""
+    type: str = ""
+    entries: int = -1
+    blocking: Blocking = Blocking(ublock_order="r")
+    df: str = ""
+    target_device: int = -1
+    loc: str = ""
+    buffers: tuple[Buffer, ...] = ()
+    read_ports: tuple[int, ...] = ()
+    write_ports: tuple[int, ...] = ()
+    layout: str = "tilized"
+    alias: str = ""
+    input_tms: tuple[Tm, ...] = ()
+    # derived (NETLIST 1.3 "Derived per queue"); -1 = never consumed
+    input_count: int = -1
+
+    @property
+    def host_fed(self) -> bool:
+        """Not fed by an op: HOST, or a queue that another netlist fills (NETLIST 1.3 input)."""
+        return self.input == "HOST" or "net2net" in self.input
+
+    @property
+    def is_ram(self) -> bool:
+        """type: ram."""
+        return self.type == "ram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op(Sourced):
+    """One op of a graph (NETLIST 1.4). Input lists are parallel to `inputs`."""
+
+    name: str
+    graph: str
+    type: str = ""
+    target_device: int = -1
+    grid_loc: tuple[int, ...] = ()
+    blocking: Blocking = Blocking()
+    inputs: tuple[str, ...] = ()
+    in_df: tuple[str, ...] = ()
+    out_df: str = ""
+    intermed_df: str = ""
+    acc_df: str = ""
+    math_fidelity: str = ""
+    untilize_output: bool = False
+    gradient_op: bool = False
+    grid_transpose: bool = False
+    buf_size_mb: int = -1
+    overlay_size: int = -1
+    input_buf_min_size_tiles: tuple[int, ...] = ()
+    input_dram_io_buf_size_tiles: tuple[int, ...] = ()
+    forked_dram_inputs: tuple[tuple[str, str], ...] = ()
+    input_tms: tuple[tuple[Tm, ...], ...] = ()
+    # Applied before / after the TM list; a `pad` inside the list shares the value that was written last (OPS 7.3).
+    input_unpad: tuple[Pad, ...] = ()
+    input_pad: tuple[Pad, ...] = ()
+    attributes: Attributes = Attributes()
+    # derived (NETLIST 1.5)
+    input_tile_dims: tuple[tuple[int, int], ...] = ()
+    vector: str = ""  # final vector mode; "" until derived
+    transpose: bool = False  # in-tile transpose flag: odd number of transpose TMs (OPS 7.4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph(Sourced):
+    """One graph: ops that run together on one chip."""
+
+    name: str
+    target_device: int = -1
+    input_count: int = -1
+    ops: tuple[Op, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubOp(Sourced):
+    """One scheduled op of a fused op (OPS 8). Input names: inputN, intermedN, dest."""
+
+    name: str
+    type: str = ""
+    inputs: tuple[str, ...] = ()
+    output: str = ""
+    mblock: tuple[int, int] = (-1, -1)
+    ublock: tuple[int, int] = (-1, -1)
+    pop: tuple[str, ...] = ()
+    pop_last: tuple[str, ...] = ()
+    zero_point: float = 0.0
+    input_tms: tuple[tuple[Tm, ...], ...] = ()  # parallel to `inputs`
+    attributes: Attributes = Attributes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedOp(Sourced):
+    """One definition of `fused_ops`; ids are compared as text (CENSUS 2)."""
+
+    id: str
+    inputs: int = -1
+    intermediates: int = -1
+    schedules: tuple[tuple[SubOp, ...], ...] = ()
+    custom_kernel_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings(Sourced):
+    """One entry of an execute's queue_settings. Values are source texts; "" = not written and no default (NETLIST 1.5)."""
+
+    queue: str
+    prologue: str = "false"
+    epilogue: str = "false"
+    zero: str = "false"
+    read_only: str = "false"
+    rd_ptr_global: str = ""
+    rd_ptr_local: str = ""
+    wr_ptr_global: str = ""
+    rd_ptr_autoinc: str = ""  # after derivation: "1" for queue, "0" for ram unless written
+    global_rdptr_autoinc: str = ""  # "0"
+    global_wrptr_autoinc: str = ""  # "1" for queue, "0" for ram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declare(Sourced):
+    """`var` / `staticvar`: names and initial texts. Names keep their `$`."""
+
+    kind: Literal["var", "staticvar"]
+    variables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param(Sourced):
+    """`param`: names that the caller binds."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VarInst(Sourced):
+    """`varinst: [out, opcode, args...]`, operands as texts."""
+
+    out: str
+    opcode: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(Sourced):
+    """`loop: count`."""
+
+    count: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndLoop(Sourced):
+    """`endloop`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execute(Sourced):
+    """`execute: {graph_name, queue_settings}`."""
+
+    graph: str
+    queue_settings: tuple[QueueSettings, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocate(Sourced):
+    """`allocate_queue`."""
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deallocate(Sourced):
+    """`deallocate_queue`."""
+
+    queues: tuple[str, ...]
+
+
+Instruction: TypeAlias = Declare | Param | VarInst | Loop | EndLoop | Execute | Allocate | Deallocate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program(Sourced):
+    """One program; the end marker is implied."""
+
+    name: str
+    instructions: tuple[Instruction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalGraph:
+    """Graphs that run as one on different chips (NETLIST 1.8)."""
+
+    id: int
+    graphs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Netlist:
+    """A whole netlist for one architecture, expanded (1.7) and with its derived properties (1.5, 1.8) filled in.
+
+    Maps are in document order. `programs` holds the last body of each name (NETLIST 11.1 A16); `program_order` lists the
+    names as written, a repeated name twice. `sections` keeps every other top-level section as its YAML tree
+    (test-config, performance-check, unknown ones).
+    """
+
+    path: str
+    arch_name: str
+    archs: tuple[str, ...]
+    queues: Mapping[str, Queue]
+    graphs: Mapping[str, Graph]
+    fused_ops: Mapping[str, FusedOp]
+    programs: Mapping[str, Program]
+    program_order: tuple[str, ...]
+    temporal_graphs: tuple[TemporalGraph, ...] = ()
+    sections: Mapping[str, nodes.Node] = field(default_factory=dict[str, nodes.Node])
+    diagnostics: tuple[Diagnostic, ...] = ()  # findings that do not refuse the netlist
+
+    @property
+    def arch(self) -> Arch:
+        """The architecture's table."""
+        return ARCHS[self.arch_name]
+
+    @property
+    def ops(self) -> Mapping[str, Op]:
+        """Every op by name, in document order."""
+        return {op.name: op for graph in self.graphs.values() for op in graph.ops}
+
+
+__all__ = [
+    "FULL_TILE", "Allocate", "Buffer", "Deallocate", "Declare", "EndLoop", "Execute", "FusedOp", "Graph", "Instruction", "Loop",
+    "Netlist", "Op", "Pad", "Param", "Program", "Queue", "QueueSettings", "Sourced", "SubOp", "TemporalGraph", "Tm", "VarInst",
+]  # fmt: skip

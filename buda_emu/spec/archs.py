@@ -1,0 +1,39 @@
+"""What each architecture is: the numbers that netlist rules and the device model need (NETLIST 2.1, LAYOUT 6, PERF 1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """One architecture. Sizes in bytes; the grid is (rows, columns) of worker cores, unharvested."""
+
+    name: str
+    grid: tuple[int, int]
+    l1_bytes: int
+    dram_channels: int
+    dram_channel_bytes: int
+    eth_cores: int
+    host_channels: int
+    alignment: int  # of tiles and queue headers, NETLIST 1.9
+    dest_tiles: int  # NETLIST V040: tiles that fit half dest in a 16-bit format
+    tf32_inputs: bool  # Float32 op inputs are truncated to Tf32 (OPS 3 step 5)
+    documented: bool = True  # False: an internal word that parses but has no device table
+
+
+GIB = 1 << 30
+
+ARCHS: Mapping[str, Arch] = {
+    arch.name: arch
+    for arch in (
+        Arch("grayskull", (10, 12), 1048576, 8, GIB, 0, 1, 32, 8, False),
+        # The obsolete A0 part has the tables of wormhole_b0; only V040 (dest x4) and V093 tell them apart.
+        Arch("wormhole", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 32, True),
+        Arch("wormhole_b0", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 8, True),
+        # The 10x14 file of NETLIST 2.1: the larger of the two published ones.
+        Arch("blackhole", (10, 14), 1499136, 8, 4 * GIB, 14, 4, 64, 8, False),
+        # NETLIST 1.2: accepted as a word; nothing is published about it.
+        Arch("jawbridge", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 8, False, documented=False),
+    )
+}
+DEFAULT_ARCH = "wormhole_b0"
