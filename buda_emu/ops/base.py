@@ -1,0 +1,108 @@
+"""What every op implementation is given and must answer. One implementation for each word of `spec.ops.OP_TYPES`.
+
+An op has two faces with the same bits: `reference`, plain numpy on materialised operands, which is the definition; and
+`run`, numba kernels that read their operands through tile-index maps. A test holds them equal for every op.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import InternalError
+from buda_emu.netlist.model import FusedOp
+from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
+from buda_emu.tensor.tilemap import TileMap
+
+Tiles: TypeAlias = NDArray[np.float32]
+
+
+class Parallel(Protocol):
+    """Splits `items` work items over threads: calls `kernel(start, stop, *args)` on disjoint ranges that cover 0..items.
+
+    Returns the sum of what the calls return (None counts as 0), e.g. a count of elements that fail the run.
+    """
+
+    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> int: ...
+
+
+def serial(kernel: Callable[..., Any], items: int, *args: Any) -> int:
+    """The `Parallel` of one thread."""
+    return int(kernel(0, items, *args) or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One input of an op after unpad, TMs and pad (OPS 3 steps 2-4): where each tile comes from, and what it is called.
+
+    `map` leads from post-TM tile positions to tiles of the source tensor. `tile_dim` is the static tile dim of NETLIST 1.5,
+    `label` the format label of OPS 3.1 after step 5. `tile_broadcast` is "", "r", "c" or "rc" (fused ops only).
+    """
+
+    map: TileMap
+    tile_dim: tuple[int, int] = FULL_TILE
+    label: str = "Float32"
+    tile_broadcast: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """The static facts of one use of an op: what the plan knows before data flows."""
+
+    name: str
+    type: str
+    attributes: Attributes
+    blocking: Blocking
+    operands: tuple[Operand, ...]
+    transpose: bool = False  # in-tile transpose flag (OPS 7.4)
+    vector: str = "rc"  # final vector mode (OPS 5.2)
+    out_df: str = "Float32"
+    intermed_df: str = "Float32"
+    acc_df: str = "Float32"
+    fused: FusedOp | None = field(default=None, compare=False)
+
+
+class Implementation(Protocol):
+    """The behaviour of one op type: OPS 3 step 6 (and, for fused ops, relu and conversions of its sub-ops).
+
+    Gradient accumulation, relu and output conversion of other ops are applied by the runtime (OPS 3 steps 7-9).
+    """
+
+    def shape(self, call: OpCall) -> Shape:
+        """Result shape (t, R, C) in tiles from the post-TM operand shapes. Raises ProgramError, naming the op and the
+        dims, where the reference would abort."""
+        ...
+
+    def label(self, call: OpCall) -> str:
+        """Format label of the result (OPS 3.1), before step 9."""
+        ...
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        """The definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast not yet applied; operands of
+        raw formats hold 32-bit words viewed as float32. Returns float32[w, t, R, C, 32, 32]."""
+        ...
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """The kernels. `inputs`: source tensors before TMs, float32[w or 1, tiles, 1024] C-contiguous (1: the same entry for
+        every w); `out`: float32[w, tiles, 1024], contents undefined on entry. Raises ProgramError as `reference` does."""
+        ...
+
+
+REGISTRY: dict[str, Implementation] = {}  # filled at import of `buda_emu.ops`, read-only afterwards
+
+
+def implements(*types: str) -> Callable[[type[Implementation]], type[Implementation]]:
+    """Class decorator: an instance of the class is the implementation of these op types."""
+
+    def register(cls: type[Implementation]) -> type[Implementation]:
+        instance = cls()
+        for name in types:
+            if name in REGISTRY:
+                raise InternalError(f"op type {name} is implemented twice")
+            REGISTRY[name] = instance
+        return cls
+
+    return register
