@@ -1,0 +1,1 @@
+"""The numbered rules of the netlist language: catalogue, checks, `verify`."""
