@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from buda_emu.netlist.diagnostics import Diagnostic, Severity
 from buda_emu.netlist.nodes import Mark
-from buda_emu.netlist.rules.catalogue import CATALOGUE, Rule
+from buda_emu.netlist.rules.catalogue import CATALOGUE
+from buda_emu.netlist.rules.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
