@@ -1,0 +1,130 @@
+"""Queues and rams as the epoch sees them: a view on tile memory plus the pointers and flags that settings place (NETLIST 4.1)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.ring import RingPointers
+from buda_emu.device.store import EntryView
+from buda_emu.errors import ProgramError
+
+
+@dataclass(slots=True)
+class Fifo:
+    """A `type: queue`. `flat`, where kept, holds the row-major host data of each slot (OPS 6.10)."""
+
+    view: EntryView
+    ring: RingPointers
+    prologue: bool = False
+    epilogue: bool = False
+    zero: bool = False
+    rd_ptr_autoinc: int = 1
+    global_rdptr_autoinc: int = 0
+    flat: dict[int, NDArray[np.float32]] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.view.name
+
+    def describe(self) -> str:
+        """Pointers for error texts."""
+        r = self.ring
+        return (
+            f"queue {self.name} (entries {r.entries}, rd_ptr_global {r.rd}, wr_ptr_global {r.wr}, "
+            f"rd_ptr_local {r.local}, occupancy {r.occupancy})"
+        )
+
+    def next_write(self) -> int:
+        """Take the slot of the next push. Raises ProgramError when the queue is full (deviation 9.1)."""
+        if self.ring.full:
+            raise ProgramError(f"push to a full queue: {self.describe()}; nothing pops it: an epoch would wait for ever")
+        return self.ring.advance_write()
+
+    def next_read(self) -> int:
+        """The slot that the epoch reads for its next input; moves the local pointer (NETLIST 4.1 get)."""
+        if self.ring.empty:
+            raise ProgramError(f"read from an empty queue: {self.describe()}")
+        slot = self.ring.slot(self.ring.local)
+        if not (self.prologue or self.epilogue):
+            self.ring.local = (self.ring.local + self.rd_ptr_autoinc) % self.ring.limit
+        return slot
+
+    def pop(self, count: int) -> None:
+        """Free `count` entries. Raises ProgramError when there are fewer."""
+        if count > self.ring.occupancy:
+            raise ProgramError(f"pop of {count} from {self.describe()}")
+        self.ring.advance_read(count)
+
+    def window(self) -> list[int]:
+        """Slots between global read and write pointer, oldest first."""
+        return [self.ring.slot(self.ring.rd + i) for i in range(self.ring.occupancy)]
+
+
+@dataclass(slots=True)
+class Ram:
+    """A `type: ram`: slots under a global read and a global write pointer, no fill level."""
+
+    view: EntryView
+    rd: int = 0
+    wr: int = 0
+    prologue: bool = False
+    epilogue: bool = False
+    zero: bool = False
+    global_rdptr_autoinc: int = 0
+    global_wrptr_autoinc: int = 0
+    flat: dict[int, NDArray[np.float32]] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.view.name
+
+    @property
+    def entries(self) -> int:
+        """Number of slots."""
+        return self.view.entries
+
+    def describe(self) -> str:
+        """Pointers for error texts."""
+        return f"ram {self.name} (entries {self.entries}, rd_ptr_global {self.rd}, wr_ptr_global {self.wr})"
+
+    def place_read(self, pointer: int) -> None:
+        """Set the read pointer. Raises ProgramError outside the slots."""
+        if not 0 <= pointer < self.entries:
+            raise ProgramError(f"rd_ptr_global {pointer} outside {self.describe()}")
+        self.rd = pointer
+
+    def place_write(self, pointer: int) -> None:
+        """Set the write pointer. Raises ProgramError outside the slots."""
+        if not 0 <= pointer < self.entries:
+            raise ProgramError(f"wr_ptr_global {pointer} outside {self.describe()}")
+        self.wr = pointer
+
+    def next_write(self) -> int:
+        """Slot of the next write; the pointer moves by its autoinc."""
+        slot = self.wr
+        self.wr = (self.wr + self.global_wrptr_autoinc) % self.entries
+        return slot
+
+    def next_read(self) -> int:
+        """Slot that the epoch reads for its next input; the pointer moves by its autoinc."""
+        slot = self.rd
+        if not (self.prologue or self.epilogue):
+            self.rd = (self.rd + self.global_rdptr_autoinc) % self.entries
+        return slot
+
+    def reset(self) -> None:
+        """Pointers to 0."""
+        self.rd = self.wr = 0
+
+
+def state(channel: Fifo | Ram) -> dict[str, Any]:
+    """Pointers and flags as plain numbers, for listeners and reports."""
+    common = {"prologue": channel.prologue, "epilogue": channel.epilogue, "zero": channel.zero}
+    if isinstance(channel, Ram):
+        return {"rd_ptr_global": channel.rd, "wr_ptr_global": channel.wr, **common}
+    ring = channel.ring
+    return {"rd_ptr_global": ring.rd, "wr_ptr_global": ring.wr, "rd_ptr_local": ring.local, **common}

@@ -1,0 +1,72 @@
+"""The pointer pair of a device queue (NETLIST 4.1 "device pointer pair", LAYOUT 3.2)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class RingPointers:
+    """Read and write pointers of a ring of `entries` slots. They run modulo 2*entries, so full and empty differ.
+
+    `local` is the pointer that a running epoch reads from; `local_base` is where the epoch's settings placed it.
+    """
+
+    entries: int
+    rd: int = 0
+    wr: int = 0
+    local: int = 0
+    local_base: int = 0
+
+    @property
+    def limit(self) -> int:
+        """Pointers stand in 0..limit-1."""
+        return 2 * self.entries
+
+    @property
+    def occupancy(self) -> int:
+        """Entries between read and write pointer."""
+        return (self.wr - self.rd) % self.limit
+
+    @property
+    def empty(self) -> bool:
+        """Nothing between the pointers."""
+        return self.rd == self.wr
+
+    @property
+    def full(self) -> bool:
+        """No free slot."""
+        return abs(self.wr - self.rd) == self.entries
+
+    def slot(self, pointer: int) -> int:
+        """The slot that a pointer names."""
+        return pointer % self.entries
+
+    def advance_write(self) -> int:
+        """Take the next slot for writing; the caller has checked `full`."""
+        slot = self.slot(self.wr)
+        self.wr = (self.wr + 1) % self.limit
+        return slot
+
+    def advance_read(self, count: int = 1) -> None:
+        """Free `count` entries; the caller has checked the occupancy."""
+        self.rd = (self.rd + count) % self.limit
+
+    def place_local(self, pointer: int) -> None:
+        """Set where the epoch starts to read."""
+        self.local = self.local_base = pointer % self.limit
+
+    def place_read(self, pointer: int) -> None:
+        """Jump to a read position; no occupancy is checked (NETLIST 4.1 set_global_rd)."""
+        self.rd = pointer % self.limit
+
+    def pop_to(self, pointer: int) -> None:
+        """Move the read pointer as a program's wrapped counter says; passing the write pointer empties the ring.
+
+        NETLIST 4.3 "Propagation". An occupancy above `entries` cannot exist on the device: everything was popped.
+        """
+        self.place_read(pointer)
+        if self.occupancy > self.entries:
+            self.wr = self.rd
+
+    def reset(self) -> None:
+        """All pointers to 0 (NETLIST 3.6 allocate_queue)."""
+        self.rd = self.wr = self.local = self.local_base = 0

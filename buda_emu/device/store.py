@@ -1,0 +1,126 @@
+"""Tile memory: a growing array of z-slices with a label for each, and entry views on it (NETLIST 1.10, 4.5).
+
+Values are held as float32 tiles, as the reference holds them (OPS 3: queues store an exact copy). The byte image that a
+chip would hold is made on demand by `buda_emu.tensor`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError
+
+TILE_ELEMENTS = 1024
+_NEVER = ""
+
+
+@dataclass(slots=True)
+class MemoryBudget:
+    """How many bytes of tiles one machine may hold; a request beyond it is refused with the figures."""
+
+    limit: int
+    used: int = 0
+
+    def take(self, count: int, what: str) -> None:
+        """Account `count` more bytes for `what`. Raises HostError beyond the limit."""
+        if self.used + count > self.limit:
+            gib = float(1 << 30)
+            raise HostError(
+                f"{what} needs {count / gib:.2f} GiB more, {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are in use; "
+                "push fewer entries or raise the memory limit (Emulator(memory_limit=...))"
+            )
+        self.used += count
+
+    def give_back(self, count: int) -> None:
+        """Return bytes taken before."""
+        self.used -= count
+
+
+class TileStore:
+    """A sequence of z-slices, each `tiles` tiles of 32x32 float32. Memory grows with use, up to `slices`."""
+
+    __slots__ = ("_budget", "_data", "_labels", "name", "slices", "tiles")
+
+    def __init__(self, name: str, slices: int, tiles: int, budget: MemoryBudget) -> None:
+        self.name = name
+        self.slices = slices
+        self.tiles = tiles
+        self._budget = budget
+        self._data: NDArray[np.float32] = np.empty((0, tiles, TILE_ELEMENTS), np.float32)
+        self._labels: list[str] = []
+
+    def data(self, slices: int) -> NDArray[np.float32]:
+        """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
+        have = self._data.shape[0]
+        if slices > have:
+            wanted = min(self.slices, max(slices, 2 * have))
+            size = self.tiles * TILE_ELEMENTS * 4
+            self._budget.take((wanted - have) * size, f"memory of {self.name}")
+            try:
+                grown = np.empty((wanted, self.tiles, TILE_ELEMENTS), np.float32)
+            except MemoryError:
+                self._budget.give_back((wanted - have) * size)
+                raise HostError(f"memory of {self.name}: {wanted * size} bytes are not to be had") from None
+            grown[:have] = self._data
+            self._data = grown
+            self._labels.extend([_NEVER] * (wanted - len(self._labels)))
+        return self._data
+
+    def label(self, first: int, count: int) -> str:
+        """Format label of these slices, "" when one of them was never written."""
+        labels = self._labels[first : first + count]
+        return labels[0] if len(labels) == count and _NEVER not in labels else _NEVER
+
+    def mark(self, first: int, count: int, label: str) -> None:
+        """Note that these slices now hold data of that format label."""
+        self._labels[first : first + count] = [label] * count
+
+    def zero(self) -> None:
+        """Set every written slice to 0.0 (NETLIST 4.1 zero)."""
+        for position, label in enumerate(self._labels):
+            if label:
+                self._data[position] = 0.0
+
+
+class EntryView:
+    """A queue's or ram's entries on a store: entry p covers z-slices [p*t, (p+1)*t)."""
+
+    __slots__ = ("entries", "name", "store", "t")
+
+    def __init__(self, name: str, store: TileStore, entries: int, t: int) -> None:
+        self.name = name
+        self.store = store
+        self.entries = entries
+        self.t = t
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of one entry."""
+        return self.t * self.store.tiles
+
+    def label(self, slot: int) -> str:
+        """Format label of an entry, "" when it was never (wholly) written."""
+        return self.store.label(slot * self.t, self.t)
+
+    def entry(self, slot: int) -> NDArray[np.float32]:
+        """One entry, writable: float32[tiles, 1024]."""
+        return self.block(slot, 1)[0]
+
+    def block(self, slot: int, count: int) -> NDArray[np.float32]:
+        """`count` consecutive entries, writable, no copy: float32[count, tiles, 1024]."""
+        first, last = slot * self.t, (slot + count) * self.t
+        return self.store.data(last)[first:last].reshape(count, self.tiles, TILE_ELEMENTS)
+
+    def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
+        """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""
+        if all(b == a + 1 for a, b in zip(slots, slots[1:], strict=False)):
+            return self.block(slots[0], len(slots))
+        return np.stack([self.entry(slot) for slot in slots])
+
+    def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
+        """Store values[i] in slots[i]: float32[w, tiles, 1024]."""
+        for slot, value in zip(slots, values, strict=True):
+            self.entry(slot)[...] = value
+            self.store.mark(slot * self.t, self.t, label)

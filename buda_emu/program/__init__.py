@@ -1,0 +1,1 @@
+"""The netlist's program ISA: variables, loops, evaluated settings. No tensors here."""

@@ -1,0 +1,44 @@
+"""The opcodes of `varinst` (NETLIST 3.3)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from buda_emu.errors import ProgramError
+
+
+@dataclass(frozen=True, slots=True)
+class Opcode:
+    """One varinst opcode: how many operands after the opcode, and the result from (out, operands)."""
+
+    name: str
+    operands: int
+    doc: str
+    result: Callable[[int, tuple[int, ...]], int]
+
+
+def _incwrap(out: int, args: tuple[int, ...]) -> int:
+    inc, wrap = args
+    if wrap == 0:
+        raise ProgramError("incwrap with wrap 0 has no result")
+    if wrap < 0 and inc < 0:
+        raise ProgramError(f"incwrap by {inc} with a negative wrap {wrap} has no result")
+    turns = max(0, -(inc // wrap)) if inc < 0 else 0  # the smallest k >= 0 with k*wrap + inc >= 0
+    total = out + inc + turns * wrap
+    return total - wrap * int(_truncate_div(total, wrap))
+
+
+def _truncate_div(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+OPCODES: Mapping[str, Opcode] = {
+    op.name: op
+    for op in (
+        Opcode("set", 1, "out = a", lambda out, args: args[0]),
+        Opcode("add", 2, "out = a + b", lambda out, args: args[0] + args[1]),
+        Opcode("mul", 2, "out = a * b", lambda out, args: args[0] * args[1]),
+        Opcode("inc", 1, "out = out + a", lambda out, args: out + args[0]),
+        Opcode("incwrap", 2, "out = (out + inc) mod wrap", _incwrap),
+    )
+}

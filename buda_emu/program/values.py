@@ -1,0 +1,116 @@
+"""Operands and variables of a program (NETLIST 3, 3.1, 3.2)."""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+from buda_emu.errors import ProgramError
+
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+_LEADING_INT = re.compile(r"\s*([+-]?\d+)")
+
+
+def is_variable(text: str) -> bool:
+    """An operand names a variable when it contains a `$` anywhere (NETLIST 3)."""
+    return "$" in text
+
+
+def stored_name(text: str) -> str:
+    """The name under which a variable is kept: every `$` is stripped."""
+    return text.replace("$", "")
+
+
+def immediate(text: str) -> int:
+    """Value of an operand that is not a variable: true, false or a leading decimal integer (NETLIST 3.1 (b))."""
+    if not text:
+        raise ProgramError("empty operand where a value or a $variable is needed")
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return int(lowered == "true")
+    match = _LEADING_INT.match(text)
+    if match is None:
+        raise ProgramError(f"operand {text!r} is neither a number nor true or false nor a $variable")
+    value = int(match.group(1))
+    if not _INT_MIN <= value <= _INT_MAX:
+        raise ProgramError(f"operand {text!r} does not fit a 32-bit signed integer")
+    return value
+
+
+def wrap32(value: int) -> int:
+    """Two's complement 32-bit result."""
+    return (value - _INT_MIN) % (1 << 32) + _INT_MIN
+
+
+class Kind(Enum):
+    """Who declared a variable; decides whether it survives the run (NETLIST 3.2)."""
+
+    LOCAL = "var"
+    PARAM = "param"
+    STATIC = "staticvar"
+    UNTYPED = "varinst"
+
+
+class Variables:
+    """The variables of one program, kept for the life of the machine."""
+
+    __slots__ = ("_kinds", "_params", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[str, int] = {}
+        self._kinds: dict[str, Kind] = {}
+        self._params: dict[str, str] = {}
+
+    def begin_run(self, parameters: Mapping[str, str]) -> None:
+        """Forget locals and params; merge the caller's parameters into those of earlier runs."""
+        for name in [n for n, kind in self._kinds.items() if kind in (Kind.LOCAL, Kind.PARAM)]:
+            del self._values[name], self._kinds[name]
+        self._params.update(parameters)
+
+    def declare(self, text: str, kind: Kind, value: int) -> None:
+        """`var` or `staticvar` (NETLIST 3.2). Raises ProgramError for a name in use or without `$`."""
+        if not is_variable(text):
+            raise ProgramError(f"{kind.value} {text}: a variable's name starts with $")
+        name = stored_name(text)
+        known = self._kinds.get(name)
+        if known is Kind.STATIC and kind is Kind.STATIC:
+            return  # the initial value counts only the first time
+        if known is not None:
+            raise ProgramError(
+                f"{kind.value} {text}: the name is already in use ({known.value}); a var inside a loop is declared again "
+                "in its second round: move it before the loop"
+            )
+        self._values[name], self._kinds[name] = value, kind
+
+    def bind_param(self, text: str) -> None:
+        """`param`: take the caller's value, looked up exactly as written."""
+        given = self._params.get(text)
+        if given is None:
+            known = ", ".join(sorted(self._params)) or "none"
+            raise ProgramError(f"param {text} has no value; parameters given: {known}")
+        if is_variable(given):
+            raise ProgramError(f"param {text}: the value {given!r} must be a number, true or false")
+        self.declare(text, Kind.PARAM, immediate(given))
+
+    def assign(self, text: str, value: int) -> None:
+        """Write a varinst's result; an undeclared name comes to be and survives like a static (NETLIST 3.2 untyped)."""
+        name = stored_name(text)
+        self._kinds.setdefault(name, Kind.UNTYPED)
+        self._values[name] = value
+
+    def value(self, text: str) -> int:
+        """Value of an operand: variable or immediate (NETLIST 3.1)."""
+        if not is_variable(text):
+            return immediate(text)
+        name = stored_name(text)
+        if name not in self._values:
+            known = ", ".join("$" + n for n in sorted(self._values)) or "none"
+            raise ProgramError(f"unknown variable {text}; known: {known}")
+        return self._values[name]
+
+    def is_param(self, text: str) -> bool:
+        """Does the text name a parameter?"""
+        return is_variable(text) and self._kinds.get(stored_name(text)) is Kind.PARAM
+
+    def snapshot(self) -> dict[str, int]:
+        """All values by `$name`, for listeners and error texts."""
+        return {"$" + name: value for name, value in self._values.items()}
