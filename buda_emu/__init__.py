@@ -1,0 +1,55 @@
+"""BUDA netlists: load, check and run them, with the reference model's exact bits.
+
+    import buda_emu as be
+
+    net = be.load("net.yaml", arch="wormhole_b0")
+    with be.Emulator(net) as emu:
+        emu.push("q_in", array)
+        emu.run("run_fwd", {"$p_loop_count": 4})
+        out = emu.pop("q_out", count=4)
+
+Importing the package is cheap: numpy, numba and PyYAML are imported with the first name that needs them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.errors import BudaError, HostError, InternalError, NetlistError, ProgramError, UnsupportedError
+
+if TYPE_CHECKING:
+    from buda_emu.netlist.load import check, load
+    from buda_emu.runtime.emulator import Emulator
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "load": "buda_emu.netlist.load",
+    "check": "buda_emu.netlist.load",
+    "Emulator": "buda_emu.runtime.emulator",
+}
+
+__all__ = [
+    "BudaError",
+    "Emulator",
+    "HostError",
+    "InternalError",
+    "NetlistError",
+    "ProgramError",
+    "UnsupportedError",
+    "__version__",
+    "check",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for, and keep it."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

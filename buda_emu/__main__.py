@@ -1,0 +1,6 @@
+"""`python -m buda_emu` is the command `buda-emu`."""
+
+from buda_emu.cli.main import entry
+
+if __name__ == "__main__":
+    entry()

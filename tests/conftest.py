@@ -1,0 +1,45 @@
+"""Fixtures and options of all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from shared_files import CORPUS, NO_CORPUS, ROOT, SHARED, corpus_files, needs_corpus
+
+__all__ = ["CORPUS", "ROOT", "SHARED", "corpus_files", "needs_corpus"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    skip = pytest.mark.skip(reason="slow: give --slow to run it")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The corpus of real netlists and reference outputs; its absence skips the test."""
+    if not CORPUS.is_dir():
+        pytest.skip(NO_CORPUS)
+    return CORPUS
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's root directory."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def child_environment() -> dict[str, str]:
+    """Environment for child processes: this project importable, and nothing that could change their output."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COLUMNS"))}
+    environment["PYTHONPATH"] = str(ROOT)
+    return environment
