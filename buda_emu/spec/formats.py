@@ -29,11 +29,11 @@ INVALID_ID: Final = 255
 class FormatSpec:
     """What is fixed about one format.
 
-    `bits` is the datum's size in a tile without its share of an exponent byte. `family` is the width of the exponent: "a" has
-    5 bits, "b" has 8, None is neither (integers, raw words, the 4-bit exponent of Fp8_e4m3); the data-format rules of the
-    parser keep lists of their own (NETLIST 2). `mantissa_bits` are the stored fraction bits of a float, the magnitude bits
-    of a block format (leading one included) or of an integer, and all bits of a raw word. `host_element` is what one
-    element becomes in a tensor read by the host (FORMATS 3.11).
+    `bits` is the datum's size in a tile without its share of an exponent byte. `family` is the width of the
+    exponent: "a" has 5 bits, "b" has 8, None is neither (integers, raw words, the 4-bit exponent of Fp8_e4m3); the
+    data-format rules of the parser keep lists of their own (NETLIST 2). `mantissa_bits` are the stored fraction
+    bits of a float, the magnitude bits of a block format (leading one included) or of an integer, and all bits of a
+    raw word. `host_element` is what one element becomes in a tensor read by the host (FORMATS 3.11).
     """
 
     name: str
@@ -58,18 +58,18 @@ class FormatSpec:
 _TABLE: Final[tuple[FormatSpec, ...]] = (
     FormatSpec("Float32", 0, 32, "float", "b", 23, 127, "f32", "IEEE single precision"),
     FormatSpec("Float16", 1, 16, "float", "a", 10, 15, "u16", "half without infinities; exponent 31 is ordinary"),
-    FormatSpec("Bfp8", 2, 8, "block", "a", 7, 15, "u16", "sign and 7-bit magnitude; one 5-bit exponent per 16 datums"),
-    FormatSpec("Bfp4", 3, 4, "block", "a", 3, 15, "u16", "sign and 3-bit magnitude; one 5-bit exponent per 16 datums"),
+    FormatSpec("Bfp8", 2, 8, "block", "a", 7, 15, "u16", "sign and 7-bit magnitude, 5-bit exponent per 16 datums"),
+    FormatSpec("Bfp4", 3, 4, "block", "a", 3, 15, "u16", "sign and 3-bit magnitude, 5-bit exponent per 16 datums"),
     FormatSpec("Tf32", 4, 32, "float", "b", 10, 127, "u16", "single with a 10-bit fraction; inside a core only", False),
     FormatSpec("Float16_b", 5, 16, "float", "b", 7, 127, "u16", "bfloat16: the upper half of a single"),
-    FormatSpec("Bfp8_b", 6, 8, "block", "b", 7, 127, "u16", "sign and 7-bit magnitude; one 8-bit exponent per 16 datums"),
-    FormatSpec("Bfp4_b", 7, 4, "block", "b", 3, 127, "u16", "sign and 3-bit magnitude; one 8-bit exponent per 16 datums"),
+    FormatSpec("Bfp8_b", 6, 8, "block", "b", 7, 127, "u16", "sign and 7-bit magnitude, 8-bit exponent per 16 datums"),
+    FormatSpec("Bfp4_b", 7, 4, "block", "b", 3, 127, "u16", "sign and 3-bit magnitude, 8-bit exponent per 16 datums"),
     FormatSpec("Int32", 8, 32, "int", None, 31, None, "i32", "sign and 31-bit magnitude"),
     FormatSpec("UInt16", 9, 16, "int", None, 16, None, "u16", "unsigned, 0 to 65535"),
     FormatSpec("Lf8", 10, 8, "float", "a", 2, 15, "u16", "5-bit exponent, 2-bit fraction, no infinities"),
-    FormatSpec("Bfp2", 11, 2, "block", "a", 1, 15, "u16", "sign and 1-bit magnitude; one 5-bit exponent per 16 datums"),
+    FormatSpec("Bfp2", 11, 2, "block", "a", 1, 15, "u16", "sign and 1-bit magnitude, 5-bit exponent per 16 datums"),
     FormatSpec("Int8", 14, 8, "int", None, 7, None, "i8", "sign and 7-bit magnitude, -127 to 127"),
-    FormatSpec("Bfp2_b", 15, 2, "block", "b", 1, 127, "u16", "sign and 1-bit magnitude; one 8-bit exponent per 16 datums"),
+    FormatSpec("Bfp2_b", 15, 2, "block", "b", 1, 127, "u16", "sign and 1-bit magnitude, 8-bit exponent per 16 datums"),
     FormatSpec("Fp8_e4m3", 26, 8, "float", None, 3, 7, "u16", "4-bit exponent, 3-bit fraction; packed as Lf8"),
     FormatSpec("UInt8", 30, 8, "int", None, 8, None, "u8", "unsigned, 0 to 255"),
     FormatSpec("RawUInt8", 240, 8, "raw", None, 8, None, "u16", "opaque low 8 bits of a word"),
@@ -112,7 +112,8 @@ def exponent_bytes(name: str, height: int, width: int) -> int:
 def tile_bytes(name: str, height: int, width: int, alignment: int, header: bool) -> int:
     """Bytes of one tile in memory (FORMATS 2, NETLIST 1.9).
 
-    With a header: 16 bytes more, then rounded up to `alignment` (32, blackhole 64). Without: neither header nor rounding.
+    With a header: 16 bytes more, then rounded up to `alignment` (32, blackhole 64). Without: neither header nor
+    rounding.
     """
     payload = height * width * FORMATS[name].bits // 8 + exponent_bytes(name, height, width)
     if not header:
