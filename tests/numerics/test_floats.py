@@ -1,4 +1,4 @@
-"""Scalar float formats against FORMATS 3, its rules restated for one pattern, and ml_dtypes where it has the same rule."""
+"""Scalar float formats against FORMATS 3, its rules restated for one pattern, and ml_dtypes where its rule equals."""
 
 import ml_dtypes
 import numpy as np
