@@ -77,11 +77,11 @@ class TileStore:
         """Note that these slices now hold data of that format label."""
         self._labels[first : first + count] = [label] * count
 
-    def zero(self) -> None:
-        """Set every written slice to 0.0 (NETLIST 4.1 zero)."""
-        for position, label in enumerate(self._labels):
-            if label:
-                self._data[position] = 0.0
+    def zero_entries(self, view: "EntryView") -> None:
+        """Set every written entry of a view to 0.0 (NETLIST 4.1 zero; a dual view writes through, 4.5)."""
+        for slot in range(len(self._labels) // view.t):
+            if view.label(slot):
+                view.entry(slot)[...] = 0.0
 
 
 class EntryView:

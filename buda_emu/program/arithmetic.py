@@ -14,6 +14,7 @@ class Opcode:
     operands: int
     doc: str
     result: Callable[[int, tuple[int, ...]], int]
+    reads_out: bool = False
 
 
 def _incwrap(out: int, args: tuple[int, ...]) -> int:
@@ -24,7 +25,7 @@ def _incwrap(out: int, args: tuple[int, ...]) -> int:
         raise ProgramError(f"incwrap by {inc} with a negative wrap {wrap} has no result")
     turns = max(0, -(inc // wrap)) if inc < 0 else 0  # the smallest k >= 0 with k*wrap + inc >= 0
     total = out + inc + turns * wrap
-    return total - wrap * int(_truncate_div(total, wrap))
+    return total - wrap * _truncate_div(total, wrap)
 
 
 def _truncate_div(a: int, b: int) -> int:
@@ -38,7 +39,7 @@ OPCODES: Mapping[str, Opcode] = {
         Opcode("set", 1, "out = a", lambda out, args: args[0]),
         Opcode("add", 2, "out = a + b", lambda out, args: args[0] + args[1]),
         Opcode("mul", 2, "out = a * b", lambda out, args: args[0] * args[1]),
-        Opcode("inc", 1, "out = out + a", lambda out, args: out + args[0]),
-        Opcode("incwrap", 2, "out = (out + inc) mod wrap", _incwrap),
+        Opcode("inc", 1, "out = out + a", lambda out, args: out + args[0], True),
+        Opcode("incwrap", 2, "out = (out + inc) mod wrap", _incwrap, True),
     )
 }

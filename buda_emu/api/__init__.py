@@ -1,0 +1,1 @@
+"""What other programs import: see `buda_emu.__init__`."""

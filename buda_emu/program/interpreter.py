@@ -1,0 +1,126 @@
+"""Runs one program: variables, loops, executes (NETLIST 3). What an execute does is the machine's business."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from buda_emu.errors import ProgramError
+from buda_emu.netlist.model import (
+    Allocate,
+    Deallocate,
+    Declare,
+    EndLoop,
+    Execute,
+    Instruction,
+    Loop,
+    Param,
+    Program,
+    VarInst,
+)
+from buda_emu.program.arithmetic import OPCODES
+from buda_emu.program.values import Kind, Variables, is_variable, wrap32
+
+
+class Machine(Protocol):
+    """What the interpreter drives."""
+
+    def execute(self, instruction: Execute, variables: Variables) -> None:
+        """Run a graph with settings evaluated from `variables`."""
+        ...
+
+    def variable_written(self, text: str, variables: Variables) -> None:
+        """A varinst wrote the variable of this text: queues bound to it follow (NETLIST 4.3 propagation)."""
+        ...
+
+    def allocate(self, queue: str) -> None:
+        """allocate_queue of one queue."""
+        ...
+
+    def deallocate(self, queue: str) -> None:
+        """deallocate_queue of one queue."""
+        ...
+
+
+Observer = Callable[[int, Instruction, Variables], None]
+
+
+class Interpreter:
+    """One program with its variables. `step_limit` bounds the instructions of one run, so that no program hangs."""
+
+    __slots__ = ("_machine", "_observer", "_step_limit", "program", "variables")
+
+    def __init__(
+        self, program: Program, machine: Machine, step_limit: int, observer: Observer | None = None
+    ) -> None:
+        self.program = program
+        self.variables = Variables()
+        self._machine = machine
+        self._observer = observer
+        self._step_limit = step_limit
+
+    def run(self, parameters: Mapping[str, str]) -> None:
+        """Run to the end. Raises ProgramError that names instruction and line."""
+        self.variables.begin_run(parameters)
+        loops: list[tuple[int, int]] = []  # (index of the first instruction of the body, rounds left)
+        counter, steps = 0, 0
+        instructions = self.program.instructions
+        while counter < len(instructions):
+            instruction = instructions[counter]
+            steps += 1
+            try:
+                if steps > self._step_limit:
+                    raise ProgramError(f"more than {self._step_limit} instructions in one run (step_limit)")
+                if self._observer is not None:
+                    self._observer(counter, instruction, self.variables)
+                counter = self._step(counter, instruction, loops)
+            except ProgramError as error:
+                raise ProgramError(f"{self._where(counter, instruction)}: {error}") from error
+        # a missing endloop is not detected by the reference either (NETLIST 3.4)
+
+    def _where(self, counter: int, instruction: Instruction) -> str:
+        kind = type(instruction).__name__.lower()
+        return f"program {self.program.name}, instruction {counter} ({kind}, line {instruction.at().line})"
+
+    def _step(self, counter: int, instruction: Instruction, loops: list[tuple[int, int]]) -> int:
+        """Do one instruction; returns the index of the next."""
+        match instruction:
+            case Execute():
+                self._machine.execute(instruction, self.variables)
+            case VarInst():
+                self._varinst(instruction)
+            case Loop():
+                rounds = self.variables.value(instruction.count)
+                if rounds < 1:
+                    raise ProgramError(f"loop count {instruction.count} is {rounds}; a loop runs at least once")
+                loops.append((counter + 1, rounds - 1))
+            case EndLoop():
+                if not loops:
+                    raise ProgramError("endloop without a loop")
+                first, left = loops.pop()
+                if left:
+                    loops.append((first, left - 1))
+                    return first
+            case Declare():
+                kind = Kind.LOCAL if instruction.kind == "var" else Kind.STATIC
+                for name, text in instruction.variables:
+                    self.variables.declare(name, kind, self.variables.value(text))
+            case Param():
+                for name in instruction.names:
+                    self.variables.bind_param(name)
+            case Allocate():
+                for queue in instruction.queues:
+                    self._machine.allocate(queue)
+            case Deallocate():
+                for queue in instruction.queues:
+                    self._machine.deallocate(queue)
+        return counter + 1
+
+    def _varinst(self, instruction: VarInst) -> None:
+        opcode = OPCODES[instruction.opcode]
+        if len(instruction.args) != opcode.operands:
+            raise ProgramError(f"{opcode.name} takes {opcode.operands} operands, {len(instruction.args)} given")
+        if not is_variable(instruction.out):
+            raise ProgramError(f"varinst writes {instruction.out!r}, which is not a $variable")
+        current = self.variables.value(instruction.out) if opcode.reads_out else 0
+        args = tuple(self.variables.value(text) for text in instruction.args)
+        self.variables.assign(instruction.out, wrap32(opcode.result(current, args)))
+        self._machine.variable_written(instruction.out, self.variables)

@@ -1,0 +1,166 @@
+"""The machine that a user holds: push, run, pop (README)."""
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.netlist.model import Instruction, Netlist, TemporalGraph
+from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.values import Variables
+from buda_emu.runtime.epochs import Epochs
+from buda_emu.runtime.execute import Executor
+from buda_emu.runtime.host_io import HostIo, Readout
+from buda_emu.runtime.listeners import Listener
+from buda_emu.runtime.machine import Memory, Watched
+from buda_emu.runtime.threads import WorkerPool
+
+Precision = Literal["format", "ideal"]
+DEFAULT_MEMORY_LIMIT = 16 << 30
+DEFAULT_STEP_LIMIT = 10_000_000
+
+
+class Emulator:
+    """One emulated machine with the queues of one netlist.
+
+    `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2).
+    `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held in queues
+    and rams. `step_limit`: instructions that one `run` may take. Use it as a context manager, or call `close`.
+    """
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        precision: Precision = "format",
+        threads: int | None = None,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        step_limit: int = DEFAULT_STEP_LIMIT,
+        listeners: tuple[Listener, ...] = (),
+    ) -> None:
+        if precision not in ("format", "ideal"):
+            raise HostError(f"precision {precision!r} is not one of: format, ideal")
+        if threads is not None and threads < 1:
+            raise HostError(f"threads must be at least 1, not {threads}")
+        self.netlist = netlist
+        self.precision: Precision = precision
+        self._watched = Watched()
+        self._watched.listeners.extend(listeners)
+        self._pool = WorkerPool(threads or os.cpu_count() or 1)
+        self._memory = Memory(netlist, memory_limit)
+        quantised = precision == "format"
+        self._host = HostIo(netlist, self._memory, self._pool, quantised)
+        self._executor = Executor(netlist, self._memory, self._pool, quantised, self._watched)
+        self._epochs = Epochs(netlist, self._memory, self._run_graph)
+        self._step_limit = step_limit
+        self._interpreters: dict[str, Interpreter] = {}
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the worker threads. Queues can still be read, programs can no longer run."""
+        self._closed = True
+        self._pool.close()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Let `listener` watch from now on."""
+        self._watched.listeners.append(listener)
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Program names in file order."""
+        return tuple(dict.fromkeys(self.netlist.program_order))
+
+    def push(self, queue: str, array: NDArray[Any], slot: int | None = None) -> None:
+        """Write host entries: `array` [entries, t, rows, cols], float32, or uint32 for RawUInt formats.
+
+        A queue takes them in order behind its write pointer; a ram takes them in slots `slot`, slot+1, ... (default 0).
+        Other integer and half types are converted as FORMATS 3.10 says. Raises HostError: unknown name, wrong shape or type,
+        queue full, slot out of range.
+        """
+        for position in self._host.push(queue, array, slot):
+            self._watched.push(queue, position)
+
+    def run(self, program: str, params: Mapping[str, object] | None = None) -> None:
+        """Run one program to its end. `params` binds `param` names, e.g. {"$p_loop_count": 4}.
+
+        Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program.
+        """
+        if self._closed:
+            raise HostError("this Emulator is closed")
+        body = self.netlist.programs.get(program)
+        if body is None:
+            raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")
+        interpreter = self._interpreters.get(program)
+        if interpreter is None:
+            interpreter = Interpreter(body, self._epochs, self._step_limit, self._observe)
+            self._interpreters[program] = interpreter
+        self._program = program
+        self._epochs.begin_run()
+        with np.errstate(all="ignore"):  # inf and NaN are values here
+            interpreter.run({name: str(value) for name, value in (params or {}).items()})
+
+    def pop(self, queue: str, count: int = 1, readout: Readout = "host") -> NDArray[Any]:
+        """Take `count` entries out of a queue: [count, t, rows, cols]. Raises HostError when there are fewer, or on a ram."""
+        channel = self._memory.channel(queue)
+        if isinstance(channel, Ram):
+            raise HostError(f"pop of ram {queue}: a ram has no entries to pop, use peek")
+        array = self.peek(queue, count, readout)
+        channel.ring.advance_read(count)
+        self._watched.pop(queue, count)
+        return array
+
+    def peek(self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0) -> NDArray[Any]:
+        """Read entries and leave them: [count, t, rows, cols] float32, or uint32 for RawUInt formats.
+
+        A queue: `count` entries from the read pointer (default all). A ram: `count` slots from `slot` (default one).
+        `readout`: "raw" as held, "host" as the host reads it in the queue's host type, widened. Raises HostError.
+        """
+        channel = self._memory.channel(queue)
+        if isinstance(channel, Fifo):
+            window = channel.window()
+            wanted = len(window) if count is None else count
+            if not 0 <= wanted <= len(window):
+                raise HostError(f"read of {wanted} entries from {channel.describe()}")
+            slots = window[:wanted]
+        else:
+            wanted = 1 if count is None else count
+            if slot < 0 or wanted < 0 or slot + wanted > channel.entries:
+                raise HostError(f"read of slots {slot}..{slot + wanted - 1} of {channel.describe()}")
+            slots = list(range(slot, slot + wanted))
+        return self._host.read(queue, slots, readout)
+
+    def outputs(self, readout: Readout = "host") -> dict[str, NDArray[Any]]:
+        """Every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots, unwritten
+        ones zero): {name: [entries, t, rows, cols]}. Nothing is popped."""
+        found: dict[str, NDArray[Any]] = {}
+        for queue in self.netlist.queues.values():
+            if queue.host_fed:
+                continue
+            channel = self._memory.channels[queue.name]
+            slots = channel.window() if isinstance(channel, Fifo) else list(range(channel.entries))
+            if slots:
+                found[queue.name] = self._host.read(queue.name, slots, readout, missing_is_zero=True)
+        return found
+
+    def _run_graph(self, temporal: TemporalGraph, popping: list[Fifo]) -> None:
+        try:
+            self._executor.run(temporal, popping)
+        except ProgramError as error:
+            raise ProgramError(f"graph {' + '.join(temporal.graphs)}: {error}") from error
+
+    def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
+        for listener in self._watched.listeners:
+            listener.instruction(self._program, index, instruction, variables)

@@ -1,0 +1,217 @@
+"""Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at the end of a chunk."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.store import TILE_ELEMENTS
+from buda_emu.errors import ProgramError
+from buda_emu.kernels.gather import AS_IS, gather_tiles
+from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
+from buda_emu.kernels.quantise import quantise_tiles
+from buda_emu.netlist.model import Netlist, TemporalGraph
+from buda_emu.ops.base import Parallel
+from buda_emu.runtime.buffers import BufferPool
+from buda_emu.runtime.listeners import Listener
+from buda_emu.runtime.machine import Memory, Watched
+from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
+from buda_emu.runtime.schedule import Chunk, Scheduler
+from buda_emu.runtime.topology import Topology, topology
+
+Tensor = NDArray[np.float32]
+_CHUNK_BYTES = 512 << 20  # intermediates of one chunk
+
+
+class Executor:
+    """Plans temporal graphs and runs them. `quantised` is precision "format" (OPS 4.2)."""
+
+    def __init__(
+        self, netlist: Netlist, memory: Memory, parallel: Parallel, quantised: bool, watched: Watched
+    ) -> None:
+        self._netlist = netlist
+        self._memory = memory
+        self._parallel = parallel
+        self._quantised = quantised
+        self._watched = watched
+        self._pool = BufferPool()
+        self._topologies: dict[int, Topology] = {}
+        self._plans: dict[tuple[int, tuple[tuple[str, str], ...]], Plan] = {}
+        self._gradients: dict[str, Tensor] = {}  # last result of gradient ops that no ram keeps
+
+    def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
+        """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
+        topo = self._topologies.get(temporal.id)
+        if topo is None:
+            topo = self._topologies[temporal.id] = topology(self._netlist, temporal)
+        for listener in self._watched.listeners:
+            listener.epoch_start(topo.graphs, topo.input_count)
+        scheduler = Scheduler(self._memory, topo, popping)
+        left, most = topo.input_count, 1
+        while left:
+            chunk = scheduler.take(min(left, most))
+            plan = self._plan(temporal.id, topo, chunk)
+            _ChunkRun(self, plan, chunk).run()
+            left -= chunk.inputs
+            most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_ELEMENTS * 4, 1))
+        for channel in popping:
+            if channel.global_rdptr_autoinc:
+                self._watched.pop(channel.name, channel.global_rdptr_autoinc * topo.input_count)
+        for listener in self._watched.listeners:
+            listener.epoch_end(topo.graphs)
+
+    def _plan(self, temporal_id: int, topo: Topology, chunk: Chunk) -> Plan:
+        key = (temporal_id, tuple(sorted(chunk.labels.items())))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = build_plan(self._netlist, topo, chunk.labels, self._quantised)
+        return plan
+
+
+class _ChunkRun:
+    """One pass over the plan's steps for the inputs of one chunk."""
+
+    def __init__(self, executor: Executor, plan: Plan, chunk: Chunk) -> None:
+        self._memory = executor._memory
+        self._parallel = executor._parallel
+        self._pool = executor._pool
+        self._gradients = executor._gradients
+        self._netlist = executor._netlist
+        self._listeners: list[Listener] = executor._watched.listeners
+        self._watched = executor._watched
+        self._plan = plan
+        self._chunk = chunk
+        self._values: dict[int, Tensor] = {}
+        self._owned: set[int] = set()
+
+    def run(self) -> None:
+        pushes: list[Push] = []
+        for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
+            match step:
+                case Read():
+                    self._read(step)
+                case Convert():
+                    self._convert(step)
+                case Run():
+                    self._op(step)
+                case Push():
+                    pushes.append(step)
+            for value in freed:
+                self._release(value)
+        # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe till here.
+        for push in pushes:
+            self._push(push)
+        for value in list(self._values):
+            self._release(value)
+
+    def _release(self, value: int) -> None:
+        array = self._values.pop(value, None)
+        if array is not None and value in self._owned:
+            self._pool.give_back(array)
+
+    def _new(self, value: int, entries: int) -> Tensor:
+        array = self._pool.take(entries, self._plan.tiles[value])
+        self._values[value] = array
+        self._owned.add(value)
+        return array
+
+    def _read(self, step: Read) -> None:
+        channel = self._memory.channels[step.queue]
+        slots = self._chunk.reads[step.queue]
+        if all(slot == slots[0] for slot in slots):
+            slots = slots[:1]  # one entry serves every input
+        if not step.flat:
+            self._values[step.value] = channel.view.read(slots)
+            return
+        flat = channel.flat
+        if flat is None or any(slot not in flat for slot in slots):
+            raise ProgramError(f"{channel.describe()}: no row-major host data in the entry that a tilizer reads")
+        self._values[step.value] = np.stack([flat[slot] for slot in slots])
+
+    def _convert(self, step: Convert) -> None:
+        source = self._values[step.source]
+        out = self._new(step.value, source.shape[0])
+        out[...] = source
+        convert(out, step.format, self._parallel, truncate=True)
+
+    def _op(self, step: Run) -> None:
+        inputs = [self._values[value] for value in step.inputs]
+        entries = max(array.shape[0] for array in inputs)
+        if step.op.gradient_op:
+            entries = self._chunk.inputs
+        for listener in self._listeners:
+            listener.op_start(step.op, self._chunk.inputs)
+        out = self._new(step.value, entries)
+        step.implementation.run(step.call, inputs, out, self._parallel)
+        if step.op.gradient_op:
+            self._accumulate(step, out)
+        else:
+            self._finish(step, out)
+        for listener in self._listeners:
+            listener.op_end(step.op, self._chunk.inputs)
+
+    def _finish(self, step: Run, out: Tensor) -> None:
+        """Relu and output conversion (OPS 3 steps 8 and 9)."""
+        if step.relu is not None:
+            mode, threshold = step.relu
+            self._parallel(relu_tiles, out.shape[0] * out.shape[1], out, mode == "max", np.float32(threshold))
+        if step.output_format:
+            convert(out, step.output_format, self._parallel, truncate=True)
+
+    def _accumulate(self, step: Run, out: Tensor) -> None:
+        """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds."""
+        ram: Ram | None = None
+        slots: list[int] = []
+        zeroed = False
+        for queue, candidate in self._destinations(step):
+            if candidate.zero:
+                candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
+            if ram is None and isinstance(candidate, Ram):
+                ram, slots = candidate, self._chunk.writes[queue]
+        latest: dict[int, Tensor] = {}
+        for i in range(out.shape[0]):
+            slot = slots[i] if ram is not None else 0
+            previous = latest.get(slot)
+            if previous is None and not zeroed:
+                if ram is None:
+                    previous = self._gradients.get(step.op.name)
+                elif ram.view.label(slot):
+                    previous = ram.view.entry(slot)
+            if previous is not None:
+                self._parallel(accumulate_tiles, out.shape[1], out[i : i + 1], previous[np.newaxis])
+            self._finish(step, out[i : i + 1])
+            latest[slot] = out[i]
+            zeroed = False
+        if ram is None:
+            self._gradients[step.op.name] = out[-1].copy()
+
+    def _destinations(self, step: Run) -> list[tuple[str, Fifo | Ram]]:
+        return [
+            (queue, self._memory.channels[queue])
+            for queue in self._chunk.writes
+            if self._netlist.queues[queue].input == step.op.name
+        ]
+
+    def _push(self, step: Push) -> None:
+        values = self._values[step.value]
+        channel = self._memory.channels[step.queue]
+        if step.map is not None:
+            moved = self._pool.take(values.shape[0], step.map.index.size)
+            pad_value = np.float32(step.map.pad_value)
+            self._parallel(
+                gather_tiles, values.shape[0] * step.map.index.size, moved, values, step.map.index, pad_value, AS_IS, 32, 32
+            )
+            values = moved
+        slots = self._chunk.writes[step.queue]
+        if values.shape[0] == 1 and len(slots) > 1:
+            values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
+        channel.view.write(slots, values, step.label)
+        for slot in slots:
+            self._watched.push(step.queue, slot)
+
+
+def convert(tiles: Tensor, format_name: str, parallel: Parallel, *, truncate: bool) -> None:
+    """Quantise float32[w, n, 1024] in place on the kernels (FORMATS 4: in-graph conversions truncate, pushes round)."""
+    flat = tiles.reshape(-1, TILE_ELEMENTS)
+    parallel(quantise_tiles, flat.shape[0], flat, format_name, truncate)

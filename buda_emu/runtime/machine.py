@@ -1,0 +1,123 @@
+"""The memory of an emulated machine: every queue and ram of a netlist on its tile store (NETLIST 1.10, 3.6, 4)."""
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.regions import Region, RegionTable
+from buda_emu.device.ring import RingPointers
+from buda_emu.device.store import EntryView, MemoryBudget, TileStore
+from buda_emu.errors import HostError, ProgramError, UnsupportedError
+from buda_emu.netlist.model import Allocate, Netlist, Queue
+from buda_emu.netlist.sizes import entry_bytes
+from buda_emu.runtime.listeners import Listener
+
+Channel = Fifo | Ram
+
+
+class Memory:
+    """All queues and rams of a netlist, by name."""
+
+    def __init__(self, netlist: Netlist, limit: int) -> None:
+        self._netlist = netlist
+        self._budget = MemoryBudget(limit)
+        self._regions = RegionTable()
+        self.dynamic = frozenset(
+            queue
+            for program in netlist.programs.values()
+            for instruction in program.instructions
+            if isinstance(instruction, Allocate)
+            for queue in instruction.queues
+        )
+        self.channels: dict[str, Channel] = {}
+        stores = self._shared_stores()
+        for queue in netlist.queues.values():
+            t, rows, cols = queue.blocking.shape
+            store = stores.get(queue.name) or TileStore(queue.name, queue.entries * t, rows * cols, self._budget)
+            view = EntryView(queue.name, store, queue.entries, t)
+            flat = {} if queue.layout == "flat" else None
+            self.channels[queue.name] = Ram(view, flat=flat) if queue.is_ram else Fifo(view, RingPointers(queue.entries), flat=flat)
+
+    def channel(self, name: str) -> Channel:
+        """The queue or ram of that name. Raises HostError with the nearest names."""
+        found = self.channels.get(name)
+        if found is None:
+            import difflib
+
+            near = difflib.get_close_matches(name, self.channels, 3)
+            raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        return found
+
+    def _shared_stores(self) -> dict[str, TileStore]:
+        """Dual views: static rams with the same buffers share one store (NETLIST 1.10)."""
+        groups: dict[object, list[Queue]] = {}
+        for queue in self._netlist.queues.values():
+            if queue.is_ram and queue.name not in self.dynamic:
+                size = entry_bytes(self._netlist, queue) * queue.entries
+                key = (queue.target_device, queue.loc, queue.buffers, size)
+                groups.setdefault(key, []).append(queue)
+        stores: dict[str, TileStore] = {}
+        for views in groups.values():
+            if len(views) < 2:
+                continue
+            base = max(views, key=lambda queue: queue.entries)
+            t, rows, cols = base.blocking.shape
+            store = TileStore(base.name, base.entries * t, rows * cols, self._budget)
+            for view in views:
+                view_t, view_rows, view_cols = view.blocking.shape
+                if (view_rows, view_cols) != (rows, cols) or view.entries * view_t != store.slices:
+                    raise UnsupportedError(
+                        f"rams {base.name} and {view.name} share their memory, but their tile rows and columns "
+                        f"({rows}x{cols}, {view_rows}x{view_cols}) or their slices differ"
+                    )
+                stores[view.name] = store
+        return stores
+
+    def allocate(self, name: str) -> None:
+        """allocate_queue (NETLIST 3.6): take the byte ranges, pointers to 0, contents kept. Raises ProgramError."""
+        if self._regions.holds(name):
+            raise ProgramError(f"allocate_queue {name}: it is already allocated")
+        regions = self._queue_regions(self._netlist.queues[name])
+        found = self._regions.conflict(regions)
+        if found is not None and not self._aliases(name, found[0]):
+            owner, theirs, ours = found
+            raise ProgramError(
+                f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
+                f"{ours.channel} on device {ours.device} are held by {owner} ({theirs.start:#x}..{theirs.start + theirs.size:#x})"
+            )
+        self._regions.take(name, regions)
+        channel = self.channels[name]
+        if isinstance(channel, Ram):
+            channel.reset()
+        else:
+            channel.ring.reset()
+
+    def deallocate(self, name: str) -> None:
+        """deallocate_queue: give the byte ranges back; data and pointers stay. Raises ProgramError."""
+        if not self._regions.holds(name):
+            raise ProgramError(f"deallocate_queue {name}: it is not allocated")
+        self._regions.release(name)
+
+    def _aliases(self, a: str, b: str) -> bool:
+        queues = self._netlist.queues
+        return queues[a].alias == b or queues[b].alias == a
+
+    def _queue_regions(self, queue: Queue) -> list[Region]:
+        size = entry_bytes(self._netlist, queue) * queue.entries
+        return [
+            Region(queue.target_device, queue.loc, buffer.channel, buffer.address, size) for buffer in queue.buffers
+        ]
+
+
+class Watched:
+    """Listeners of one machine, called in order."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Listener] = []
+
+    def push(self, queue: str, slot: int) -> None:
+        """Tell of a push."""
+        for listener in self.listeners:
+            listener.queue_push(queue, slot)
+
+    def pop(self, queue: str, count: int) -> None:
+        """Tell of a pop."""
+        for listener in self.listeners:
+            listener.queue_pop(queue, count)
