@@ -1,4 +1,4 @@
-"""Queues and rams as the epoch sees them: a view on tile memory plus the pointers and flags that settings place (NETLIST 4.1)."""
+"""Queues and rams as an epoch sees them: tile memory plus the pointers and flags of settings (NETLIST 4.1)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,9 @@ class Fifo:
     def next_write(self) -> int:
         """Take the slot of the next push. Raises ProgramError when the queue is full (deviation 9.1)."""
         if self.ring.full:
-            raise ProgramError(f"push to a full queue: {self.describe()}; nothing pops it: an epoch would wait for ever")
+            raise ProgramError(
+                f"push to a full queue: {self.describe()}; nothing pops it: an epoch would wait for ever"
+            )
         return self.ring.advance_write()
 
     def next_read(self) -> int:

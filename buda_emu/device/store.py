@@ -6,6 +6,7 @@ chip would hold is made on demand by `buda_emu.tensor`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ class MemoryBudget:
         if self.used + count > self.limit:
             gib = float(1 << 30)
             raise HostError(
-                f"{what} needs {count / gib:.2f} GiB more, {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are in use; "
-                "push fewer entries or raise the memory limit (Emulator(memory_limit=...))"
+                f"{what} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
+                "in use: push fewer entries or raise the memory limit (Emulator(memory_limit=...))"
             )
         self.used += count
 
@@ -115,7 +116,7 @@ class EntryView:
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""
-        if all(b == a + 1 for a, b in zip(slots, slots[1:], strict=False)):
+        if all(b == a + 1 for a, b in pairwise(slots)):
             return self.block(slots[0], len(slots))
         return np.stack([self.entry(slot) for slot in slots])
 

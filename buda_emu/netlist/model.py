@@ -1,4 +1,5 @@
-"""The netlist as frozen data. A value that could not be read keeps the reference's default, which its rule then refuses.
+"""The netlist as frozen data. A value that could not be read keeps the reference's default, which its rule then
+refuses.
 
 Every object has `source`, the YAML map it was read from, and `name_node`, the scalar that names it: `at("field")`
 gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their original.
@@ -13,7 +14,7 @@ from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
-from buda_emu.spec.blocking import FULL_TILE, Blocking
+from buda_emu.spec.blocking import Blocking
 
 NO_MARK = Mark(1, 1, 2)
 
@@ -171,7 +172,7 @@ class FusedOp(Sourced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings(Sourced):
-    """One entry of an execute's queue_settings. Values are source texts; "" = not written and no default (NETLIST 1.5)."""
+    """One entry of an execute's queue_settings as source texts; "" = not written and no default (NETLIST 1.5)."""
 
     queue: str
     prologue: str = "false"
@@ -267,8 +268,8 @@ class TemporalGraph:
 class Netlist:
     """A whole netlist for one architecture, expanded (1.7) and with its derived properties (1.5, 1.8) filled in.
 
-    Maps are in document order. `programs` holds the last body of each name (NETLIST 11.1 A16); `program_order` lists the
-    names as written, a repeated name twice. `sections` keeps every other top-level section as its YAML tree
+    Maps are in document order. `programs` holds the last body of each name (NETLIST 11.1 A16); `program_order` lists
+    the names as written, a repeated name twice. `sections` keeps every other top-level section as its YAML tree
     (test-config, performance-check, unknown ones).
     """
 
@@ -293,9 +294,3 @@ class Netlist:
     def ops(self) -> Mapping[str, Op]:
         """Every op by name, in document order."""
         return {op.name: op for graph in self.graphs.values() for op in graph.ops}
-
-
-__all__ = [
-    "FULL_TILE", "Allocate", "Buffer", "Deallocate", "Declare", "EndLoop", "Execute", "FusedOp", "Graph", "Instruction", "Loop",
-    "Netlist", "Op", "Pad", "Param", "Program", "Queue", "QueueSettings", "Sourced", "SubOp", "TemporalGraph", "Tm", "VarInst",
-]  # fmt: skip

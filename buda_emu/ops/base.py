@@ -21,12 +21,15 @@ Tiles: TypeAlias = NDArray[np.float32]
 
 
 class Parallel(Protocol):
-    """Splits `items` work items over threads: calls `kernel(start, stop, *args)` on disjoint ranges that cover 0..items.
+    """Splits `items` work items over threads: calls `kernel(start, stop, *args)` on disjoint ranges that cover
+    0..items.
 
     Returns the sum of what the calls return (None counts as 0), e.g. a count of elements that fail the run.
     """
 
-    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> int: ...
+    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> int:
+        """See the class."""
+        ...
 
 
 def serial(kernel: Callable[..., Any], items: int, *args: Any) -> int:
@@ -36,10 +39,12 @@ def serial(kernel: Callable[..., Any], items: int, *args: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One input of an op after unpad, TMs and pad (OPS 3 steps 2-4): where each tile comes from, and what it is called.
+    """One input of an op after unpad, TMs and pad (OPS 3 steps 2-4): where each tile comes from, and what it is
+    called.
 
-    `map` leads from post-TM tile positions to tiles of the source tensor. `tile_dim` is the static tile dim of NETLIST 1.5,
-    `label` the format label of OPS 3.1 after step 5. `tile_broadcast` is "", "r", "c" or "rc" (fused ops only).
+    `map` leads from post-TM tile positions to tiles of the source tensor. `tile_dim` is the static tile dim of
+    NETLIST 1.5, `label` the format label of OPS 3.1 after step 5. `tile_broadcast` is "", "r", "c" or "rc" (fused
+    ops only).
     """
 
     map: TileMap
@@ -81,13 +86,14 @@ class Implementation(Protocol):
         ...
 
     def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
-        """The definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast not yet applied; operands of
-        raw formats hold 32-bit words viewed as float32. Returns float32[w, t, R, C, 32, 32]."""
+        """The definition. `inputs`: post-TM tensors float32[w, t, R, C, 32, 32], tile_broadcast not yet applied;
+        operands of raw formats hold 32-bit words viewed as float32. Returns float32[w, t, R, C, 32, 32]."""
         ...
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-        """The kernels. `inputs`: source tensors before TMs, float32[w or 1, tiles, 1024] C-contiguous (1: the same entry for
-        every w); `out`: float32[w, tiles, 1024], contents undefined on entry. Raises ProgramError as `reference` does."""
+        """The kernels. `inputs`: source tensors before TMs, float32[w or 1, tiles, 1024] C-contiguous (1: the same
+        entry for every w); `out`: float32[w, tiles, 1024], contents undefined on entry. Raises ProgramError as
+        `reference` does."""
         ...
 
 

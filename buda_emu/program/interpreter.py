@@ -48,9 +48,7 @@ class Interpreter:
 
     __slots__ = ("_machine", "_observer", "_step_limit", "program", "variables")
 
-    def __init__(
-        self, program: Program, machine: Machine, step_limit: int, observer: Observer | None = None
-    ) -> None:
+    def __init__(self, program: Program, machine: Machine, step_limit: int, observer: Observer | None = None) -> None:
         self.program = program
         self.variables = Variables()
         self._machine = machine

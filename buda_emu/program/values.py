@@ -76,8 +76,8 @@ class Variables:
             return  # the initial value counts only the first time
         if known is not None:
             raise ProgramError(
-                f"{kind.value} {text}: the name is already in use ({known.value}); a var inside a loop is declared again "
-                "in its second round: move it before the loop"
+                f"{kind.value} {text}: the name is already in use ({known.value}); a var inside a loop is declared "
+                "again in its second round: move it before the loop"
             )
         self._values[name], self._kinds[name] = value, kind
 

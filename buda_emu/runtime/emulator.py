@@ -29,8 +29,9 @@ class Emulator:
     """One emulated machine with the queues of one netlist.
 
     `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2).
-    `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held in queues
-    and rams. `step_limit`: instructions that one `run` may take. Use it as a context manager, or call `close`.
+    `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held
+    in queues and rams. `step_limit`: instructions that one `run` may take. Use it as a context manager, or call
+    `close`.
     """
 
     def __init__(
@@ -86,9 +87,9 @@ class Emulator:
     def push(self, queue: str, array: NDArray[Any], slot: int | None = None) -> None:
         """Write host entries: `array` [entries, t, rows, cols], float32, or uint32 for RawUInt formats.
 
-        A queue takes them in order behind its write pointer; a ram takes them in slots `slot`, slot+1, ... (default 0).
-        Other integer and half types are converted as FORMATS 3.10 says. Raises HostError: unknown name, wrong shape or type,
-        queue full, slot out of range.
+        A queue takes them in order behind its write pointer; a ram takes them in slots `slot`, slot+1, ... (default
+        0). Other integer and half types are converted as FORMATS 3.10 says. Raises HostError: unknown name, wrong
+        shape or type, queue full, slot out of range.
         """
         for position in self._host.push(queue, array, slot):
             self._watched.push(queue, position)
@@ -113,7 +114,8 @@ class Emulator:
             interpreter.run({name: str(value) for name, value in (params or {}).items()})
 
     def pop(self, queue: str, count: int = 1, readout: Readout = "host") -> NDArray[Any]:
-        """Take `count` entries out of a queue: [count, t, rows, cols]. Raises HostError when there are fewer, or on a ram."""
+        """Take `count` entries out of a queue: [count, t, rows, cols]. Raises HostError when there are fewer, or on a
+        ram."""
         channel = self._memory.channel(queue)
         if isinstance(channel, Ram):
             raise HostError(f"pop of ram {queue}: a ram has no entries to pop, use peek")

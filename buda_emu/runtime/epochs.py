@@ -13,7 +13,7 @@ RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
 
 
 class Epochs:
-    """Is the `program.interpreter.Machine` of one run_program: collects settings, runs a temporal graph when complete."""
+    """The `program.interpreter.Machine`: collects settings, runs a temporal graph when all its graphs were executed."""
 
     def __init__(self, netlist: Netlist, memory: Memory, run_graph: RunGraph) -> None:
         self._netlist = netlist
@@ -59,7 +59,7 @@ class Epochs:
             return
         input_count = self._netlist.graphs[instruction.graph].input_count
         for settings in pending.values():
-            self._apply(settings, input_count, variables)
+            self._apply(settings, input_count)
         popping = [channel for name in pending if isinstance(channel := self._memory.channels[name], Fifo)]
         self._run_graph(temporal, popping)
         for name in own:
@@ -85,14 +85,16 @@ class Epochs:
         """deallocate_queue."""
         self._memory.deallocate(queue)
 
-    def _apply(self, settings: EvaluatedSettings, input_count: int, variables: Variables) -> None:
+    def _apply(self, settings: EvaluatedSettings, input_count: int) -> None:
         """NETLIST 4.3 step 3 for one queue."""
         channel = self._memory.channels[settings.queue]
         if settings.zero and not settings.prologue:
             raise ProgramError(f"zero without prologue on {channel.describe()}")
         if isinstance(channel, Ram):
             if settings.global_wrptr_autoinc and (settings.prologue or settings.epilogue or settings.zero):
-                raise ProgramError(f"global_wrptr_autoinc together with prologue, epilogue or zero on {channel.describe()}")
+                raise ProgramError(
+                    f"global_wrptr_autoinc together with prologue, epilogue or zero on {channel.describe()}"
+                )
         elif not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc) and settings.rd_ptr_autoinc:
             entries = channel.ring.entries
             if input_count > entries or entries % input_count:

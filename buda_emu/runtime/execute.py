@@ -1,4 +1,4 @@
-"""Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at the end of a chunk."""
+"""Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
 
 from collections.abc import Sequence
 
@@ -27,9 +27,7 @@ _CHUNK_BYTES = 512 << 20  # intermediates of one chunk
 class Executor:
     """Plans temporal graphs and runs them. `quantised` is precision "format" (OPS 4.2)."""
 
-    def __init__(
-        self, netlist: Netlist, memory: Memory, parallel: Parallel, quantised: bool, watched: Watched
-    ) -> None:
+    def __init__(self, netlist: Netlist, memory: Memory, parallel: Parallel, quantised: bool, watched: Watched) -> None:
         self._netlist = netlist
         self._memory = memory
         self._parallel = parallel
@@ -99,7 +97,8 @@ class _ChunkRun:
                     pushes.append(step)
             for value in freed:
                 self._release(value)
-        # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe till here.
+        # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
+        # till here.
         for push in pushes:
             self._push(push)
         for value in list(self._values):
@@ -200,7 +199,15 @@ class _ChunkRun:
             moved = self._pool.take(values.shape[0], step.map.index.size)
             pad_value = np.float32(step.map.pad_value)
             self._parallel(
-                gather_tiles, values.shape[0] * step.map.index.size, moved, values, step.map.index, pad_value, AS_IS, 32, 32
+                gather_tiles,
+                values.shape[0] * step.map.index.size,
+                moved,
+                values,
+                step.map.index,
+                pad_value,
+                AS_IS,
+                32,
+                32,
             )
             values = moved
         slots = self._chunk.writes[step.queue]

@@ -67,7 +67,11 @@ class HostIo:
         tiles = stacked.reshape(len(entries), t, rows, cols, 32, 32)
         if is_raw(queue.df):
             return megarow_untilize(tiles, queue.blocking.tile_dim).view(np.uint32)
-        values = megarow_untilize(tiles, queue.blocking.tile_dim) if queue.layout == "flat" else untilize(tiles, queue.blocking.tile_dim)
+        values = (
+            megarow_untilize(tiles, queue.blocking.tile_dim)
+            if queue.layout == "flat"
+            else untilize(tiles, queue.blocking.tile_dim)
+        )
         if readout == "raw" or not self._quantised:
             return values
         return host_widen(queue.df, host_read(queue.df, values))
@@ -78,7 +82,8 @@ class HostIo:
         array = np.asarray(array)
         if array.ndim != 4 or array.shape[1:] != shape:
             raise HostError(
-                f"push to {queue.name}: shape {list(array.shape)}, expected [entries, {shape[0]}, {shape[1]}, {shape[2]}]"
+                f"push to {queue.name}: shape {list(array.shape)}, "
+                f"expected [entries, {shape[0]}, {shape[1]}, {shape[2]}]"
             )
         if is_raw(queue.df):
             if array.dtype.kind not in "iu":

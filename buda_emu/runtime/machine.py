@@ -33,7 +33,9 @@ class Memory:
             store = stores.get(queue.name) or TileStore(queue.name, queue.entries * t, rows * cols, self._budget)
             view = EntryView(queue.name, store, queue.entries, t)
             flat = {} if queue.layout == "flat" else None
-            self.channels[queue.name] = Ram(view, flat=flat) if queue.is_ram else Fifo(view, RingPointers(queue.entries), flat=flat)
+            self.channels[queue.name] = (
+                Ram(view, flat=flat) if queue.is_ram else Fifo(view, RingPointers(queue.entries), flat=flat)
+            )
 
     def channel(self, name: str) -> Channel:
         """The queue or ram of that name. Raises HostError with the nearest names."""
@@ -80,7 +82,8 @@ class Memory:
             owner, theirs, ours = found
             raise ProgramError(
                 f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
-                f"{ours.channel} on device {ours.device} are held by {owner} ({theirs.start:#x}..{theirs.start + theirs.size:#x})"
+                f"{ours.channel} on device {ours.device} are held by {owner} "
+                f"({theirs.start:#x}..{theirs.start + theirs.size:#x})"
             )
         self._regions.take(name, regions)
         channel = self.channels[name]

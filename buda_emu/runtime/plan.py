@@ -218,7 +218,8 @@ class _Builder:
         shape = self._shapes[value] if tile_map is None else tile_map.shape
         if shape != spec.blocking.shape:
             raise ProgramError(
-                f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, whose entries are {_dims(spec.blocking.shape)}"
+                f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, "
+                f"whose entries are {_dims(spec.blocking.shape)}"
             )
         label = self._value_labels[value]
         self._steps.append(Push(queue, value, tile_map, label))

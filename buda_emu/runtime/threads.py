@@ -1,4 +1,4 @@
-"""Splits kernel work over threads. Kernels release the GIL and write disjoint ranges, so any split gives the same bits."""
+"""Splits kernel work over threads. Kernels release the GIL and write disjoint ranges: any split gives the same bits."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -12,8 +12,8 @@ from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 class Topology:
     """What runs for every input.
 
-    `reads`: queues and rams read before any op; `local`: type queues that an op of these graphs feeds and another reads;
-    `sinks`: queues that each op feeds, in document order.
+    `reads`: queues and rams read before any op; `local`: type queues that an op of these graphs feeds and another
+    reads; `sinks`: queues that each op feeds, in document order.
     """
 
     graphs: tuple[str, ...]
@@ -47,7 +47,9 @@ def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
                 local.add(queue.name)
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for op in ops.values():
-        before = [netlist.queues[name].input if name in local else name for name in op.inputs if name in ops or name in local]
+        before = [
+            netlist.queues[name].input if name in local else name for name in op.inputs if name in ops or name in local
+        ]
         sorter.add(op.name, *before)
     try:
         order = tuple(ops[name] for name in sorter.static_order())

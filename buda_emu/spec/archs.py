@@ -1,4 +1,4 @@
-"""What each architecture is: the numbers that netlist rules and the device model need (NETLIST 2.1, LAYOUT 6, PERF 1)."""
+"""What each architecture is: the numbers that rules and device model need (NETLIST 2.1, LAYOUT 6, PERF 1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""The attributes of an op, one declaration each: type, default, where it is legal, what it means (NETLIST 1.4, OPS 6.14)."""
+"""The attributes of an op, one declaration each: type, default, where it is legal, what it means (NETLIST 1.4, OPS
+6.14)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,5 @@
-"""The op types of the netlist language (OPS 1): which words exist, how many inputs, which family. Behaviour: `buda_emu.ops`."""
+"""The op types of the netlist language (OPS 1): which words exist, how many inputs, which family. Behaviour:
+`buda_emu.ops`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
