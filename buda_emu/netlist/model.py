@@ -25,6 +25,8 @@ class Sourced:
 
     source: nodes.Node | None = field(default=None, compare=False, repr=False)
     name_node: nodes.Scalar | None = field(default=None, compare=False, repr=False)
+    # Reading found an error in it: its values are not to be relied on and nothing else is reported for its sake.
+    broken: bool = field(default=False, compare=False, repr=False)
 
     def at(self, *keys: str) -> Mark:
         """The place of the value under the first of `keys` that was written, else of the object's name."""
@@ -70,6 +72,7 @@ class Queue(Sourced):
     """A queue or ram (NETLIST 1.3). `input` is HOST, an op name, or a net2net name."""
 
     name: str
+    written_name: str = ""  # the name in the file; `name` has a device suffix after expansion (NETLIST 1.7)
     input: str = ""
     type: str = ""
     entries: int = -1
@@ -103,6 +106,7 @@ class Op(Sourced):
 
     name: str
     graph: str
+    written_name: str = ""  # the name in the file; `name` has a device suffix after expansion (NETLIST 1.7)
     type: str = ""
     target_device: int = -1
     grid_loc: tuple[int, ...] = ()

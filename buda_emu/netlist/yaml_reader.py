@@ -1,0 +1,200 @@
+"""YAML text -> tree of `nodes` with positions, in one pass over the parser's events.
+
+The tree is built from libyaml's events rather than composed by PyYAML: one parse serves data and positions, duplicate keys
+stay, and an alias is the very node of its anchor (NETLIST 11.3 C1, C12). Tags are ignored and `<<` is an ordinary key.
+"""
+
+import gc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+
+if TYPE_CHECKING:
+    from yaml.error import Mark as YamlMark
+
+UNREADABLE = "V000"
+MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
+MAX_DEPTH = 100  # a netlist needs 9 levels
+MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
+
+
+class DocumentError(Exception):
+    """The text is not a YAML document that could be a netlist. Never leaves the netlist room."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1, hint: str = "") -> None:
+        super().__init__(message)
+        self.message, self.line, self.column, self.hint = message, line, column, hint
+
+    def diagnostic(self, path: str) -> Diagnostic:
+        """The finding that says so."""
+        return Diagnostic(path, self.line, self.column, UNREADABLE, "error", self.message, self.column + 1, "", self.hint)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a netlist file, decoded from UTF-8; a byte order mark is dropped. Raises DocumentError."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise DocumentError("this is a directory, not a netlist file") from None
+    except FileNotFoundError:
+        raise DocumentError("there is no such file") from None
+    except OSError as error:
+        raise DocumentError(f"the file cannot be read: {error.strerror or error}") from None
+    except ValueError:  # a NUL character in the path
+        raise DocumentError("this is not the name of a file") from None
+    if len(data) > MAX_BYTES:
+        raise DocumentError(f"the file is larger than {MAX_BYTES >> 20} MiB")
+    return decode(data)
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 bytes -> text. Raises DocumentError at the first byte that is not UTF-8."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DocumentError("the file is not UTF-8 (it starts with a UTF-16 byte order mark)")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        raise DocumentError(f"the file is not UTF-8 text (byte 0x{data[error.start]:02x})", line, column) from None
+
+
+def read_tree(text: str) -> Mapping:
+    """The only document of a YAML text, as a map. Raises DocumentError."""
+    if len(text) > MAX_BYTES:
+        raise DocumentError(f"the text is larger than {MAX_BYTES >> 20} MiB")
+    # A big tree is many small objects and no garbage: collections would only cost time.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        root = _first_document(text)
+    finally:
+        if was_enabled:
+            gc.enable()
+    if isinstance(root, Scalar) and root.is_null:
+        raise DocumentError("the document is empty")
+    if not isinstance(root, Mapping):
+        raise DocumentError("a netlist is a map of sections", root.line, root.column)
+    return root
+
+
+def _first_document(text: str) -> Node:
+    from yaml.error import MarkedYAMLError, YAMLError
+    from yaml.reader import ReaderError
+
+    try:
+        return _build(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise DocumentError(_sentence(error), *_place(mark)) from None
+    except ReaderError as error:
+        before = text.encode()[: error.position].decode("utf-8", "replace")
+        line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
+        line = before.count("\n") + before.count("\r") - before.count("\r\n") + 1
+        raise DocumentError(
+            f"invalid YAML: {error.reason} (U+{_code(error.character):04X})", line, len(before) - line_start + 1
+        ) from None
+    except YAMLError as error:
+        raise DocumentError(f"invalid YAML: {error}") from None
+    except UnicodeEncodeError as error:  # lone surrogates in a text given by the caller
+        raise DocumentError(f"the text is not Unicode: {error.reason}") from None
+
+
+def _code(character: "str | bytes | int") -> int:
+    return character if isinstance(character, int) else ord(character[:1])
+
+
+def _sentence(error: "object") -> str:
+    problem = getattr(error, "problem", None) or "syntax error"
+    context = getattr(error, "context", None)
+    mark = getattr(error, "context_mark", None)
+    if not context:
+        return f"invalid YAML: {problem}"
+    return f"invalid YAML: {problem} ({context}{f' that starts in line {mark.line + 1}' if mark is not None else ''})"
+
+
+def _place(mark: "YamlMark | None") -> tuple[int, int]:
+    return (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+
+
+def _build(text: str) -> Node:
+    """The node tree of the events. Raises DocumentError, yaml.YAMLError. The loop is the hot spot of loading a netlist."""
+    from yaml import events
+
+    get_event = _parser(text).get_event
+    scalar_event, mapping_start, sequence_start = events.ScalarEvent, events.MappingStartEvent, events.SequenceStartEvent
+    mapping_end, sequence_end = events.MappingEndEvent, events.SequenceEndEvent
+    # Open collections: children so far, anchor, line and column, count of nodes before it.
+    stack: list[tuple[list[Node], str | None, int, int, int]] = []
+    children: list[Node] = []  # of the innermost open collection; keys and values alternate in a map
+    anchors: dict[str, tuple[Node | None, int]] = {}  # node (None while it is open) and its size in nodes
+    count = 0
+    while True:
+        event = get_event()
+        kind = type(event)
+        if kind is scalar_event:
+            start, end = event.start_mark, event.end_mark
+            line, column = start.line, start.column
+            node = Scalar(
+                event.value, not event.style, line + 1, column + 1, (end.column if end.line == line else column + 1) + 1
+            )
+            count += 1
+            children.append(node)
+            if event.anchor is not None:
+                anchors[event.anchor] = (node, 1)
+            if count > MAX_NODES:
+                raise _too_big(start)
+        elif kind is mapping_start or kind is sequence_start:
+            start, anchor = event.start_mark, event.anchor
+            if anchor is not None:
+                anchors[anchor] = (None, 0)
+            stack.append((children, anchor, start.line + 1, start.column + 1, count))
+            count += 1
+            children = []
+            if len(stack) > MAX_DEPTH or count > MAX_NODES:
+                raise _too_big(start)
+        elif kind is mapping_end or kind is sequence_end:
+            end, inner = event.end_mark, children
+            children, anchor, line, column, before = stack.pop()
+            # A flow collection on one line is underlined whole, any other one at its first character.
+            stop = end.column + 1 if end.line + 1 == line and end.column > column else column + 1
+            collection = (
+                Sequence(inner, line, column, stop)
+                if kind is sequence_end
+                else Mapping(list(zip(inner[::2], inner[1::2], strict=True)), line, column, stop)
+            )
+            children.append(collection)
+            if anchor is not None:
+                anchors[anchor] = (collection, count - before)
+        elif kind is events.AliasEvent:
+            target, size = anchors.get(event.anchor, (None, -1))
+            if target is None:
+                what = "is not defined before its use" if size < 0 else "contains itself"
+                raise DocumentError(f"alias *{event.anchor} {what}", *_place(event.start_mark))
+            count += size
+            if count > MAX_NODES:
+                raise _too_big(event.start_mark)
+            children.append(target)
+        elif kind is events.DocumentEndEvent and len(children) > 1:
+            extra = children.pop()
+            if not (isinstance(extra, Scalar) and extra.is_null):
+                raise DocumentError("a second YAML document starts here; a netlist is one", extra.line, extra.column)
+        elif kind is events.StreamEndEvent:
+            return children[0] if children else Scalar("", True, 1, 1, 2)
+
+
+def _too_big(mark: "YamlMark") -> DocumentError:
+    limits = f"nested deeper than {MAX_DEPTH} levels or more than {MAX_NODES:,} nodes once aliases are followed"
+    return DocumentError(f"this is no netlist: {limits}", *_place(mark))
+
+
+def _parser(text: str) -> Any:
+    try:
+        from yaml.cyaml import CParser as Parser
+    except ImportError:  # PyYAML without libyaml: the same events, slower
+        from yaml import SafeLoader as Parser
+    return Parser(text)
