@@ -18,9 +18,6 @@ TILE_HEADER_BYTES: Final = 16
 BLOCK_DATUMS: Final = 16
 """Datums that share one exponent byte in a block format: one row of one face (FORMATS 4)."""
 
-TILE_DIMS: Final[tuple[tuple[int, int], ...]] = ((32, 32), (16, 32), (32, 16), (8, 32), (4, 32), (2, 32), (1, 32))
-"""Every (height, width) a tile may have (FORMATS 2)."""
-
 INVALID_ID: Final = 255
 """Numeric id of the word `Invalid` in the host API's enum (NETLIST 1.9)."""
 

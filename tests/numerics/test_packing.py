@@ -6,7 +6,8 @@ import pytest
 from buda_emu.errors import HostError
 from buda_emu.numerics import pack_tiles, quantise, unpack_tiles
 from buda_emu.numerics.bits import from_bits, to_bits
-from buda_emu.spec.formats import FORMATS, TILE_DIMS, tile_bytes
+from buda_emu.spec.blocking import LEGAL_TILE_DIMS
+from buda_emu.spec.formats import FORMATS, tile_bytes
 
 V1 = (
     "3f800000 bf800000 3f000000 bf000000 3e800000 3fc00000 3fe00000 bfff0000"
@@ -35,7 +36,7 @@ def stored_part(name: str, tiles: np.ndarray, tile_dim: tuple[int, int]) -> np.n
 
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("alignment", [32, 64])
-@pytest.mark.parametrize("tile_dim", TILE_DIMS, ids=[f"{h}x{w}" for h, w in TILE_DIMS])
+@pytest.mark.parametrize("tile_dim", LEGAL_TILE_DIMS, ids=[f"{h}x{w}" for h, w in LEGAL_TILE_DIMS])
 @pytest.mark.parametrize("name", FORMATS)
 def test_round_trip_is_quantisation(name, tile_dim, alignment, header):
     tiles = random_tiles(3)
@@ -46,7 +47,7 @@ def test_round_trip_is_quantisation(name, tile_dim, alignment, header):
     assert (to_bits(unpack_tiles(name, image, tile_dim, alignment, header)) == to_bits(expected)).all()
 
 
-@pytest.mark.parametrize("tile_dim", TILE_DIMS, ids=[f"{h}x{w}" for h, w in TILE_DIMS])
+@pytest.mark.parametrize("tile_dim", LEGAL_TILE_DIMS, ids=[f"{h}x{w}" for h, w in LEGAL_TILE_DIMS])
 def test_datums_go_face_by_face(tile_dim):
     height, width = tile_dim
     tiles = np.arange(1024, dtype=np.float32).reshape(1, 32, 32)

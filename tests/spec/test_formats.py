@@ -3,7 +3,8 @@
 import pytest
 
 from buda_emu.spec import formats
-from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, TILE_DIMS, tile_bytes
+from buda_emu.spec.blocking import LEGAL_TILE_DIMS
+from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, tile_bytes
 
 ROWS = {
     "Float32 Tf32 Int32 RawUInt32": (
@@ -48,9 +49,9 @@ CASES = [(name, sizes) for names, sizes in ROWS.items() for name in names.split(
 @pytest.mark.parametrize(("name", "sizes"), CASES, ids=[name for name, _ in CASES])
 def test_tile_bytes_are_those_of_the_tables(name, sizes):
     aligned_32, aligned_64, payload = sizes
-    assert tuple(tile_bytes(name, h, w, 32, header=True) for h, w in TILE_DIMS) == aligned_32
-    assert tuple(tile_bytes(name, h, w, 64, header=True) for h, w in TILE_DIMS) == aligned_64
-    assert tuple(tile_bytes(name, h, w, 32, header=False) for h, w in TILE_DIMS) == payload
+    assert tuple(tile_bytes(name, h, w, 32, header=True) for h, w in LEGAL_TILE_DIMS) == aligned_32
+    assert tuple(tile_bytes(name, h, w, 64, header=True) for h, w in LEGAL_TILE_DIMS) == aligned_64
+    assert tuple(tile_bytes(name, h, w, 32, header=False) for h, w in LEGAL_TILE_DIMS) == payload
 
 
 def test_every_format_has_a_row_and_an_id():
