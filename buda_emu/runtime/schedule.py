@@ -13,7 +13,7 @@ from buda_emu.runtime.topology import Topology
 
 @dataclass(slots=True)
 class Chunk:
-    """Consecutive inputs that run as one: slots per queue, one for each input, and the labels that the sources carry."""
+    """Consecutive inputs that run as one: slots per queue, one for each input, and the sources' labels."""
 
     inputs: int = 0
     labels: dict[str, str] = field(default_factory=dict[str, str])

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.regions import Region, RegionTable
+from buda_emu.device.ring import RingPointers
+from buda_emu.device.store import EntryView, MemoryBudget, TileStore
+from buda_emu.errors import HostError, ProgramError
+
+TILE_BYTES = 4096
+
+
+def make_view(entries=4, t=1, tiles=1, limit=1 << 30):
+    return EntryView("q", TileStore("q", entries * t, tiles, MemoryBudget(limit)), entries, t)
+
+
+def tiles_of(*values, tiles=1):
+    return np.stack([np.full((tiles, 1024), value, np.float32) for value in values])
+
+
+def test_entries_never_written_have_no_label():
+    view = make_view()
+    assert view.label(2) == ""
+    view.write([2], tiles_of(5.0), "Bfp8_b")
+    assert view.label(2) == "Bfp8_b"
+    assert view.label(1) == ""
+
+
+def test_consecutive_entries_are_read_without_a_copy_and_others_in_order():
+    view = make_view()
+    view.write([0, 1, 2], tiles_of(0, 1, 2), "Float32")
+    assert np.shares_memory(view.read([1, 2]), view.entry(1))
+    assert view.read([2, 0])[:, 0, 0].tolist() == [2, 0]
+
+
+def test_memory_grows_with_use_not_with_entries():
+    budget = MemoryBudget(1 << 20)
+    store = TileStore("big", 1_000_000, 1, budget)
+    EntryView("big", store, 1_000_000, 1).write([3], tiles_of(1.0), "Float32")
+    assert budget.used == 4 * TILE_BYTES
+
+
+def test_a_budget_overrun_names_the_queue_and_writes_nothing():
+    view = make_view(entries=8, limit=2 * TILE_BYTES)
+    view.write([0], tiles_of(1.0), "Float32")
+    with pytest.raises(HostError, match="memory of q needs"):
+        view.write([5], tiles_of(1.0), "Float32")
+    assert view.entry(0)[0, 0] == 1.0
+
+
+def test_a_dual_view_sees_the_slices_of_the_base():  # NETLIST 4.5
+    store = TileStore("base", 4, 1, MemoryBudget(1 << 20))
+    base, view = EntryView("base", store, 4, 1), EntryView("view", store, 2, 2)
+    base.write([2, 3], tiles_of(2, 3), "Float16_b")
+    assert view.label(0) == ""
+    assert view.entry(1)[:, 0].tolist() == [2, 3]
+    view.write([0], tiles_of(7, tiles=2), "Float16_b")
+    assert base.entry(1)[0, 0] == 7
+
+
+def test_zero_touches_written_entries_only():
+    view = make_view()
+    view.write([1], tiles_of(3.0), "Float32")
+    view.store.zero_entries(view)
+    assert view.entry(1).max() == 0
+    assert view.label(0) == ""
+
+
+def test_a_full_queue_refuses_a_push():  # deviation NETLIST 9.1
+    fifo = Fifo(make_view(entries=2), RingPointers(2))
+    assert [fifo.next_write(), fifo.next_write()] == [0, 1]
+    with pytest.raises(ProgramError, match="full queue"):
+        fifo.next_write()
+
+
+def test_prologue_reads_stay_and_others_move():
+    fifo = Fifo(make_view(entries=3), RingPointers(3, wr=3))
+    assert [fifo.next_read() for _ in range(2)] == [0, 1]
+    fifo.prologue = True
+    assert [fifo.next_read() for _ in range(2)] == [2, 2]
+
+
+def test_reading_an_empty_queue_names_its_pointers():
+    fifo = Fifo(make_view(), RingPointers(4, rd=1, wr=1))
+    with pytest.raises(ProgramError, match=r"rd_ptr_global 1, wr_ptr_global 1"):
+        fifo.next_read()
+
+
+def test_ram_pointers_move_by_their_autoinc_and_wrap():
+    ram = Ram(make_view(entries=3), global_wrptr_autoinc=2, global_rdptr_autoinc=1)
+    assert [ram.next_write() for _ in range(3)] == [0, 2, 1]
+    assert [ram.next_read() for _ in range(4)] == [0, 1, 2, 0]
+    with pytest.raises(ProgramError, match="rd_ptr_global 3 outside"):
+        ram.place_read(3)
+
+
+def test_regions_conflict_on_the_same_channel_only():
+    table = RegionTable()
+    table.take("a", [Region(0, "dram", 1, 100, 50)])
+    assert table.conflict([Region(0, "dram", 2, 100, 50)]) is None
+    assert table.conflict([Region(0, "dram", 1, 150, 50)]) is None
+    found = table.conflict([Region(0, "dram", 1, 149, 1)])
+    assert found is not None
+    assert found[0] == "a"
+    table.release("a")
+    assert not table.holds("a")

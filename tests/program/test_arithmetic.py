@@ -1,0 +1,32 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buda_emu.errors import ProgramError
+from buda_emu.program.arithmetic import OPCODES
+
+
+def calculate(name, out, *args):
+    return OPCODES[name].result(out, args)
+
+
+def test_plain_opcodes():
+    assert calculate("set", 9, 4) == 4
+    assert calculate("add", 9, 4, 5) == 9
+    assert calculate("mul", 9, 4, -5) == -20
+    assert calculate("inc", 9, 4) == 13
+
+
+@given(st.integers(0, 1000), st.integers(-1000, 1000), st.integers(1, 500))
+def test_incwrap_is_the_ordinary_modulo_for_non_negative_values(out, inc, wrap):  # NETLIST 3.3
+    assert calculate("incwrap", out, inc, wrap) == (out + inc) % wrap
+
+
+def test_incwrap_truncates_toward_zero_for_a_negative_value():
+    assert calculate("incwrap", -5, 1, 3) == -1
+
+
+@pytest.mark.parametrize("args", [(1, 0), (-1, -2)])
+def test_incwrap_without_a_result_is_an_error(args):
+    with pytest.raises(ProgramError):
+        calculate("incwrap", 0, *args)
