@@ -1,6 +1,6 @@
 """Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,24 +46,24 @@ class Executor:
         for listener in self._watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
         scheduler = Scheduler(self._memory, topo, popping)
-        left, most = topo.input_count, 1
+        left = topo.input_count
         while left:
+            plan = self._plan(temporal.id, topo, scheduler.peek())
+            most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_ELEMENTS * 4, 1))
             chunk = scheduler.take(min(left, most))
-            plan = self._plan(temporal.id, topo, chunk)
             _ChunkRun(self, plan, chunk).run()
             left -= chunk.inputs
-            most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_ELEMENTS * 4, 1))
         for channel in popping:
             if channel.global_rdptr_autoinc:
                 self._watched.pop(channel.name, channel.global_rdptr_autoinc * topo.input_count)
         for listener in self._watched.listeners:
             listener.epoch_end(topo.graphs)
 
-    def _plan(self, temporal_id: int, topo: Topology, chunk: Chunk) -> Plan:
-        key = (temporal_id, tuple(sorted(chunk.labels.items())))
+    def _plan(self, temporal_id: int, topo: Topology, labels: Mapping[str, str]) -> Plan:
+        key = (temporal_id, tuple(sorted(labels.items())))
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = build_plan(self._netlist, topo, chunk.labels, self._quantised)
+            plan = self._plans[key] = build_plan(self._netlist, topo, labels, self._quantised)
         return plan
 
 

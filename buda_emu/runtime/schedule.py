@@ -1,6 +1,6 @@
 """Which slots the next inputs of an epoch read and write, and how many inputs may run together (NETLIST 4.2, 4.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from buda_emu.device.channel import Fifo, Ram
@@ -38,6 +38,12 @@ class Scheduler:
         self._topology = topology
         self._popping = popping
         self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
+
+    def peek(self) -> Mapping[str, str]:
+        """Labels of the sources of the next input."""
+        if self._next is None:
+            self._next = self._advance()
+        return self._next.labels
 
     def take(self, most: int) -> Chunk:
         """The next 1 to `most` inputs. Raises ProgramError when one would read an empty or never written entry."""
