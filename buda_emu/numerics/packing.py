@@ -78,6 +78,19 @@ def unpack_tiles(
     return _tiles(name, block.decode(exponents, groups).reshape(len(image), tile_dim[0] * tile_dim[1]), tile_dim)
 
 
+def pack_datums(name: str, values: F32) -> Bytes:
+    """float32 of any shape to the bytes of its elements in row-major order, as flat and untilized queues hold them.
+
+    For formats with whole bytes for each element (`FormatSpec.flat_bytes`); LAYOUT 3.3, 3.4.
+    """
+    return _bytes_of(SCALAR_CODECS[name].encode(values)).reshape(-1)
+
+
+def unpack_datums(name: str, stored: Bytes) -> F32:
+    """The inverse of `pack_datums`: float32[count]."""
+    return SCALAR_CODECS[name].decode(_codes_of(stored, FORMATS[name].bits))
+
+
 def _datums(name: str, tiles: F32, tile_dim: tuple[int, int]) -> F32:
     """float32[n, 32, 32] to float32[n, height*width] in the order of memory."""
     height, width = tile_dim

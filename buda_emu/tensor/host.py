@@ -1,0 +1,96 @@
+"""Shapes of tensors at the host's side: 4-D expansion, stacking of read entries, convolution prestride."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError
+
+F32 = NDArray[np.float32]
+Shape4 = tuple[int, int, int, int]
+
+
+def expand_shape(shape: Sequence[int]) -> Shape4:
+    """The shape [w, z, r, c] of a pushed tensor (LAYOUT 1, NETLIST 7.4).
+
+    Of fewer than 4 dimensions the outermost becomes w: [n, h, w] -> [n, 1, h, w], [n, c] -> [n, 1, 1, c]. Leading ones
+    beyond 4 are dropped. Raises HostError for more than 4 real dimensions, or none.
+    """
+    extra = max(0, len(shape) - 4)
+    if not shape or any(size != 1 for size in shape[:extra]):
+        raise HostError(f"a tensor of shape {tuple(shape)} has no form [w, z, r, c]")
+    kept = tuple(shape[extra:])
+    w, z, r, c = _swapped((*([1] * (4 - len(kept))), *kept), len(kept))
+    return w, z, r, c
+
+
+def shape_for_dim(shape: Shape4, dim: int) -> Shape4:
+    """The 4 numbers a reader that declared `dim` dimensions gets: the inverse of the push's swap (NETLIST 7.4)."""
+    if not 1 <= dim <= 4:
+        raise HostError(f"a tensor has 1 to 4 dimensions, not {dim}")
+    w, z, r, c = _swapped(shape, dim)
+    return w, z, r, c
+
+
+def stack_entries(array: F32, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> F32:
+    """Fold z of read entries into columns and rows: [w, t, r, c] -> [w, t/(h*v), r*v, c*h] (LAYOUT 3.5).
+
+    `row_major`: z = (zo*v + row block)*h + column block, else z = (zo*h + column block)*v + row block. Raises HostError
+    when a factor does not divide t, or for data of an `untilized` queue with h > 1, or v > 1 and not row-major.
+    """
+    w, t, rows, cols = array.shape
+    if hstack < 1 or vstack < 1 or t % (hstack * vstack):
+        raise HostError(f"hstack {hstack} and vstack {vstack} do not divide t = {t}")
+    if untilized and (hstack != 1 or (vstack != 1 and not row_major)):
+        raise HostError("an untilized queue can be stacked by vstack alone, and row-major")
+    outer = t // (hstack * vstack)
+    if row_major:
+        blocks = array.reshape(w, outer, vstack, hstack, rows, cols).transpose(0, 1, 2, 4, 3, 5)
+    else:
+        blocks = array.reshape(w, outer, hstack, vstack, rows, cols).transpose(0, 1, 3, 4, 2, 5)
+    return blocks.reshape(w, outer, vstack * rows, hstack * cols)
+
+
+def prestride(array: F32, stride: int, xy_offsets: Sequence[tuple[int, int]]) -> F32:
+    """Rearrange a convolution's activations for a strided read: [W, C, H, Wd] -> [W, 1, rows, cols] (LAYOUT 5).
+
+    The window is the bounding box of `xy_offsets` (x, y), at most `stride` wide and high; one row for each window
+    position and channel, one column for each strided position, both rounded up to 32 with zeros. Raises HostError
+    for a stride below 1 or offsets that do not fill their box.
+    """
+    if stride < 1:
+        raise HostError(f"prestride needs a stride of at least 1, not {stride}")
+    wide, high = (min(extent, stride) for extent in _box(xy_offsets))
+    batch, channels, height, width = array.shape
+    down, across = -(-height // stride), -(-width // stride)
+    padded = np.zeros((batch, channels, down * stride, across * stride), np.float32)
+    padded[:, :, :height, :width] = array
+    # [W, C, y div s, y mod s, x div s, x mod s] -> [W, y mod s, x mod s, C, y div s, x div s]
+    split = padded.reshape(batch, channels, down, stride, across, stride).transpose(0, 3, 5, 1, 2, 4)
+    used = split[:, :high, :wide].reshape(batch, high * wide * channels, down * across)
+    result = np.zeros((batch, 1, _up_to_32(used.shape[1]), _up_to_32(used.shape[2])), np.float32)
+    result[:, 0, : used.shape[1], : used.shape[2]] = used
+    return result
+
+
+def _swapped(shape: Sequence[int], dim: int) -> tuple[int, ...]:
+    swapped = list(shape)
+    swapped[0], swapped[4 - dim] = swapped[4 - dim], swapped[0]
+    return tuple(swapped)
+
+
+def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Width and height of the box that the offsets fill."""
+    points = set(xy_offsets)
+    if not points:
+        raise HostError("prestride needs at least one offset")
+    columns, rows = {x for x, _ in points}, {y for _, y in points}
+    wide, high = max(columns) - min(columns) + 1, max(rows) - min(rows) + 1
+    if len(points) != wide * high:
+        raise HostError(f"{len(points)} prestride offsets do not fill their {wide}x{high} box")
+    return wide, high
+
+
+def _up_to_32(count: int) -> int:
+    return -(-count // 32) * 32
