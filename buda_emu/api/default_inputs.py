@@ -1,0 +1,186 @@
+"""Inputs for a run whose caller gives none: what the test-config says, else seeded random data (NETLIST 5.4)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.api.entries import entries_read
+from buda_emu.api.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
+from buda_emu.api.stimulus import Stimulus, TestConfig, generator, plain_values
+from buda_emu.errors import HostError, NetlistError, UnsupportedError
+from buda_emu.netlist.model import Netlist, Op, Program, Queue
+from buda_emu.spec.formats import is_integer, is_raw
+
+_BLOCK_BYTES: Final = 32 << 20  # of float64 draws: bounds what is held at a time
+_ENTRY_BYTES_LIMIT: Final = 8 << 30
+_ENCODINGS: Final = ("sparse_encoding", "sparse_encoding_nz_counts")
+
+
+@dataclass(frozen=True, slots=True)
+class InputBlock:
+    """Consecutive entries of one queue: `array` [entries, t, rows, cols]; `slot` is the first one of a ram."""
+
+    queue: str
+    array: NDArray[Any]
+    slot: int | None
+    source: str  # where the data comes from, for people
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How ops read a queue where that restricts its data."""
+
+    encodes: Op | None = None
+    sparse: Op | None = None
+    table_rows: int = 0  # of the table that it indexes
+    topk_indices: bool = False
+
+
+def default_inputs(
+    netlist: Netlist, config: TestConfig, programs: Sequence[Program], parameters: Mapping[str, str], seed: int
+) -> Iterator[InputBlock]:
+    """Data for every queue that the host fills, in document order.
+
+    Entries: a queue gets what the programs read, a static one (prologue) and a ram all it holds. Op-fed rams are
+    initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads them. The data of a queue
+    depends on `seed` and its name only. Raises NetlistError, HostError, UnsupportedError naming the queue.
+    """
+    needed = entries_read(netlist, programs, parameters)
+    readers = _readers(netlist)
+    for queue in netlist.queues.values():
+        if queue.host_fed:
+            entries = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+        elif queue.is_ram and "e2e" not in queue.name and (len(netlist.programs) > 1 or queue.name in readers):
+            entries = queue.entries
+        else:
+            continue
+        yield from _blocks(queue, entries, _Source(netlist, config, queue, readers.get(queue.name, ()), seed))
+
+
+def _blocks(queue: Queue, entries: int, source: "_Source") -> Iterator[InputBlock]:
+    t, rows, cols = queue.blocking.element_shape
+    entry_bytes = t * rows * cols * 8
+    if entry_bytes > _ENTRY_BYTES_LIMIT:
+        raise HostError(
+            f"queue {queue.name}: one entry has {t}x{rows}x{cols} elements, too many to be made up; give it by --inputs"
+        )
+    step = max(1, _BLOCK_BYTES // max(entry_bytes, 1))
+    for first in range(0, entries, step):
+        array = source.entries(first, min(step, entries - first))
+        yield InputBlock(queue.name, array, first if queue.is_ram else None, source.text)
+
+
+Reader = tuple[Op, int]  # an op and the position of its input
+
+
+def _readers(netlist: Netlist) -> dict[str, list[Reader]]:
+    """The ops that read each queue directly."""
+    found: dict[str, list[Reader]] = {}
+    for op in netlist.ops.values():
+        for position, name in enumerate(op.inputs):
+            if name in netlist.queues:
+                found.setdefault(name, []).append((op, position))
+    return found
+
+
+def _use(netlist: Netlist, readers: Sequence[Reader]) -> _Use:
+    encodes = sparse = None
+    table_rows, topk_indices = 0, False
+    for op, position in readers:
+        identity = op.type == "matmul" and op.attributes.identity
+        if identity and position == 2:  # OPS 6.2: tiles, activations, encoding
+            encodes = op
+        elif identity and position == 0:
+            sparse = op
+        elif op.type == "embedding" and position == 1:
+            table = netlist.queues.get(op.inputs[0])
+            if table is not None:
+                rows = table.blocking.element_shape[1]
+                table_rows = min(table_rows or rows, rows)
+        elif op.type == "topk" and position == 1:
+            topk_indices = True
+    return _Use(encodes, sparse, table_rows, topk_indices)
+
+
+class _Source:
+    """The data of one queue, entry after entry. `text` says where it comes from."""
+
+    def __init__(
+        self, netlist: Netlist, config: TestConfig, queue: Queue, readers: Sequence[Reader], seed: int
+    ) -> None:
+        base = queue.name.removesuffix(f".{queue.target_device}")
+        self._netlist = netlist
+        self._queue = queue
+        self._use = _use(netlist, readers)
+        self._stream = generator(seed, queue.name)
+        self._named = config.lookup(tuple(dict.fromkeys((queue.name, base))))
+        self._config = config
+        self.text = ""
+
+    def entries(self, first: int, count: int) -> NDArray[Any]:
+        """The next `count` entries, the first of which has that number."""
+        stimulus = self._named
+        if self._use.encodes is not None and (stimulus is None or stimulus.type in _ENCODINGS):
+            self.text = "test-config" if stimulus is not None else "minimal sparse encoding"
+            shape = self._sparse_shape(stimulus, self._use.encodes)
+            return np.concatenate([encoding_tiles(shape, stimulus, self._queue, self._stream) for _ in range(count)])
+        if stimulus is not None and stimulus.type == "sparse":
+            self.text = "test-config"
+            shape = self._sparse_shape(stimulus, self._use.sparse)
+            return np.concatenate([sparse_tiles(shape, self._queue, self._stream) for _ in range(count)])
+        if stimulus is not None:
+            self.text = "test-config"
+        elif self._use.table_rows:
+            self.text = "random rows of the table"
+            stimulus = Stimulus("uniform", 0.0, float(self._use.table_rows - 1))
+        elif self._use.topk_indices:
+            self.text = "column numbers"
+            return self._column_numbers(count)
+        else:
+            value = _known_constant(self._queue.name, self._config)
+            stimulus = self._config.default if value is None else Stimulus("constant", constant_value=value)
+            self.text = "test-config" if value is None and "default" in self._config.stimuli else "default"
+        return self._plain(stimulus, first, count)
+
+    def _plain(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:
+        queue = self._queue
+        whole = is_integer(queue.df) or is_raw(queue.df)
+        values = plain_values(stimulus, queue.blocking, first, count, whole, self._stream)
+        if values is None:
+            raise UnsupportedError(
+                f"queue {queue.name}: a stimulus of type {stimulus.type or '(none)'!r} cannot be made here; "
+                "give this input by --inputs"
+            )
+        if is_raw(queue.df):
+            return (values.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+        return values.astype(np.float32)
+
+    def _sparse_shape(self, stimulus: Stimulus | None, reader: Op | None) -> SparseShape:
+        """Of the op that the stimulus names, else of the one that reads the queue."""
+        ops = self._netlist.ops
+        named = stimulus.matmul_ident_name if stimulus is not None else ""
+        op = ops.get(named) or ops.get(f"{named}.{self._queue.target_device}") or reader
+        if op is None:
+            raise NetlistError(f"queue {self._queue.name}: matmul_ident_name {named!r} is not an op")
+        producer = self._netlist.queues.get(op.inputs[1]) or ops.get(op.inputs[1])
+        return sparse_shape(op, producer.blocking.t if producer is not None else 1)
+
+    def _column_numbers(self, count: int) -> NDArray[Any]:
+        shape = (count, *self._queue.blocking.element_shape)
+        kind = np.uint32 if is_raw(self._queue.df) else np.float32
+        return np.broadcast_to(np.arange(shape[-1], dtype=kind), shape).copy()
+
+
+def _known_constant(name: str, config: TestConfig) -> float | None:
+    """Values that the vendor's harness knows by the queue's name (NETLIST 5.1 "Names override")."""
+    if "eps" in name:
+        return float(np.finfo(np.float32).eps)
+    if "mean" in name or "var" in name:
+        length = config.args.get("sequence_length", "128")
+        return 1.0 / int(length) if length.isdecimal() and int(length) else None
+    if "sum" in name:
+        return 1.0
+    return None

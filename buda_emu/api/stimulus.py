@@ -1,0 +1,283 @@
+"""What a test-config says about the data of a queue (NETLIST 5, 5.1): fields, look-up, and plain generators.
+
+Random streams are our own (seeded for each queue by its name), not libstdc++'s: bit equality with the vendor's harness
+is not claimed for `Uniform` and `Normal`.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import NetlistError
+from buda_emu.netlist import nodes
+from buda_emu.netlist.scalars import parse_float, parse_int
+from buda_emu.spec.blocking import Blocking
+
+NAN: Final = float("nan")
+VENDOR_DEFAULT: Final = (0.001, 2.0)  # NETLIST 5: stimulus Uniform 0.001..2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stimulus:
+    """The fields of one stimulus with their built-in defaults (NETLIST 5.1). `type` is in lower case."""
+
+    type: str = ""
+    uniform_lower_bound: float = NAN
+    uniform_upper_bound: float = NAN
+    normal_mean: float = NAN
+    normal_stddev: float = NAN
+    constant_value: float = NAN
+    debug_tile_id_base: float = NAN
+    debug_tile_id_step: float = NAN
+    step_start: float = NAN
+    step_increment: float = NAN
+    set_tile_rows: tuple[int, int] = (1, 32)
+    set_tile_cols: tuple[int, int] = (1, 32)
+    zero_strip_freq: float = 0.0
+    zero_ublock_freq: float = 0.0
+    zero_tile_freq: float = 0.0
+    nz_strips: int = -1
+    nz_ublocks: int = -1
+    nz_tiles: int = -1
+    enc_tile_byte_size: int = 4096
+    matmul_ident_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TestConfig:
+    """The parts of a `test-config` section that decide inputs. `stimuli` holds "default" and the override patterns."""
+
+    __test__ = False  # not a class of tests
+
+    args: Mapping[str, str]
+    stimuli: Mapping[str, Stimulus]
+
+    def lookup(self, names: tuple[str, ...]) -> Stimulus | None:
+        """The stimulus that names this queue: exact key, else the first pattern that matches in full (NETLIST 5)."""
+        for name in names:
+            if name != "default" and name in self.stimuli:
+                return self.stimuli[name]
+        for pattern, stimulus in self.stimuli.items():
+            try:
+                if pattern != "default" and any(re.fullmatch(pattern, name) for name in names):
+                    return stimulus
+            except re.error as error:
+                raise NetlistError(f"test-config: override {pattern!r} is not a regular expression: {error}") from None
+        return None
+
+    @property
+    def default(self) -> Stimulus:
+        """The stimulus of every other queue."""
+        low, high = VENDOR_DEFAULT
+        return self.stimuli.get("default") or Stimulus("uniform", low, high)
+
+
+def read_test_config(path: str, sections: Mapping[str, nodes.Node]) -> TestConfig:
+    """Read `test-config`. Raises NetlistError with file and line for a field that is unknown or malformed."""
+    section = sections.get("test-config")
+    args: dict[str, str] = {}
+    stimuli: dict[str, Stimulus] = {}
+    if isinstance(section, nodes.Mapping):
+        for name, _, value in _entries(section.find("test-args")):
+            if isinstance(value, nodes.Scalar):
+                args[name] = value.text
+        config = section.find("stimulus-config")
+        if isinstance(config, nodes.Mapping):
+            own = [pair for pair in _entries(config) if pair[0] != "overrides"]
+            if own:
+                stimuli["default"] = _stimulus(path, own)
+            for pattern, _, value in _entries(config.find("overrides")):
+                stimuli[pattern] = _stimulus(path, list(_entries(value)))
+    return TestConfig(args, stimuli)
+
+
+Entry = tuple[str, nodes.Scalar, nodes.Node]
+
+
+def _entries(node: nodes.Node | None) -> Iterator[Entry]:
+    if isinstance(node, nodes.Mapping):
+        yield from node.items()
+
+
+def _stimulus(path: str, entries: list[Entry]) -> Stimulus:
+    values: dict[str, Any] = {}
+    for key, key_node, value in entries:
+        if key == "overrides":
+            continue  # ignored inside (NETLIST 5.1)
+        reader = _READERS.get(key)
+        if reader is None:
+            raise NetlistError(f"{path}:{key_node.line}: unknown stimulus field {key!r}")
+        read = reader(value)
+        if read is None:
+            raise NetlistError(f"{path}:{key_node.line}: stimulus field {key} has no legal value")
+        values[key] = read
+    return Stimulus(**values)
+
+
+def _word(node: nodes.Node) -> str | None:
+    return node.text.lower() if isinstance(node, nodes.Scalar) else None
+
+
+def _text(node: nodes.Node) -> str | None:
+    return node.text if isinstance(node, nodes.Scalar) else None
+
+
+def _number(node: nodes.Node) -> float | None:
+    return parse_float(node.text) if isinstance(node, nodes.Scalar) else None
+
+
+def _integer(node: nodes.Node) -> int | None:
+    return parse_int(node.text) if isinstance(node, nodes.Scalar) else None
+
+
+def _range(node: nodes.Node) -> tuple[int, int] | None:
+    """`[a, b]`, 1-based and inclusive, inside a tile."""
+    if not isinstance(node, nodes.Sequence) or len(node.items) != 2:
+        return None
+    first, last = (_integer(item) for item in node.items)
+    return (first, last) if first is not None and last is not None and 1 <= first <= last <= 32 else None
+
+
+_BY_TYPE: Final[Mapping[Any, Callable[[nodes.Node], Any]]] = {
+    float: _number,
+    int: _integer,
+    str: _text,
+    tuple[int, int]: _range,
+}
+_READERS: Final = {field.name: _BY_TYPE[field.type] for field in fields(Stimulus)} | {"type": _word}
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """The random stream of one queue: depends on the seed and the queue's name only."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, zlib.crc32(name.encode())])))
+
+
+def plain_values(
+    stimulus: Stimulus, blocking: Blocking, first_entry: int, entries: int, integer: bool, stream: np.random.Generator
+) -> NDArray[np.float64] | None:
+    """Data of a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
+
+    Only `Uniform` and `Normal` take from `stream`, element by element: any cut into runs gives the same values.
+    `integer`: bounds and values are whole numbers (NETLIST 5.1). Raises NetlistError when a bound is missing.
+    """
+    make = _PLAIN.get(stimulus.type)
+    if make is None:
+        return None
+    values = make(stimulus, blocking, first_entry, entries, integer, stream)
+    if integer:
+        values = np.trunc(values)
+    return _inside_ranges(stimulus, blocking, values)
+
+
+def _needed(stimulus: Stimulus, *names: str) -> tuple[float, ...]:
+    values = tuple(float(getattr(stimulus, name)) for name in names)
+    for name, value in zip(names, values, strict=True):
+        if value != value:
+            raise NetlistError(f"test-config: stimulus {stimulus.type} needs {name}")
+    return values
+
+
+def _shape(blocking: Blocking, entries: int) -> tuple[int, ...]:
+    return (entries, *blocking.element_shape)
+
+
+def _uniform(
+    stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
+) -> NDArray[np.float64]:
+    low, high = _needed(stimulus, "uniform_lower_bound", "uniform_upper_bound")
+    draws = stream.random(_shape(blocking, entries))
+    if integer:
+        low, high = float(int(low)), float(int(high))
+        return np.floor(low + draws * (high - low + 1))
+    return low + draws * (high - low)
+
+
+def _normal(
+    stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, integer: bool, stream: np.random.Generator
+) -> NDArray[np.float64]:
+    mean, deviation = _needed(stimulus, "normal_mean", "normal_stddev")
+    draws = stream.standard_normal(_shape(blocking, entries))
+    if integer:
+        values = float(int(mean)) + draws * float(int(deviation))
+        return np.copysign(np.floor(np.abs(values) + 0.5), values)
+    return mean + draws * deviation
+
+
+def _constant(
+    stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
+) -> NDArray[np.float64]:
+    (value,) = _needed(stimulus, "constant_value")
+    return np.full(_shape(blocking, entries), value)
+
+
+def _debug_tile_id(
+    stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
+) -> NDArray[np.float64]:
+    base, step = _needed(stimulus, "debug_tile_id_base", "debug_tile_id_step")
+    t, rows, cols = blocking.shape
+    height, width = blocking.tile_dim
+    numbers = np.arange(first * t * rows * cols, (first + entries) * t * rows * cols, dtype=np.float64)
+    tiles = (base + step * numbers).reshape(entries, t, rows, cols)
+    return tiles.repeat(height, axis=2).repeat(width, axis=3)
+
+
+def _step(
+    stimulus: Stimulus, blocking: Blocking, first: int, entries: int, _integer: bool, _stream: np.random.Generator
+) -> NDArray[np.float64]:
+    t, rows, cols = blocking.shape
+    height, width = blocking.tile_dim
+    per_entry = t * rows * cols * height * width
+    values = np.full((first + entries) * per_entry, stimulus.step_increment, np.float32)
+    values[0] = stimulus.step_start
+    running = np.add.accumulate(values, dtype=np.float32)[first * per_entry :]  # in single precision, one by one
+    tiles = running.reshape(entries, t, rows, cols, height, width)
+    return tiles.transpose(0, 1, 2, 4, 3, 5).reshape(_shape(blocking, entries)).astype(np.float64)
+
+
+def _step_rowwise(
+    stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
+) -> NDArray[np.float64]:
+    _, width = blocking.tile_dim
+    column = np.arange(blocking.cols * width)
+    # the offset of a tile is its width, not width times increment (NETLIST 5.1)
+    line = stimulus.step_start + (column // width) * width + (column % width) * stimulus.step_increment
+    return np.broadcast_to(line, _shape(blocking, entries)).copy()
+
+
+def _step_columnwise(
+    stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
+) -> NDArray[np.float64]:
+    height, width = blocking.tile_dim
+    row = np.arange(blocking.rows * height)
+    line = stimulus.step_start + (row // height) * width + (row % height) * stimulus.step_increment
+    return np.broadcast_to(line[:, None], _shape(blocking, entries)).copy()
+
+
+_PLAIN: Final = {
+    "uniform": _uniform,
+    "normal": _normal,
+    "constant": _constant,
+    "debugtileid": _debug_tile_id,
+    "step": _step,
+    "steprowwise": _step_rowwise,
+    "stepcolumnwise": _step_columnwise,
+}
+
+
+def _inside_ranges(stimulus: Stimulus, blocking: Blocking, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Zero every cell outside set_tile_rows and set_tile_cols."""
+    for axis, (first, last), size in (
+        (2, stimulus.set_tile_rows, blocking.tile_dim[0]),
+        (3, stimulus.set_tile_cols, blocking.tile_dim[1]),
+    ):
+        if (first, last) == (1, 32):
+            continue
+        inside: NDArray[np.int64] = np.arange(values.shape[axis], dtype=np.int64) % size
+        outside: NDArray[np.bool_] = (inside < first - 1) | (inside > last - 1)
+        values[(slice(None),) * axis + (outside,)] = 0.0
+    return values

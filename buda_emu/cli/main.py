@@ -1,0 +1,106 @@
+"""Parse the command line, run one verb, turn what it raises into an exit code (docs/run.md, "Exit codes")."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from io import TextIOWrapper
+from types import ModuleType
+from typing import NoReturn
+
+from buda_emu import __version__
+from buda_emu.cli import check, explain, formats, ops, run
+from buda_emu.cli.output import complain
+from buda_emu.errors import BudaError
+
+VERBS: tuple[ModuleType, ...] = (run, check, explain, ops, formats)
+EXAMPLE = "buda-emu run netlists/attention.yaml"
+
+
+class Exit(IntEnum):
+    """Exit codes that no exception of `buda_emu.errors` carries."""
+
+    OK = 0
+    USAGE = 2
+    UNSUPPORTED = 3
+    INTERNAL = 101
+    INTERRUPTED = 130
+
+
+class ExampleParser(argparse.ArgumentParser):
+    """An argument parser whose help begins with an example."""
+
+    def __init__(self, *args: object, example: str = "", **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as given
+        self.example = example
+
+    def format_help(self) -> str:
+        """The example, then what argparse says."""
+        return f"example: {self.example}\n\n{super().format_help()}"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all verbs."""
+    parser = ExampleParser(
+        prog="buda-emu",
+        example=EXAMPLE,
+        description="Load, check and run BUDA netlists with the reference model's exact bits.",
+        epilog="buda-emu VERB --help says more of each verb.",
+    )
+    parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
+    for verb in VERBS:
+        name = verb.__name__.rpartition(".")[2]
+        sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP, example=verb.EXAMPLE)
+        verb.add_arguments(sub)
+        sub.set_defaults(verb=verb.main)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code. Only an internal error shows a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
+    args = build_parser().parse_args(arguments)
+    try:
+        return args.verb(args)
+    except BudaError as error:
+        if error.exit_code == Exit.INTERNAL:
+            return _internal_error()
+        complain(f"buda-emu: {error}")
+        return error.exit_code
+    except OSError as error:
+        complain(f"buda-emu: {_describe(error)}")
+        return Exit.USAGE
+    except MemoryError as error:
+        complain(f"buda-emu: not enough memory{f' ({error})' if str(error) else ''}")
+        return Exit.UNSUPPORTED
+    except KeyboardInterrupt:
+        complain("buda-emu: interrupted")
+        return Exit.INTERRUPTED
+    except Exception:  # noqa: BLE001 - the one place where a bug becomes an exit code
+        return _internal_error()
+
+
+def _describe(error: OSError) -> str:
+    """`file: reason`, without the number."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _internal_error() -> int:
+    """Show the traceback of the exception being handled and ask for a report."""
+    import traceback
+
+    complain(traceback.format_exc().rstrip())
+    complain(
+        f"buda-emu: internal error: this is a bug of buda-emu {__version__}, not of the netlist. "
+        "Please report it with the traceback above and the netlist."
+    )
+    return Exit.INTERNAL
+
+
+def entry() -> NoReturn:
+    """Console script."""
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""`buda-emu ops`: the op types and their attributes, from the tables that the parser and the docs use."""
+
+import argparse
+from collections.abc import Iterator
+
+from buda_emu.cli.output import say, table
+from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
+from buda_emu.spec.ops import OP_TYPES, OpType
+
+HELP = "List the op types of the netlist language and their attributes."
+EXAMPLE = "buda-emu ops"
+
+OP_HEADERS = ("op", "inputs", "in fused ops", "what it computes")
+ATTRIBUTE_HEADERS = ("attribute", "value", "default", "op types", "changes values", "meaning")
+_MANY = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("op", nargs="*", metavar="OP", help="only these op types, each with its attributes")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the op table, or the named ops with their attributes. Exit code 2 for an unknown op type."""
+    from difflib import get_close_matches
+
+    from buda_emu.cli.output import complain
+
+    if not args.op:
+        say(table(OP_HEADERS, op_rows()))
+        say()
+        say(table(ATTRIBUTE_HEADERS, attribute_rows()))
+        say()
+        say("`buda-emu ops OP` lists the attributes of one op type")
+        return 0
+    code = 0
+    for number, name in enumerate(args.op):
+        op = OP_TYPES.get(name)
+        if op is None:
+            near = get_close_matches(name, list(OP_TYPES), n=1)
+            complain(f"buda-emu ops: no op type {name}{f' (did you mean {near[0]}?)' if near else ''}")
+            code = 2
+            continue
+        if number:
+            say()
+        say(f"{name}: {op.doc}")
+        say(f"  inputs: {inputs_text(op)}; in fused ops: {'yes' if op.in_fused else 'no'}")
+        say()
+        say(table(ATTRIBUTE_HEADERS, (attribute_row(spec) for spec in ATTRIBUTES.values() if legal_on(spec, name))))
+    return code
+
+
+def op_rows() -> Iterator[tuple[str, ...]]:
+    """One row for each op type, under OP_HEADERS."""
+    for op in OP_TYPES.values():
+        yield op.name, inputs_text(op), "yes" if op.in_fused else "no", op.doc
+
+
+def attribute_rows() -> Iterator[tuple[str, ...]]:
+    """One row for each attribute, under ATTRIBUTE_HEADERS."""
+    return map(attribute_row, ATTRIBUTES.values())
+
+
+def attribute_row(spec: AttributeSpec) -> tuple[str, ...]:
+    """One attribute, under ATTRIBUTE_HEADERS."""
+    value = "|".join(spec.words) if spec.words and len(spec.words) < 8 else spec.kind
+    types = "all" if spec.types is None else "sfpu ops, matmul" if len(spec.types) > 8 else " ".join(spec.types)
+    name = "inputN" if spec.kind == "splice" else spec.name
+    return name, value, _default(spec), types, "yes" if spec.has_effect else "no", spec.doc
+
+
+def legal_on(spec: AttributeSpec, op_type: str) -> bool:
+    """Whether an op of this type may carry the attribute."""
+    return spec.types is None or op_type in spec.types
+
+
+def inputs_text(op: OpType) -> str:
+    """How many inputs an op takes: `1`, `2+` or `1-8`."""
+    least, most = op.inputs
+    if least == most:
+        return str(least)
+    return f"{least}+" if most > _MANY else f"{least}-{most}"
+
+
+def _default(spec: AttributeSpec) -> str:
+    if isinstance(spec.default, bool):
+        return str(spec.default).lower()
+    if spec.default in ("", ()):
+        return "-"
+    if isinstance(spec.default, tuple):
+        return str(list(spec.default))  # type: ignore[arg-type]  # a tuple of plain values
+    return str(spec.default)

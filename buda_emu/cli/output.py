@@ -1,0 +1,74 @@
+"""How the command prints and writes: plain tables, no complaint when a pipe is closed, files never half written."""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+
+def say(text: str = "", stream: IO[str] | None = None) -> None:
+    """Print a line. When the reader of a pipe is gone (`| head`) the rest is dropped and the work goes on."""
+    target = sys.stdout if stream is None else stream
+    try:
+        print(text, file=target, flush=True)
+    except BrokenPipeError:
+        # What is still buffered would raise again when the interpreter closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
+
+
+def complain(text: str) -> None:
+    """Print a line to standard error."""
+    say(text, sys.stderr)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Columns two spaces apart under small headers; the columns in `right` are aligned to the right."""
+    lines = [tuple(headers), *(tuple(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
+    numeric = frozenset(right)
+
+    def cells(line: Sequence[str]) -> Iterable[str]:
+        for i, (text, width) in enumerate(zip(line, widths, strict=True)):
+            yield text.rjust(width) if i in numeric else text.ljust(width)
+
+    return "\n".join("  ".join(cells(line)).rstrip() for line in lines)
+
+
+def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file beside its place and move it there when it is whole. Raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # noqa: PTH101 - mkstemp gives a name and makes it private
+        os.replace(name, path)  # noqa: PTH105
+    except BaseException:
+        os.unlink(name)  # noqa: PTH108
+        raise
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write strict JSON (no NaN) as `write_file` does."""
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    write_file(path, lambda stream: stream.write(text.encode()))
+
+
+class Progress:
+    """One line on a terminal's standard error that says what is going on; nothing where it is not a terminal."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._live = not quiet and sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._live:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        self.show("")

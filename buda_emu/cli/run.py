@@ -1,0 +1,181 @@
+"""`buda-emu run`: run a netlist's programs and show what came out."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buda_emu.cli.output import Progress, say, table, write_file, write_json
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import ARCHS
+
+if TYPE_CHECKING:
+    from buda_emu.api.report import OutputSummary, RunReport
+
+HELP = "Run the programs of a netlist and print what its queues hold."
+EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        metavar="DIR",
+        help="push DIR/<queue>.npy, [entries, t, rows, cols]; default: as the test-config says, else seeded random",
+    )
+    parser.add_argument("--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram")
+    parser.add_argument(
+        "--arch", choices=tuple(ARCHS), help="architecture; default: wormhole_b0 where listed, else the first"
+    )
+    parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="program to run, repeatable; default: all in order",
+    )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        type=_parameter,
+        metavar="NAME=VALUE",
+        help="program parameter, repeatable; the $ may be left out",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("format", "ideal"),
+        default="format",
+        help="format: data is rounded to its format as the reference does; ideal: float32 throughout",
+    )
+    parser.add_argument(
+        "--readout",
+        choices=("host", "raw"),
+        default="host",
+        help="host: outputs as the host reads them, widened to float32; raw: as held",
+    )
+    parser.add_argument(
+        "--threads", type=_positive, metavar="N", help="default: one for each core; never changes results"
+    )
+    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run and report. Exit code 0; failures are raised."""
+    if args.outputs is not None:
+        args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
+    progress = Progress(args.quiet)
+    try:
+        report = _run(args, progress)
+        if args.outputs is not None:
+            progress.show("writing outputs")
+            _write(report, args.outputs)
+    finally:
+        progress.clear()
+    if args.json is not None:
+        write_json(args.json, report.as_json())
+    if not args.quiet:
+        say(_text(report))
+    return 0
+
+
+def _run(args: argparse.Namespace, progress: Progress) -> "RunReport":
+    from buda_emu import __version__
+    from buda_emu.netlist.load import load
+
+    progress.show(f"loading {args.file}")
+    start = time.perf_counter()
+    netlist = load(args.file, arch=args.arch)
+    load_seconds = time.perf_counter() - start
+    from buda_emu.api.run_netlist import run_netlist  # numpy and the kernels: only for a netlist that is sound
+
+    return run_netlist(
+        netlist,
+        inputs=args.inputs,
+        programs=args.program,
+        parameters=dict(args.param),
+        precision=args.precision,
+        readout=args.readout,
+        threads=args.threads or os.cpu_count() or 1,
+        seed=args.seed,
+        progress=progress.show,
+        load_seconds=load_seconds,
+        version=__version__,
+    )
+
+
+def _write(report: "RunReport", directory: Path) -> None:
+    """Write every output array. Raises HostError for a queue whose name cannot be a file's."""
+    import numpy as np
+
+    for name, array in report.arrays.items():
+        if "/" in name or "\\" in name or "\0" in name:
+            raise HostError(f"outputs: queue name {name!r} cannot be a file name")
+        write_file(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
+
+
+def _text(report: "RunReport") -> str:
+    """The table for people."""
+    threads = f"{report.threads} thread{'s' * (report.threads != 1)}"
+    title = f"{report.netlist}: {report.arch}, precision {report.precision}, readout {report.readout}, {threads}"
+    programs = table(
+        ("program", "parameters", "seconds"),
+        (
+            (p.name, " ".join(f"{name}={value}" for name, value in p.parameters.items()) or "-", f"{p.seconds:.3f}")
+            for p in report.programs
+        ),
+        right=(2,),
+    )
+    outputs = table(
+        ("output", "type", "format", "shape", "min", "max", "mean", "note"),
+        map(_output_row, report.outputs),
+        right=(4, 5, 6),
+    )
+    inputs = f"{len(report.inputs)} input{'s' * (len(report.inputs) != 1)} from {_sources(report)}"
+    return "\n\n".join(
+        [title, inputs, programs, outputs if report.outputs else "no outputs: every op-fed queue is empty"]
+    )
+
+
+def _sources(report: "RunReport") -> str:
+    names = {Path(i.source).parent.as_posix() if i.source.endswith(".npy") else i.source for i in report.inputs}
+    return ", ".join(sorted(names)) or "nowhere"
+
+
+def _output_row(output: "OutputSummary") -> tuple[str, ...]:
+    figures = ("-" if value is None else f"{value:.6g}" for value in (output.min, output.max, output.mean))
+    elements = 1
+    for size in output.shape:
+        elements *= size
+    notes = (
+        (output.not_finite > 0, f"{output.not_finite} not finite"),
+        (output.zeros == elements, "all zero"),
+    )
+    note = ", ".join(text for holds, text in notes if holds)
+    return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    """NAME=VALUE; a name without `$` is given one."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return (name if "$" in name else f"${name}"), value
+
+
+def _positive(text: str) -> int:
+    number = _natural(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
