@@ -1,0 +1,61 @@
+"""Maximum over rows, columns, whole tiles or z (OPS 6.7)."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.gather import Operand, Tensor, fetch_tile
+from buda_emu.kernels.jit import kernel
+
+ROWS: Final = 0
+COLUMNS: Final = 1
+BOTH: Final = 2
+Z: Final = 3
+
+
+@kernel
+def reduce_tiles(
+    start: int, stop: int, out: Tensor, operand: Operand, bases: NDArray[np.int64], stride: int, count: int, dim: int
+) -> None:
+    """out[w, n, 1024]: tile i reduces the operand's tiles bases[i] + s*stride, s in 0..count-1. Items: the w*n tiles.
+
+    Rows, columns, both: NaN is ignored (all NaN: -inf), of equal values the first one met is kept, what is not a result
+    is 0. For columns the operand comes with its tiles transposed. Z: element by element, "the new value unless it is
+    less", so a NaN replaces the accumulator and the next value replaces the NaN.
+    """
+    tiles = out.shape[1]
+    scratch = np.empty(1024, np.float32)
+    best = np.empty(32, np.float32)
+    for item in range(start, stop):
+        entry = item // tiles
+        tile = item - entry * tiles
+        to = out[entry, tile]
+        if dim == Z:
+            for k in range(1024):
+                to[k] = np.float32(-np.inf)
+            for step in range(count):
+                data = fetch_tile(operand, entry, bases[tile] + step * stride, scratch)
+                for k in range(1024):
+                    to[k] = to[k] if data[k] < to[k] else data[k]
+            continue
+        for j in range(32):
+            best[j] = np.float32(-np.inf)
+        for step in range(count):
+            data = fetch_tile(operand, entry, bases[tile] + step * stride, scratch)
+            for i in range(32):
+                for j in range(32):
+                    best[j] = data[32 * i + j] if data[32 * i + j] > best[j] else best[j]
+        for k in range(1024):
+            to[k] = np.float32(0)
+        if dim == ROWS:
+            for j in range(32):
+                to[j] = best[j]
+        elif dim == COLUMNS:
+            for i in range(32):
+                to[32 * i] = best[i]
+        else:
+            greatest = best[0]
+            for j in range(1, 32):
+                greatest = best[j] if best[j] > greatest else greatest
+            to[0] = greatest
