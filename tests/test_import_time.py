@@ -1,0 +1,56 @@
+"""Starting up is cheap: what is imported when, and how long it takes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"numpy", "numba", "yaml", "jsonschema", "networkx", "llvmlite"}
+BUDGET_SECONDS = 0.060
+
+
+def modules_after(statement, environment):
+    """Root names of the modules that a fresh interpreter has after a statement."""
+    roots = "sorted({name.partition('.')[0] for name in sys.modules})"
+    script = f"import json, sys\n{statement}\nprint(json.dumps({roots}))"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("statement", ["import buda_emu", "import buda_emu.cli.main", "import buda_emu.spec.ops"])
+def test_nothing_heavy_is_imported(statement, child_environment):
+    assert modules_after(statement, child_environment) & HEAVY == set()
+
+
+def test_import_stays_within_its_budget(child_environment):
+    script = "import time; start = time.perf_counter(); import buda_emu; print(time.perf_counter() - start)"
+    command = [sys.executable, "-c", script]
+    times = []
+    for _ in range(5):  # the best of five: other work runs on the machine
+        done = subprocess.run(command, env=child_environment, capture_output=True, text=True, check=True)
+        times.append(float(done.stdout))
+    assert min(times) < BUDGET_SECONDS
+
+
+def test_check_loads_no_numpy(root, child_environment):
+    netlist = root / "netlists" / "matmul.yaml"
+    statement = f"from buda_emu.cli.main import main; assert main(['check', {str(netlist)!r}]) == 0"
+    loaded = modules_after(statement, child_environment)
+    assert "yaml" in loaded
+    assert loaded & HEAVY == {"yaml"}
+
+
+def test_every_public_name_can_be_had():
+    import buda_emu
+
+    for name in buda_emu.__all__:
+        assert getattr(buda_emu, name) is not None
+    assert set(buda_emu.__all__) <= set(dir(buda_emu))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    import buda_emu
+
+    with pytest.raises(AttributeError, match="no attribute 'Emulater'"):
+        buda_emu.Emulater  # noqa: B018 - the access is the test

@@ -1,0 +1,51 @@
+"""Imports point one way (docs/architecture.md): the contracts of pyproject.toml hold."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent / "buda_emu"
+# Third-party packages and the rooms that may import them at the top of a file.
+ALLOWED = {
+    "errors.py": set(),
+    "spec": set(),
+    "netlist": set(),
+    "program": set(),
+    "cli": set(),
+    "numerics": {"numpy"},
+    "kernels": {"numpy", "numba", "llvmlite"},
+    "tensor": {"numpy"},
+    "device": {"numpy"},
+    "ops": {"numpy"},
+    "runtime": {"numpy"},
+    "api": {"numpy"},
+    "__init__.py": set(),
+    "__main__.py": set(),
+}
+
+
+def test_import_contracts(root, child_environment):
+    lint = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", lint, "--no-cache"]
+    done = subprocess.run(command, cwd=root, env=child_environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_third_party_imports_stay_in_their_rooms():
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = path.relative_to(PACKAGE).parts[0]
+        for name in top_level_imports(path):
+            if name not in sys.stdlib_module_names and name != "buda_emu" and name not in ALLOWED[room]:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+    assert wrong == []
+
+
+def top_level_imports(path):
+    """Root names of what a file imports when it is imported itself."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
