@@ -1,30 +1,32 @@
-"""What a rule is, and the two ways a check is attached to one (NETLIST 2).
+"""How checks are attached to rules (NETLIST 2): one decorator for each kind of object that a rule speaks about.
 
-A rule is an id, one line, an explanation (the catalogue) and, unless the reader finds it while reading, one function.
-Checks are generators of `Finding`; who runs them and in what order is `rules.verify`.
+A check is a generator of `Finding` over one object of the model and a `Context`. What the reader finds while it reads
+has a rule in the catalogue but no check here. `rules.verify` runs the checks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from buda_emu.netlist.diagnostics import Diagnostic, Severity
+from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.rules.rule import Rule
+from buda_emu.spec.ops import OP_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from buda_emu.netlist.model import Op, Program, Queue
     from buda_emu.netlist.rules.context import Context
+    from buda_emu.netlist.rules.fused_use import FusedUse
 
-RULES: "Mapping[str, Rule]" = CATALOGUE
+RULES: Mapping[str, Rule] = CATALOGUE
+"""The whole catalogue by id."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check yields: where, what is wrong, what to do. `verify` adds the rule and the file."""
+    """What a check yields: where, what is wrong (without the object's name), what to do about it."""
 
     mark: Mark
     message: str
@@ -32,7 +34,50 @@ class Finding:
 
 
 Findings: TypeAlias = Iterator[Finding]
-OpCheck: TypeAlias = "Callable[[Context, Op], Findings]"
-QueueCheck: TypeAlias = "Callable[[Context, Queue], Findings]"
-ProgramCheck: TypeAlias = "Callable[[Context, Program], Findings]"
-NetlistCheck: TypeAlias = "Callable[[Context], Findings]"
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[T]):
+    """One check. `basic` ones run first: an object that fails one is not looked at further (no follow-on errors).
+
+    `unless`: rules that say the same of an object more exactly; the check is skipped for an object that broke one.
+    """
+
+    rule: Rule
+    run: "Callable[[Context, T], Findings]"
+    types: frozenset[str] | None = None
+    basic: bool = False
+    unless: frozenset[str] = frozenset()
+
+    @property
+    def on_device(self) -> bool:
+        """Whether only the device compiler or runtime looks at it (NETLIST 2, "by")."""
+        return self.rule.stage in ("N", "R", "W")
+
+
+@dataclass(slots=True)
+class Checks(Generic[T]):
+    """The checks of one kind of object, in the order in which their files were imported."""
+
+    all: list[Check[T]] = field(default_factory=list[Check[T]])
+
+    def __call__(
+        self, rule: str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
+    ) -> "Callable[[Callable[[Context, T], Findings]], Callable[[Context, T], Findings]]":
+        """Decorator that attaches a check to `rule`. `types`: op types or families of spec.ops; none means all."""
+
+        def register(function: "Callable[[Context, T], Findings]") -> "Callable[[Context, T], Findings]":
+            names = frozenset(op.name for op in OP_TYPES.values() if op.name in types or op.family in types)
+            self.all.append(Check(RULES[rule], function, names if types else None, basic, frozenset(unless)))
+            return function
+
+        return register
+
+
+# Filled while the rule files are imported, only read afterwards.
+queue_check: Checks[Queue] = Checks()
+op_check: Checks[Op] = Checks()
+graph_check: Checks[Graph] = Checks()
+program_check: Checks[Program] = Checks()
+netlist_check: Checks[Netlist] = Checks()
+fused_check: "Checks[FusedUse]" = Checks()

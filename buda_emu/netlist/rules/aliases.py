@@ -1,0 +1,95 @@
+"""Two rams on the same memory (NETLIST 1.10, V104-V109; 11.1 A12)."""
+
+from buda_emu.netlist.model import Allocate, Netlist, Queue
+from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, queue_check
+from buda_emu.netlist.suggest import near
+from buda_emu.spec.formats import tile_bytes
+
+
+@queue_check("V104")
+def not_itself(_: Context, queue: Queue) -> Findings:
+    """NETLIST 2."""
+    if queue.alias and queue.alias == queue.name:
+        yield Finding(queue.at("alias"), "is an alias of itself")
+
+
+@queue_check("V105")
+def target_exists(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 2."""
+    if queue.alias and queue.alias not in ctx.queues:
+        yield Finding(queue.at("alias"), f"alias '{queue.alias}' is no queue", near(queue.alias, [*ctx.queues]))
+
+
+@queue_check("V106", unless=("V104",))
+def not_chained(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 2."""
+    target = _target(ctx, queue)
+    if target is not None and target.alias:
+        yield Finding(queue.at("alias"), f"alias {target.name} is itself an alias of {target.alias}")
+
+
+@queue_check("V107", unless=("V104", "V106"))
+def between_rams(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 2."""
+    target = _target(ctx, queue)
+    for side in (queue, target):
+        if target is not None and side is not None and not side.is_ram:
+            yield Finding(queue.at("alias"), f"alias between {queue.name} and {target.name}: {side.name} is no ram")
+            return
+
+
+@queue_check("V108", unless=("V104", "V106", "V107"))
+def same_memory(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 2: channel and address of every buffer, in order."""
+    target = _target(ctx, queue)
+    if target is not None and target.buffers != queue.buffers:
+        what = f"has other allocations than {target.name}, whose alias it is"
+        yield Finding(queue.at(queue.loc), what, "copy the list of the target")
+
+
+@queue_check("V109", unless=("V104", "V106", "V107", "V108"))
+def same_size(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 11.1 A12: elements are counted, not bytes."""
+    target = _target(ctx, queue)
+    if target is not None and (own := _elements(queue)) != (other := _elements(target)):
+        what = f"holds {own} elements, {target.name}, whose alias it is, {other}"
+        yield Finding(queue.at("alias"), what, "elements = entries * t * rows * columns of the tensor")
+
+
+@netlist_check("V109")
+def views_divide(ctx: Context, netlist: Netlist) -> Findings:
+    """NETLIST 1.10, 11.1 A12: static rams on identical buffers are views of the one with most entries, alias or not."""
+    dynamic = {name for program in netlist.programs.values() for step in program.instructions
+               if isinstance(step, Allocate) for name in step.queues}  # fmt: skip
+    views: dict[tuple[object, ...], list[Queue]] = {}
+    for queue in netlist.queues.values():
+        if queue.is_ram and queue.name not in dynamic and queue.name not in ctx.broken and queue.buffers:
+            place = (queue.loc, queue.target_device, _buffer_bytes(ctx, queue), queue.buffers)
+            views.setdefault(place, []).append(queue)
+    for group in views.values():
+        base = max(group, key=lambda queue: queue.entries)
+        for view in group:
+            if base.entries % view.entries:
+                yield Finding(
+                    view.at("entries"),
+                    f"ram {view.name} has {view.entries} entries on the memory of {base.name}, whose {base.entries} "
+                    "entries do not divide by that",
+                )
+
+
+def _target(ctx: Context, queue: Queue) -> Queue | None:
+    return ctx.queues.get(queue.alias) if queue.alias and queue.alias not in ctx.broken else None
+
+
+def _elements(queue: Queue) -> int:
+    height, width = queue.blocking.tile_dim
+    return queue.entries * queue.blocking.t * queue.blocking.rows * queue.blocking.cols * height * width
+
+
+def _buffer_bytes(ctx: Context, queue: Queue) -> int:
+    """Bytes of one buffer as the reference model allocates it: no queue header, tile headers if HOST-fed (1.9)."""
+    producer = ctx.ops.get(queue.input)
+    header = producer is None or not producer.untilize_output
+    tile = tile_bytes(queue.df, *queue.blocking.tile_dim, ctx.arch.alignment, header)
+    return queue.entries * queue.blocking.tiles_per_core * tile

@@ -1,0 +1,177 @@
+"""Rules on graphs and what ties ops together: cores, temporal graphs, cycles (NETLIST 1.8, 11.1 A1, A14)."""
+
+from bisect import bisect_left
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+
+from buda_emu.netlist.model import NO_MARK, Graph, Netlist, Op, Queue
+from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, netlist_check, op_check, queue_check
+from buda_emu.netlist.suggest import near
+
+Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
+
+
+@netlist_check("V011", basic=True)
+def sections(ctx: Context, netlist: Netlist) -> Findings:
+    """NETLIST 2."""
+    for name, section in (("queues", netlist.queues), ("graphs", netlist.graphs), ("programs", netlist.program_order)):
+        if not section and not ctx.broken:
+            yield Finding(NO_MARK, f"the file has no {name}")
+
+
+@graph_check("V021", basic=True)
+def graph_fields(_: Context, graph: Graph) -> Findings:
+    """NETLIST 1.4."""
+    for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
+        if value < least:
+            what = "missing" if value == -1 and graph.at(key) == graph.at() else f"{value}, must be at least {least}"
+            yield Finding(graph.at(key), f"{key} is {what}")
+
+
+@op_check("V017", basic=True)
+def inputs_exist(ctx: Context, op: Op) -> Findings:
+    """NETLIST 1.7: the inputs of an expanded graph carry the suffix of their device."""
+    for index, name in enumerate(op.inputs):
+        if name in ctx.queues or name in ctx.ops:
+            continue
+        copies = [other for other in ctx.queues if other.startswith(f"{name}.")]
+        hint = f"the queue now exists as {', '.join(copies[:4])}" if copies else near(name, [*ctx.queues, *ctx.ops])
+        yield Finding(item_mark(op, "inputs", index), f"input {index} '{name}' is neither a queue nor an op", hint)
+
+
+@op_check("V042")
+def inputs_in_reach(ctx: Context, op: Op) -> Findings:
+    """NETLIST 1.8: ops of one temporal graph feed each other without a queue."""
+    for index, name in enumerate(op.inputs):
+        producer = ctx.ops.get(name) if name not in ctx.queues else None
+        if producer is None or producer.graph == op.graph:
+            continue
+        if ctx.temporal.get(producer.graph) != ctx.temporal.get(op.graph):
+            yield Finding(
+                item_mark(op, "inputs", index),
+                f"reads op {name} of graph {producer.graph}, which is not in its temporal graph",
+                "graphs on one device run after each other: put a queue between them",
+            )
+
+
+@op_check("V044")
+def forked_inputs(ctx: Context, op: Op) -> Findings:
+    """NETLIST 1.4 forked_dram_inputs: {queue: op}; no effect on values."""
+    for name, other in op.forked_dram_inputs:
+        mark = op.at("forked_dram_inputs")
+        if name not in ctx.queues or name not in op.inputs:
+            yield Finding(mark, f"forked_dram_inputs names '{name}', which is no queue that the op reads")
+        elif other not in ctx.ops or ctx.ops[other].graph != op.graph:
+            yield Finding(mark, f"forked_dram_inputs names '{other}', which is no op of graph {op.graph}")
+
+
+@queue_check("V074")
+def one_input_count(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3 input_count: a queue hands the same batch to everyone; rams do not count."""
+    if queue.is_ram:
+        return
+    counts = {ctx.netlist.graphs[op.graph].input_count: op.graph for op in ctx.readers.get(queue.name, ())}
+    if len(counts) > 1:
+        parts = ", ".join(f"{graph} (input_count {count})" for count, graph in counts.items())
+        yield Finding(queue.at(), f"is read by graphs of different input_count: {parts}")
+
+
+@graph_check("V041")
+def cores_overlap(ctx: Context, graph: Graph) -> Findings:
+    """Tensix ops of one graph stand on cores of their own: a sweep over the rows, which never looks at single cores."""
+    placed = [
+        (rectangle(op), order)
+        for order, op in enumerate(graph.ops)
+        if op.name not in ctx.broken and op.type != "ethernet_datacopy"
+    ]
+    ends: list[tuple[int, int]] = []  # heap of (row after the last, first column) of the rectangles being crossed
+    starts: list[int] = []  # their first columns, sorted
+    inside: dict[int, tuple[int, int]] = {}  # first column -> (column after the last, which op)
+    for (row, column, row_end, column_end), order in sorted(placed):
+        while ends and ends[0][0] <= row:
+            _, gone = heappop(ends)
+            del starts[bisect_left(starts, gone)]
+            del inside[gone]
+        slot = bisect_left(starts, column)
+        if slot and inside[starts[slot - 1]][0] > column:
+            other, shared = inside[starts[slot - 1]][1], column
+        elif slot < len(starts) and starts[slot] < column_end:
+            other, shared = inside[starts[slot]][1], starts[slot]
+        else:
+            heappush(ends, (row_end, column))
+            starts.insert(slot, column)
+            inside[column] = (column_end, order)
+            continue
+        first, second = graph.ops[min(order, other)], graph.ops[max(order, other)]
+        yield Finding(
+            second.at("grid_loc"),
+            f"op {second.name} shares core [{row}, {shared}] with op {first.name}",
+            "move one of them with grid_loc, or into another graph",
+        )
+
+
+@netlist_check("V173")
+def temporal_graphs(_: Context, netlist: Netlist) -> Findings:
+    """NETLIST 1.8, 11.1 A14: graphs that run as one have one input_count and a device each."""
+    for temporal in netlist.temporal_graphs:
+        members = [netlist.graphs[name] for name in temporal.graphs if name in netlist.graphs]
+        on_device: dict[int, Graph] = {}
+        for graph in members:
+            first = members[0]
+            if graph.input_count != first.input_count:
+                yield Finding(
+                    graph.at("input_count"),
+                    f"graphs {first.name} and {graph.name} run as one temporal graph, but have input_count "
+                    f"{first.input_count} and {graph.input_count}",
+                )
+            other = on_device.setdefault(graph.target_device, graph)
+            if other is not graph:
+                yield Finding(
+                    graph.at("target_device"),
+                    f"graphs {other.name} and {graph.name} run as one temporal graph, both on device "
+                    f"{graph.target_device}",
+                    "put a queue between them, or the graphs on different devices",
+                )
+
+
+@netlist_check("V170")
+def acyclic(ctx: Context, _netlist: Netlist) -> Findings:
+    """NETLIST 11.1 A1: op -> op, and op -> queue -> op inside one temporal graph; a ram breaks the cycle."""
+    for name in ctx.ops:
+        if name in ctx.queues:
+            yield Finding(ctx.ops[name].at(), f"op {name} has the name of a queue: the two are one node of the graph")
+    host = ctx.queues.get("HOST")
+    if host is not None and host.host_fed and not host.is_ram:
+        yield Finding(host.at(), "a queue called HOST that is fed by HOST feeds itself", "rename the queue")
+    sorters: dict[int, TopologicalSorter[str]] = {}
+    for op in ctx.ops.values():
+        temporal = ctx.temporal.get(op.graph, -1)
+        sorter = sorters.setdefault(temporal, TopologicalSorter())
+        sorter.add(op.name)
+        for name in op.inputs:
+            queue = ctx.queues.get(name)
+            if queue is not None:
+                name = "" if queue.is_ram or queue.host_fed else queue.input
+            producer = ctx.ops.get(name)
+            if producer is not None and ctx.temporal.get(producer.graph, -1) == temporal:
+                sorter.add(op.name, name)
+    for sorter in sorters.values():
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            cycle: list[str] = error.args[1]
+            yield Finding(
+                ctx.ops[cycle[0]].at("inputs"),
+                f"the ops form a cycle: {' -> '.join(cycle[:6])}{' -> ...' if len(cycle) > 6 else ''}",
+                "feed values back through a queue of type ram",
+            )
+
+
+def rectangle(op: Op) -> Rectangle:
+    """The cores of an op; grid_transpose swaps rows and columns (NETLIST 1.4)."""
+    rows, columns = op.blocking.grid_size
+    if op.grid_transpose:
+        rows, columns = columns, rows
+    row, column = op.grid_loc[:2]
+    return row, column, row + rows, column + columns

@@ -1,0 +1,239 @@
+"""Rules on one op: mandatory fields, number of inputs, dest, kernel broadcasts (NETLIST 2: V024-V034, V040-V051)."""
+
+from buda_emu.netlist.model import Op
+from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, written
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check
+from buda_emu.netlist.suggest import near
+from buda_emu.spec.archs import Arch
+from buda_emu.spec.ops import OP_TYPES
+
+WIDE_ACCUMULATORS = ("Float32", "Int32")
+
+
+@op_check("V051", basic=True)
+def type_known(_: Context, op: Op) -> Findings:
+    """NETLIST 1.4: an unknown type is refused when the op is made; buffer and drainer are refused as well."""
+    known = OP_TYPES.get(op.type)
+    if known is None or known.family == "refused":
+        words = [one.name for one in OP_TYPES.values() if one.family != "refused"]
+        what = f"unknown op type '{op.type}'" if op.type else "type is missing"
+        yield Finding(op.at("type"), what, near(op.type, words))
+
+
+@op_check("V051", "unary", "ethernet", "sfpu", basic=True)
+def one_input(_: Context, op: Op) -> Findings:
+    """NETLIST 1.4: these have exactly one input."""
+    if len(op.inputs) != 1:
+        yield Finding(op.at("inputs"), f"{op.type} takes 1 input, not {len(op.inputs)}")
+
+
+@op_check("V171", basic=True)
+def enough_inputs(_: Context, op: Op) -> Findings:
+    """NETLIST 11.1 A4: more inputs than needed are accepted, fewer never work."""
+    known = OP_TYPES.get(op.type)
+    if known is None or known.inputs[1] == 1:
+        return
+    least = 3 if op.type == "matmul" and op.attributes.bias else known.inputs[0]
+    if len(op.inputs) < least:
+        what = "matmul with bias" if least == 3 else op.type
+        yield Finding(op.at("inputs"), f"{what} needs {least} inputs, has {len(op.inputs)}")
+
+
+@op_check("V024", basic=True)
+def sizes(_: Context, op: Op) -> Findings:
+    """NETLIST 1.4: no defaults."""
+    blocking = op.blocking
+    if blocking.t < 1:
+        yield Finding(op.at("t"), "t is missing" if blocking.t == -1 else f"t is {blocking.t}, must be at least 1")
+    for key, pair in (("mblock", blocking.mblock), ("ublock", blocking.ublock)):
+        if min(pair) < 1:
+            what = "is missing" if pair == (-1, -1) else f"is {list(pair)}, both must be at least 1"
+            yield Finding(op.at(key), f"{key} {what}")
+    if blocking.ublock_order not in ("r", "c"):
+        text = written(op, "ublock_order")
+        what = f"ublock_order '{text}' is unknown" if text else "ublock_order is missing"
+        yield Finding(op.at("ublock_order"), what, "ops have no default: write `ublock_order: r` or `ublock_order: c`")
+
+
+@op_check("V025", basic=True)
+def mandatory_fields(_: Context, op: Op) -> Findings:
+    """NETLIST 1.4: these have no defaults either; acc_df may be left out."""
+    for key, value in (("out_df", op.out_df), ("intermed_df", op.intermed_df), ("math_fidelity", op.math_fidelity)):
+        if not value:
+            yield Finding(op.at(key), f"{key} is missing")
+    if op.buf_size_mb < 0:
+        what = "is missing" if op.buf_size_mb == -1 else f"is {op.buf_size_mb}, must be 0 or more"
+        yield Finding(op.at("buf_size_mb"), f"buf_size_mb {what}", "add the number of output mblocks, such as 2")
+
+
+@op_check("V027", basic=True)
+def place(_: Context, op: Op) -> Findings:
+    """NETLIST 1.4; 11.2 B10: a negative or huge grid_loc is accepted here (V150 looks at it)."""
+    if min(op.blocking.grid_size) < 1:
+        size = op.blocking.grid_size
+        what = "is missing" if size == (0, 0) else f"is {list(size)}, both must be at least 1"
+        yield Finding(op.at("grid_size"), f"grid_size {what}")
+    if len(op.grid_loc) != 2 and op.type != "ethernet_datacopy":
+        what = f"has {len(op.grid_loc)} values, must be [row, column]" if op.grid_loc else "is missing"
+        yield Finding(op.at("grid_loc"), f"grid_loc {what}")
+
+
+@op_check("V028", basic=True)
+def formats_for_inputs(_: Context, op: Op) -> Findings:
+    """NETLIST 1.4; 11.2 B4: forked_dram_inputs is a map by queue name."""
+    if len(op.in_df) != len(op.inputs):
+        yield Finding(op.at("in_df", "inputs"), f"in_df lists {len(op.in_df)} formats for {len(op.inputs)} inputs")
+    forked = len({name for name, _ in op.forked_dram_inputs})
+    if forked > len(op.inputs):
+        yield Finding(op.at("forked_dram_inputs"), f"{forked} forked_dram_inputs for {len(op.inputs)} inputs")
+
+
+@op_check("V026", "matmul")
+def matmul_order(_: Context, op: Op) -> Findings:
+    """NETLIST 2."""
+    if op.blocking.ublock_order != "r":
+        yield Finding(op.at("ublock_order"), "a matmul needs ublock_order r")
+
+
+@op_check("V033", "matmul")
+def matmul_attributes(_: Context, op: Op) -> Findings:
+    """NETLIST 2: the inner dimension is m_k ublocks of u_kt tiles."""
+    for key, value in (("m_k", op.attributes.m_k), ("u_kt", op.attributes.u_kt)):
+        if value < 1:
+            what = f"{key} is {value}, must be at least 1" if key in op.attributes.given else f"{key} is missing"
+            yield Finding(attribute_mark(op, key), what, "m_k * u_kt is the number of tile columns of input 0")
+    if op.attributes.accumulate and op.attributes.identity:
+        yield Finding(attribute_mark(op, "accumulate"), "accumulate does not go with identity")
+
+
+@op_check("V034", "reduce")
+def reduce_attributes(_: Context, op: Op) -> Findings:
+    """NETLIST 2; 11.3 C15: `z` may be absent. Unknown words are found while reading."""
+    if not op.attributes.dim:
+        yield Finding(op.at("attributes"), "reduce needs dim: r, c, z or rc")
+    if not op.attributes.type:
+        yield Finding(op.at("attributes"), "reduce needs type: max")
+
+
+@op_check("V040")
+def ublock_in_dest(ctx: Context, op: Op) -> Findings:
+    """NETLIST 2."""
+    limit = dest_tiles(ctx.arch, op.acc_df)
+    if (tiles := op.blocking.ublock[0] * op.blocking.ublock[1]) > limit:
+        yield Finding(op.at("ublock"), dest_message(f"ublock {list(op.blocking.ublock)}", tiles, ctx.arch, op.acc_df))
+    pair = (op.blocking.ublock[0], op.attributes.u_kt)
+    if op.type == "topk" and (tiles := pair[0] * pair[1]) > limit:
+        what = f"[ublock rows, u_kt] {list(pair)}"
+        yield Finding(attribute_mark(op, "u_kt"), dest_message(what, tiles, ctx.arch, op.acc_df))
+
+
+@op_check("V045")
+def broadcast_of_broadcast(_: Context, op: Op) -> Findings:
+    """OPS 6.15: an operand repeats only when a TM repeats it."""
+    for key, index, factor in kernel_broadcasts(op):
+        names = {tm.name for tm in op.input_tms[index]} if index < len(op.input_tms) else set[str]()
+        if factor > 0 and "broadcast" not in names:
+            yield Finding(attribute_mark(op, key), f"{key} on input {index}, which has no broadcast TM")
+
+
+@op_check("V046", "matmul", "depthwise")
+def broadcast_fits_ublock(ctx: Context, op: Op) -> Findings:
+    """OPS 6.15, from wormhole on."""
+    if ctx.arch.name == "grayskull":
+        return
+    rows, columns = op.blocking.ublock
+    for key, index, factor in kernel_broadcasts(op):
+        unit = 1
+        if index == 0 and columns < rows:
+            unit = rows * op.attributes.u_kt
+        elif index == 1 and columns >= rows:
+            unit = columns
+        if factor > 1 and unit > 0 and factor % unit:
+            yield Finding(
+                attribute_mark(op, key),
+                f"{key} {factor} of input {index} does not divide by {unit}",
+                "input 0 needs multiples of ublock rows * u_kt where ublock columns < rows, "
+                "input 1 multiples of ublock columns otherwise",
+            )
+
+
+@op_check("V047", "embedding")
+def embedding_sizes(_: Context, op: Op) -> Findings:
+    """OPS 6.9: a core picks 32 rows for each tile row of its mblock."""
+    indices = op.attributes.num_indices
+    if op.blocking.ublock[0] != 1:
+        yield Finding(op.at("ublock"), f"an embedding needs one ublock row, has {op.blocking.ublock[0]}")
+    if indices % 32:
+        yield Finding(attribute_mark(op, "num_indices"), f"num_indices is {indices}, must be a multiple of 32")
+    elif indices // 32 != op.blocking.mblock[0]:
+        yield Finding(
+            attribute_mark(op, "num_indices"),
+            f"num_indices {indices} are {indices // 32} tile rows, mblock has {op.blocking.mblock[0]}",
+        )
+
+
+@op_check("V048", "tilizer")
+def tilizer_shape(ctx: Context, op: Op) -> Findings:
+    """OPS 6.10."""
+    for index, tms in enumerate(op.input_tms):
+        if tms:
+            yield Finding(tms_mark(op, index), f"a tilizer takes no TMs, input {index} has {tms[0].name}")
+    for index, source in ctx.sources(op):
+        read, own = source.blocking.ublock, op.blocking.ublock
+        if read != own and max(read[0], own[0]) > 1:
+            what = f"reads ublocks of {list(read)} and writes {list(own)}: with several rows they must be equal"
+            yield Finding(item_mark(op, "inputs", index), what)
+
+
+@op_check("V049", "depthwise")
+def depthwise_attributes(_: Context, op: Op) -> Findings:
+    """OPS 6.3."""
+    if op.attributes.u_kt != 1:
+        yield Finding(attribute_mark(op, "u_kt"), f"a depthwise needs u_kt 1, has {op.attributes.u_kt}")
+    if op.attributes.m_k < 1:
+        yield Finding(attribute_mark(op, "m_k"), "a depthwise needs m_k of at least 1")
+
+
+@op_check("V050", "matmul")
+def identity_inputs(_: Context, op: Op) -> Findings:
+    """OPS 6.2: weights, activations, encoding."""
+    if not op.attributes.identity:
+        return
+    if len(op.inputs) < 3:
+        yield Finding(op.at("inputs"), f"an identity matmul needs 3 inputs, has {len(op.inputs)}")
+        return
+    if not op.in_df[2].startswith("RawUInt"):
+        what = f"the encoding (input 2) is {op.in_df[2]}, must be RawUInt8, RawUInt16 or RawUInt32"
+        yield Finding(item_mark(op, "in_df", 2), what)
+    if op.gradient_op:
+        yield Finding(op.at("gradient_op"), "an identity matmul cannot be a gradient_op")
+    tms = op.input_tms[2] if len(op.input_tms) > 2 else ()
+    if tms and tms[0].name != "broadcast":
+        yield Finding(tms_mark(op, 2), f"the first TM of the encoding must be a broadcast, not {tms[0].name}")
+
+
+@op_check("V172", "topk")
+def topk_count(_: Context, op: Op) -> Findings:
+    """NETLIST 11.1 A13: a negative k is accepted."""
+    if op.attributes.k == 0:
+        what = "k is 0" if "k" in op.attributes.given else "k is missing"
+        yield Finding(attribute_mark(op, "k"), f"{what}: nothing to keep")
+
+
+def dest_tiles(arch: Arch, acc_df: str) -> int:
+    """Tiles that half of dest holds (NETLIST V040): a 32-bit accumulator takes two places."""
+    return arch.dest_tiles // 2 if acc_df in WIDE_ACCUMULATORS else arch.dest_tiles
+
+
+def dest_message(what: str, tiles: int, arch: Arch, acc_df: str) -> str:
+    """The message of V040."""
+    wide = f" with acc_df {acc_df}" if acc_df in WIDE_ACCUMULATORS else ""
+    return f"{what} has {tiles} tiles, half of dest holds {dest_tiles(arch, acc_df)}{wide}"
+
+
+def kernel_broadcasts(op: Op) -> list[tuple[str, int, int]]:
+    """(attribute, input, factor) of every kernel_broadcast; single_tile is a factor of 1 (OPS 6.14)."""
+    own = op.attributes
+    pairs = [("kernel_broadcast", index, factor) for index, factor in own.kernel_broadcast]
+    pairs += [("kernel_broadcast_per_t", index, factor) for index, factor in own.kernel_broadcast_per_t]
+    return pairs + [("single_tile", index, 1) for index in own.single_tile]

@@ -1,0 +1,162 @@
+"""Rules on programs: executes and their queue settings (NETLIST 2: V113-V128; 3; 11.1 A11, 11.2 B7-B9, B11).
+
+Only the last body of a program name is judged (11.1 A16): the model holds no other.
+"""
+
+from collections.abc import Iterator
+
+from buda_emu.netlist.model import Execute, Graph, Param, Program, QueueSettings, VarInst
+from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.registry import Finding, Findings, program_check
+from buda_emu.netlist.suggest import near
+
+OPCODES = ("set", "add", "mul", "inc", "incwrap")
+
+
+@program_check("V113")
+def opcodes(_: Context, program: Program) -> Findings:
+    """NETLIST 3.3; wrong operand counts fail when the program runs (11.2 B7)."""
+    for step in program.instructions:
+        if isinstance(step, VarInst) and step.opcode not in OPCODES:
+            yield Finding(item_mark(step, "varinst", 1), f"unknown opcode '{step.opcode}'", near(step.opcode, OPCODES))
+
+
+@program_check("V121")
+def param_first(_: Context, program: Program) -> Findings:
+    """NETLIST 3."""
+    for step in program.instructions[1:]:
+        if isinstance(step, Param):
+            yield Finding(step.at(), "param must be the first instruction, once")
+
+
+@program_check("V128")
+def graph_exists(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2, 11.2 B11: without graph_name the graph is ""; grayskull looks at it when it runs."""
+    for step in _executes(program):
+        if step.graph not in ctx.netlist.graphs and (ctx.arch.name != "grayskull" or step.queue_settings):
+            what = f"executes graph '{step.graph}', which does not exist" if step.graph else "executes no graph"
+            hint = near(step.graph, [*ctx.netlist.graphs]) if step.graph else "add graph_name"
+            yield Finding(step.at("graph_name"), what, hint)
+
+
+@program_check("V177")
+def named_once(_: Context, program: Program) -> Findings:
+    """NETLIST 11.1 A11."""
+    for step in _executes(program):
+        seen: set[str] = set()
+        for setting in step.queue_settings:
+            if setting.queue in seen:
+                yield Finding(setting.at(), f"settings for queue {setting.queue} stand twice in one execute")
+            seen.add(setting.queue)
+
+
+@program_check("V116")
+def queue_exists(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2."""
+    for setting in _settings(program):
+        if setting.queue not in ctx.queues:
+            what = f"settings for queue '{setting.queue}', which does not exist"
+            yield Finding(setting.at(), what, near(setting.queue, [*ctx.queues]))
+
+
+@program_check("V117")
+def global_read_pointer(ctx: Context, program: Program) -> Findings:
+    """NETLIST 11.2 B9: absent or the quoted empty string."""
+    for setting in _settings(program):
+        if setting.queue in ctx.queues and not setting.rd_ptr_global:
+            yield Finding(setting.at("rd_ptr_global"), f"settings for {setting.queue} lack rd_ptr_global")
+
+
+@program_check("V118")
+def queue_pointers(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2; 11.2 B8: only the lower-case word counts as epilogue."""
+    for setting in _settings(program):
+        queue = ctx.queues.get(setting.queue)
+        if queue is None or queue.type != "queue":
+            continue
+        if setting.wr_ptr_global:
+            what = f"settings for {queue.name} set wr_ptr_global, which only a ram has"
+            yield Finding(setting.at("wr_ptr_global"), what)
+        if not setting.rd_ptr_local:
+            yield Finding(setting.at("rd_ptr_local"), f"settings for {queue.name} lack rd_ptr_local")
+        if setting.epilogue == "true" and not queue.host_fed:
+            what = f"settings for {queue.name} set epilogue, but an op feeds it"
+            yield Finding(setting.at("epilogue"), what)
+
+
+@program_check("V119")
+def ram_pointers(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2."""
+    for setting in _settings(program):
+        queue = ctx.queues.get(setting.queue)
+        if queue is None or not queue.is_ram:
+            continue
+        if setting.rd_ptr_local:
+            what = f"settings for ram {queue.name} set rd_ptr_local, which only a queue has"
+            yield Finding(setting.at("rd_ptr_local"), what)
+        if not setting.wr_ptr_global:
+            yield Finding(setting.at("wr_ptr_global"), f"settings for ram {queue.name} lack wr_ptr_global")
+
+
+@program_check("V120")
+def one_autoincrement(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2: texts are compared, defaults included (1.5)."""
+    for setting in _settings(program):
+        local, shared = setting.rd_ptr_autoinc, setting.global_rdptr_autoinc
+        if local != shared and local != "0" and shared != "0" and setting.queue in ctx.queues:
+            what = f"settings for {setting.queue} have rd_ptr_autoinc {local} and global_rdptr_autoinc {shared}"
+            yield Finding(setting.at("global_rdptr_autoinc", "rd_ptr_autoinc"), what, "equal, or one of them 0")
+
+
+@program_check("V122")
+def gradient_queue_set(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2: the accumulator needs its flags."""
+    for step, graph in _intact_executes(ctx, program):
+        named = {setting.queue for setting in step.queue_settings}
+        for op in graph.ops:
+            for queue in ctx.fed.get(op.name, ()) if op.gradient_op else ():
+                if queue.name not in named:
+                    what = f"lacks settings for {queue.name}, which gradient op {op.name} feeds"
+                    yield Finding(step.at("queue_settings", "graph_name"), f"execute of {graph.name} {what}")
+
+
+@program_check("V123", unless=("V128",))
+def setting_used(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2."""
+    for step, graph in _intact_executes(ctx, program):
+        names = {op.name for op in graph.ops}
+        read = {name for op in graph.ops for name in op.inputs}
+        for setting in step.queue_settings:
+            queue = ctx.queues.get(setting.queue)
+            if queue is not None and queue.name not in read and queue.input not in names:
+                what = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
+                yield Finding(setting.at(), what)
+
+
+@program_check("V124")
+def inputs_set(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2: rams and op-fed queues may go without."""
+    for step, graph in _intact_executes(ctx, program):
+        named = {setting.queue for setting in step.queue_settings}
+        missing = dict.fromkeys(name for op in graph.ops for name in op.inputs if name not in named)
+        for name in missing:
+            queue = ctx.queues.get(name)
+            if queue is not None and queue.host_fed and not queue.is_ram:
+                what = f"execute of {graph.name} lacks settings for its input queue {name}"
+                yield Finding(step.at("queue_settings", "graph_name"), what)
+
+
+def _executes(program: Program) -> Iterator[Execute]:
+    return (step for step in program.instructions if isinstance(step, Execute))
+
+
+def _settings(program: Program) -> Iterator[QueueSettings]:
+    return (setting for step in _executes(program) for setting in step.queue_settings)
+
+
+def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, Graph]]:
+    """Executes whose graph exists and has no broken op: those of others cannot be judged."""
+    for step in _executes(program):
+        graph = ctx.netlist.graphs.get(step.graph)
+        if graph is not None and graph.name not in ctx.broken and not any(op.name in ctx.broken for op in graph.ops):
+            yield step, graph

@@ -1,0 +1,125 @@
+"""Rules on one queue: its sizes, words and allocations, and the op that feeds it (NETLIST 2: V012-V016, V067, V070)."""
+
+from buda_emu.netlist.model import Queue
+from buda_emu.netlist.rules.context import Context, as_written, written
+from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
+from buda_emu.netlist.suggest import near
+
+LOCATIONS = ("dram", "host")
+
+
+@queue_check("V012", basic=True)
+def sizes(_: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3: sizes have no defaults."""
+    if queue.target_device < 0:
+        yield Finding(queue.at("target_device"), f"target_device is {_size(queue, 'target_device')}, must be 0 or more")
+    if queue.entries < 1:
+        yield Finding(queue.at("entries"), f"entries is {_size(queue, 'entries')}, must be at least 1")
+    blocking = queue.blocking
+    if blocking.t < 1:
+        yield Finding(queue.at("t"), f"t is {_size(queue, 't')}, must be at least 1")
+    if min(blocking.mblock) < 1:
+        yield Finding(queue.at("mblock"), f"mblock {_pair(blocking.mblock)}, both must be at least 1")
+    if min(blocking.ublock) < 1:
+        yield Finding(queue.at("ublock"), f"ublock {_pair(blocking.ublock)}, both must be at least 1")
+    if blocking.ublock_order not in ("r", "c"):
+        text = written(queue, "ublock_order")
+        yield Finding(queue.at("ublock_order"), f"ublock_order '{text}' is unknown", "write r or c")
+
+
+@queue_check("V013", basic=True)
+def words(_: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3: df and type have no defaults, layout is tilized."""
+    if not queue.df:
+        yield Finding(queue.at("df"), "df is missing", "add the format, such as `df: Float16_b`")
+    for key, value, known in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
+        if value not in known:
+            text = written(queue, key) or value
+            what = f"unknown {key} '{text}'" if text else f"{key} is missing"
+            yield Finding(queue.at(key), what, near(text, known) or f"write {known[0]} or {known[1]}")
+
+
+@queue_check("V014", basic=True)
+def grid(_: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3 grid_size."""
+    if min(queue.blocking.grid_size) < 1:
+        text = _pair(queue.blocking.grid_size, missing=(0, 0))
+        yield Finding(queue.at("grid_size"), f"grid_size {text}, both must be at least 1")
+
+
+@queue_check("V015", basic=True)
+def allocations(_: Context, queue: Queue) -> Findings:
+    """One buffer for each grid cell (NETLIST 1.3; 11.3 C2: an unknown `loc` reads no allocations)."""
+    cells = queue.blocking.cells
+    if min(queue.blocking.grid_size) < 1 or len(queue.buffers) == cells:
+        return
+    if queue.loc not in LOCATIONS:
+        text = written(queue, "loc") or queue.loc
+        what = f"unknown loc '{text}': no allocations are read" if text else "loc is missing: no allocations are read"
+        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or "write `loc: dram` or `loc: host`")
+        return
+    rows, columns = queue.blocking.grid_size
+    yield Finding(
+        queue.at(queue.loc),
+        f"{_count(len(queue.buffers), 'allocation')} for a grid of {rows} x {columns} = {cells}",
+        f"list one {'[channel, address]' if queue.loc == 'dram' else 'address'} for each grid cell, row by row",
+    )
+
+
+@queue_check("V016", basic=True)
+def input_exists(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 11.1 A3: before graphs are expanded, `input` is an op, or an op with "." and the queue's device."""
+    if queue.host_fed or _known_before_expansion(queue, ctx.names_before_expansion):
+        return
+    if not queue.input:
+        yield Finding(queue.at("input"), "input is missing", "write `input: HOST` or the name of the op that feeds it")
+        return
+    names = ctx.names_before_expansion
+    base, dot, _ = queue.input.rpartition(".")
+    if dot and base in names:
+        why = "host memory counts as the first device's" if queue.loc == "host" else ""
+        what = f"is fed by {queue.input} but its target_device is {queue.target_device}"
+        yield Finding(queue.at("input"), what, why)
+        return
+    hint = "HOST is written in capitals" if queue.input.upper() == "HOST" else near(queue.input, ["HOST", *names])
+    yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
+
+
+@queue_check("V070", basic=True, unless=("V016",))
+def one_producer(ctx: Context, queue: Queue) -> Findings:
+    """After expansion the feeding op must still be there (NETLIST 1.7); op names are unique, so never two."""
+    if not queue.host_fed and queue.input not in ctx.ops:
+        copies = [op.name for op in ctx.ops.values() if as_written(op) == queue.input]
+        hint = f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
+        yield Finding(queue.at("input"), f"no op '{queue.input}' after expansion over devices", hint)
+
+
+@queue_check("V067")
+def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 2, tile-dim rules."""
+    producer = None if queue.host_fed or queue.input in ctx.broken else ctx.ops.get(queue.input)
+    if producer is not None and producer.blocking.tile_dim != queue.blocking.tile_dim:
+        yield Finding(
+            queue.at("tile_dim"),
+            f"tile_dim {list(queue.blocking.tile_dim)}, op {producer.name} writes tiles of "
+            f"{list(producer.blocking.tile_dim)}",
+            f"write `tile_dim: {list(producer.blocking.tile_dim)}`",
+        )
+
+
+def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
+    suffix = f".{queue.target_device}"
+    return queue.input in names or (queue.input.endswith(suffix) and queue.input.removesuffix(suffix) in names)
+
+
+def _size(queue: Queue, key: str) -> str:
+    value = queue.entries if key == "entries" else queue.target_device if key == "target_device" else queue.blocking.t
+    return str(value) if written(queue, key) or value != -1 else "missing"
+
+
+def _pair(value: tuple[int, int], missing: tuple[int, int] = (-1, -1)) -> str:
+    return "is missing" if value == missing else f"is {list(value)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

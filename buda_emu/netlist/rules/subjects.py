@@ -1,0 +1,22 @@
+"""The rule files in the order in which their checks run on one object. Importing them registers their checks."""
+
+from buda_emu.netlist.rules import (
+    aliases,
+    formats,
+    fused,
+    fused_formats,
+    fused_life,
+    fused_sizes,
+    fused_tms,
+    graphs,
+    integers,
+    ops,
+    programs,
+    queues,
+    tiles,
+)
+
+SUBJECTS = (
+    queues, aliases, ops, graphs, tiles, formats, integers, fused, fused_tms, fused_life, fused_sizes, fused_formats,
+    programs,
+)  # fmt: skip

@@ -1,0 +1,122 @@
+"""Tile-dim rules: which operands may have tiles other than 32x32 (NETLIST 2, V055-V066; 11.1 A2, A15)."""
+
+from buda_emu.netlist.model import Op
+from buda_emu.netlist.nodes import Mark
+from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check
+from buda_emu.spec.attributes import SFPU_TYPES
+from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.ops import OP_TYPES
+
+SMALL_TILES = ((2, 32), (4, 32), (8, 32), (16, 32), (32, 16))
+WIDTH_KEEPERS = ("unary", "ethernet", "binary", "quantization", "sfpu", "tilizer")
+
+
+@op_check("V055")
+def row_tiles(_: Context, op: Op) -> Findings:
+    """1x32 operands: every input of a dense matmul, input 1 of an identity matmul, element-wise ops."""
+    for index, dims in enumerate(op.input_tile_dims):
+        if dims == (1, 32) and not _takes_small_tiles(op, index, bias=True):
+            yield Finding(item_mark(op, "inputs", index), f"input {index} of {op.type} cannot have tiles of [1, 32]")
+
+
+@op_check("V056")
+def small_tiles(_: Context, op: Op) -> Findings:
+    """The other small tiles: as 1x32 but for the bias of a matmul."""
+    for index, dims in enumerate(op.input_tile_dims):
+        if dims in SMALL_TILES and not _takes_small_tiles(op, index, bias=False):
+            what = f"input {index} of {op.type} cannot have tiles of {list(dims)}"
+            yield Finding(item_mark(op, "inputs", index), what)
+
+
+@op_check("V058")
+def integer_tiles(_: Context, op: Op) -> Findings:
+    """Int8 and Int32 have full tiles only."""
+    formats = {*op.in_df, op.out_df} & {"Int8", "Int32"}
+    small = [dims for dims in (*op.input_tile_dims, op.blocking.tile_dim) if dims != FULL_TILE]
+    if formats and small:
+        yield Finding(op.at("tile_dim", "inputs"), f"tiles of {list(small[0])} together with {min(formats)}")
+
+
+@op_check("V059", "sfpu")
+def vector_covers_tile(_: Context, op: Op) -> Findings:
+    """NETLIST 11.1 A2: the tile of input 0 decides, not the output's."""
+    dims = op.input_tile_dims[0]
+    need = {FULL_TILE: "", (32, 16): "c"}.get(dims, "r")
+    if need and op.vector != need:
+        what = f"vector {op.vector} on input tiles of {list(dims)}"
+        yield Finding(attribute_mark(op, "vector"), what, f"write `vector: {need}`, or leave it out")
+
+
+@op_check("V060", "binary", "quantization")
+def equal_tiles(_: Context, op: Op) -> Findings:
+    """The two operands walk together."""
+    first, second = op.input_tile_dims[:2]
+    if first != second:
+        yield Finding(op.at("inputs"), f"input 0 has tiles of {list(first)}, input 1 of {list(second)}")
+
+
+@op_check("V061", *WIDTH_KEEPERS)
+def width_kept(_: Context, op: Op) -> Findings:
+    """Half-width tiles stay half-width."""
+    yield from _half_width(op.at("tile_dim"), 0, op)
+
+
+@op_check("V062", "unary", "ethernet")
+def gradient_copy(_: Context, op: Op) -> Findings:
+    """A copy that accumulates adds tiles of one size."""
+    if op.gradient_op and op.input_tile_dims[0] != op.blocking.tile_dim:
+        what = f"a gradient copy reads tiles of {list(op.input_tile_dims[0])}, writes {list(op.blocking.tile_dim)}"
+        yield Finding(op.at("tile_dim"), what)
+
+
+@op_check("V063", "matmul")
+def small_matmul(_: Context, op: Op) -> Findings:
+    """NETLIST 11.2 B1: an unknown sfpu_op is none."""
+    if op.attributes.identity or {*op.input_tile_dims[:2], op.blocking.tile_dim} == {FULL_TILE}:
+        return
+    if op.attributes.sfpu_op in SFPU_TYPES:
+        what = f"sfpu_op {op.attributes.sfpu_op} on a matmul with small tiles"
+        yield Finding(attribute_mark(op, "sfpu_op"), what)
+    if op.gradient_op:
+        yield Finding(op.at("gradient_op"), "gradient_op on a matmul with small tiles")
+
+
+@op_check("V064", "matmul", unless=("V066",))
+def matmul_width_kept(_: Context, op: Op) -> Findings:
+    """The columns of a product are the columns of input 1."""
+    yield from _half_width(op.at("tile_dim"), 1, op)
+
+
+@op_check("V065", "reduce")
+def reduced_tile(_: Context, op: Op) -> Findings:
+    """reduce r writes rows of full width; reduce c columns of full height."""
+    dims = op.blocking.tile_dim
+    if op.attributes.dim == "r" and dims == (32, 16):
+        yield Finding(op.at("tile_dim"), "reduce over r cannot write tiles of [32, 16]")
+    elif op.attributes.dim == "c" and dims not in (FULL_TILE, (32, 16)):
+        yield Finding(op.at("tile_dim"), f"reduce over c cannot write tiles of {list(dims)}")
+
+
+@op_check("V066", "matmul")
+def transposed_tile(ctx: Context, op: Op) -> Findings:
+    """OPS 7.4: the tile as it is read, before the transpose."""
+    for index in range(len(op.input_tms)):
+        dims = ctx.tile_read(op, index)
+        if transposes(op, index) and dims not in (FULL_TILE, (16, 32)):
+            what = f"a matmul transposes tiles of [32, 32] or [16, 32], input {index} has {list(dims)}"
+            yield Finding(tms_mark(op, index), what)
+
+
+def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
+    known = OP_TYPES[op.type]
+    if known.family == "matmul":
+        return index == 1 if op.attributes.identity else bias or index < 2
+    return known.family in WIDTH_KEEPERS
+
+
+def _half_width(mark: Mark, index: int, op: Op) -> Findings:
+    read, own = op.input_tile_dims[index], op.blocking.tile_dim
+    if (read == (32, 16)) != (own == (32, 16)):
+        what = f"input {index} has tiles of {list(read)}, the output {list(own)}"
+        yield Finding(mark, what, "both or none must be [32, 16]")

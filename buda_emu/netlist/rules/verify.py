@@ -1,0 +1,119 @@
+"""Runs the checks over one netlist and leaves follow-on findings out (NETLIST 1.1, 2).
+
+Three phases: objects with broken fields of their own (`basic` checks); then everything else that loading refuses, only
+about intact objects; last what the device's compiler and runtime refuse, only in a netlist that can be loaded.
+"""
+
+from collections.abc import Iterable, Iterator, Set
+from functools import cache
+from typing import Any, Literal, TypeVar
+
+from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.nodes import Mark
+from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.fused_use import FusedUse
+from buda_emu.netlist.rules.registry import (
+    Check,
+    Checks,
+    fused_check,
+    graph_check,
+    netlist_check,
+    op_check,
+    program_check,
+    queue_check,
+)
+from buda_emu.netlist.rules.subjects import SUBJECTS
+
+T = TypeVar("T")
+Phase = Literal["basic", "load", "device"]
+
+__all__ = ["SUBJECTS", "verify"]
+
+
+def verify(netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset()) -> list[Diagnostic]:
+    """Every finding about a netlist that was read, by object, not yet sorted by line.
+
+    `skip`: names of objects that could not be read as a whole. `strict` makes the device's rules (N and R) errors.
+    `source_line` of the findings is left to the renderer.
+    """
+    run = _Run(netlist.path, strict)
+    context = Context.of(netlist, frozenset(skip))
+    context = context.without(context.broken | set(run.phase(context, "basic")))
+    for _ in run.phase(context, "load"):
+        pass
+    if not run.errors and not context.broken:
+        for _ in run.phase(context, "device"):
+            pass
+    return run.found
+
+
+class _Run:
+    """One verification: its findings so far."""
+
+    def __init__(self, path: str, strict: bool) -> None:
+        self.path = path
+        self.strict = strict
+        self.found: list[Diagnostic] = []
+        self.errors = False
+        self._seen: set[tuple[str, Mark, str]] = set()
+
+    def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
+        """Run the checks of one phase on every intact object; yields the names of those that failed one."""
+        netlist = ctx.netlist
+        self._judge(ctx, "", netlist, _of_phase(netlist_check, phase))
+        yield from self._each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
+        yield from self._each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
+        for name, op in ctx.ops.items():
+            yield from self._each(ctx, "op", ((name, op),), _of_type(op.type, phase))
+        yield from self._each(ctx, "fused_op", _fused_uses(ctx), _of_phase(fused_check, phase))
+        yield from self._each(ctx, "program", netlist.programs.items(), _of_phase(program_check, phase))
+
+    def _each(
+        self, ctx: Context, kind: str, objects: Iterable[tuple[str, T]], checks: tuple[Check[T], ...]
+    ) -> Iterator[str]:
+        for name, item in objects if checks else ():
+            if name not in ctx.broken and self._judge(ctx, f"{kind} {name}: ", item, checks):
+                yield name
+
+    def _judge(self, ctx: Context, subject: str, item: T, checks: tuple[Check[T], ...]) -> bool:
+        fired: set[str] = set()
+        for check in checks:
+            if fired and not check.unless.isdisjoint(fired):
+                continue
+            for finding in check.run(ctx, item):
+                fired.add(check.rule.id)
+                key = (check.rule.id, finding.mark, finding.message)
+                if key not in self._seen:  # copies made by expansion share their place in the file
+                    self._seen.add(key)
+                    self._report(check, finding.mark, subject + finding.message, finding.hint)
+        return bool(fired)
+
+    def _report(self, check: Check[Any], mark: Mark, message: str, hint: str) -> None:
+        severity = check.rule.severity(self.strict)
+        self.errors = self.errors or severity == "error"
+        rule = check.rule.id
+        self.found.append(
+            Diagnostic(self.path, mark.line, mark.column, rule, severity, message, mark.end_column, "", hint)
+        )
+
+
+def _fused_uses(ctx: Context) -> Iterator[tuple[str, FusedUse]]:
+    for op in ctx.ops.values():
+        definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id) if op.type == "fused_op" else None
+        if definition is not None and op.name not in ctx.broken:
+            yield definition.id, FusedUse.of(op, definition)
+
+
+@cache
+def _of_phase(checks: Checks[T], phase: Phase) -> tuple[Check[T], ...]:
+    return tuple(check for check in checks.all if _phase(check) == phase)
+
+
+@cache
+def _of_type(op_type: str, phase: Phase) -> "tuple[Check[Any], ...]":
+    return tuple(check for check in _of_phase(op_check, phase) if check.types is None or op_type in check.types)
+
+
+def _phase(check: Check[Any]) -> Phase:
+    return "device" if check.on_device else "basic" if check.basic else "load"
