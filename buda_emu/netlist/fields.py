@@ -1,0 +1,204 @@
+"""Every field of the netlist language, one line each: the reader, the JSON schema and the documentation derive from here.
+
+Facts: NETLIST 1.2-1.4, 3, 5 (fused ops), OPS 8. Attributes have their own table, `buda_emu.spec.attributes`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.ops import OP_TYPES
+
+Kind = Literal[
+    "int", "bool", "float", "text", "word", "format", "formats", "fidelity", "pair", "ints", "texts", "names", "tile_dim",
+    "device", "arch", "loc", "dram", "host", "tms", "forks", "attributes", "value",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a map of the netlist.
+
+    `kind` names the reader and the schema's shape; `words` are the legal words of a `word` (whether another one is refused
+    while reading depends on the field); `rule` is reported for a malformed value where the kind has no rule of its own.
+    """
+
+    name: str
+    kind: Kind
+    doc: str
+    default: Any = None
+    required: bool = False
+    words: tuple[str, ...] = ()
+    rule: str = ""
+    example: Any = None
+
+
+Table = Mapping[str, Field]
+
+
+def _table(*rows: Field) -> Table:
+    return {row.name: row for row in rows}
+
+
+ORDERS = ("r", "c")
+QUEUE_TYPES = ("queue", "ram")
+LOCATIONS = ("dram", "host")
+LAYOUTS = ("tilized", "flat")
+FIDELITIES: Mapping[str, str] = {  # NETLIST 1.4: HiFi2_A is the same value as HiFi2
+    "LoFi": "LoFi", "HiFi2": "HiFi2", "HiFi3": "HiFi3", "HiFi4": "HiFi4", "HiFi2_A": "HiFi2", "HiFi2_B": "HiFi2_B",
+}  # fmt: skip
+
+SECTIONS: Mapping[str, str] = {
+    "devices": "the architectures that the netlist is written for; first, because later sections are read for one of them",
+    "queues": "queues and rams: what the host pushes and reads, and what graphs pass on; before `graphs` and `programs`",
+    "graphs": "graphs of ops; each runs on one chip",
+    "programs": "what is executed, in order",
+    "fused_ops": "schedules that ops of type fused_op run",
+}
+
+DEVICE_FIELDS = _table(
+    Field("arch", "arch", "one architecture or a list of them, in any case", required=True, words=tuple(ARCHS),
+          example=["grayskull", "wormhole_b0"]),
+)  # fmt: skip
+
+QUEUE_FIELDS = _table(
+    Field("input", "text", "HOST, or the op that feeds it", "", True, example="HOST"),
+    Field("input_tms", "tms", "TMs between the producing op and the queue", ()),
+    Field("entries", "int", "how many tensors it holds", -1, True, example=2),
+    Field("grid_size", "pair", "rows and columns of buffers that one tensor is spread over", (0, 0), True, rule="V003",
+          example=[1, 1]),
+    Field("t", "int", "z slices of a tensor", -1, True, example=1),
+    Field("mblock", "pair", "rows and columns of ublocks in one buffer", (-1, -1), True, rule="V003", example=[1, 1]),
+    Field("ublock", "pair", "rows and columns of tiles in a ublock", (-1, -1), True, rule="V003", example=[2, 4]),
+    Field("ublock_order", "word", "order of the ublocks in a buffer: by rows or by columns", "r", words=ORDERS),
+    Field("tile_dim", "tile_dim", "rows and columns of elements in a tile", (32, 32), example=[32, 32]),
+    Field("df", "format", "number format", "", True, example="Float16_b"),
+    Field("target_device", "device", "chip; a list makes one copy for each chip", -1, True, example=0),
+    Field("loc", "loc", "where the buffers are", "", True, words=LOCATIONS),
+    Field("dram", "dram", "[channel, address] of each buffer, row by row, for loc: dram", (), example=[[0, 0x20000000]]),
+    Field("host", "host", "address or [channel, address] of each buffer, for loc: host", (), example=[0x1000]),
+    Field("read_ports", "ints", "DRAM read port (0 to 2) of each buffer; not on grayskull", ()),
+    Field("write_ports", "ints", "DRAM write port (0 to 2) of each buffer; not on grayskull", ()),
+    Field("type", "word", "queue: entries are consumed; ram: entries stay and are addressed", "", True, words=QUEUE_TYPES),
+    Field("layout", "word", "tilized: tiles with headers; flat: plain rows", "tilized", words=LAYOUTS),
+    Field("alias", "text", "another ram that is a second view of the same memory", ""),
+)  # fmt: skip
+
+GRAPH_FIELDS = _table(
+    Field("target_device", "device", "chip; a list makes one copy for each chip", -1, True, example=0),
+    Field("input_count", "int", "how many inputs one execution processes", -1, True, example=1),
+)
+
+OP_FIELDS = _table(
+    Field("type", "word", "op type", "", True, words=tuple(OP_TYPES), example="matmul"),
+    Field("grid_loc", "ints", "row and column of its first core; not needed for ethernet_datacopy", (), True, example=[0, 0]),
+    Field("grid_size", "pair", "rows and columns of cores", (0, 0), True, rule="V023", example=[1, 1]),
+    Field("inputs", "texts", "queues and ops that it reads", (), True, example=["q0", "w"]),
+    Field("in_df", "formats", "number format of each input", (), True, example=["Float16_b", "Bfp8_b"]),
+    Field("out_df", "format", "number format of the result", "", True, example="Float16_b"),
+    Field("intermed_df", "format", "number format of partial results in L1", "", True, example="Float16_b"),
+    Field("acc_df", "format", "number format of the accumulator in dest", "", example="Float16_b"),
+    Field("math_fidelity", "fidelity", "how many multiplier passes are made", "", True, words=tuple(FIDELITIES),
+          example="HiFi3"),
+    Field("untilize_output", "bool", "write plain rows instead of tiles", False),
+    Field("gradient_op", "bool", "add the result to what the output ram holds", False),
+    Field("grid_transpose", "bool", "place the op turned by 90 degrees", False),
+    Field("t", "int", "z slices of the result", -1, True, example=1),
+    Field("mblock", "pair", "rows and columns of ublocks on a core", (-1, -1), True, rule="V023", example=[2, 2]),
+    Field("ublock", "pair", "rows and columns of tiles in a ublock", (-1, -1), True, rule="V023", example=[2, 4]),
+    Field("ublock_order", "word", "order of the ublocks on a core: by rows or by columns", "", True, words=ORDERS),
+    Field("buf_size_mb", "int", "size of the output buffer in mblocks", -1, True, example=2),
+    Field("tile_dim", "tile_dim", "rows and columns of elements in an output tile", (32, 32), example=[32, 32]),
+    Field("overlay_size", "int", "bytes for the overlay; no effect on values", -1),
+    Field("input_buf_min_size_tiles", "ints", "least size of each input buffer in tiles; no effect on values", ()),
+    Field("input_dram_io_buf_size_tiles", "ints", "size of each DRAM input buffer in tiles; no effect on values", ()),
+    Field("forked_dram_inputs", "forks", "{queue: op}: inputs that share one DRAM read; no effect on values", ()),
+    Field("attributes", "attributes", "what the op type needs beyond its sizes", {}),
+)  # fmt: skip
+
+# `input_N_tms`, `input_N_pad`, `input_N_unpad` (NETLIST 1.4): the name holds the input's index.
+INPUT_FIELDS = _table(
+    Field("input_N_tms", "tms", "TMs on input N, applied from left to right", ()),
+    Field("input_N_pad", "ints", "tiles appended to input N after its TMs", None),
+    Field("input_N_unpad", "ints", "tiles removed from input N before its TMs", None),
+)
+PAD_FIELDS = _table(
+    Field("rt", "int", "tile rows", 0, example=1),
+    Field("ct", "int", "tile columns", 0, example=0),
+    Field("pad_value", "float", "value of every element of the appended tiles", 0.0, example=0.0),
+)
+
+FUSED_FIELDS = _table(
+    Field("inputs", "int", "how many operands the op has", -1, True, example=2),
+    Field("intermediates", "int", "how many intermediate buffers are used, 0 to 8", -1, True, example=0),
+    Field("schedules", "value", "lists of one-key maps {name: scheduled op}, run one after the other", (), True),
+    Field("custom_kernel_path", "text", "file of a hand-written kernel; no effect on values", ""),
+)
+
+SUB_OP_FIELDS = _table(
+    Field("type", "word", "op type", "", True, words=tuple(name for name, op in OP_TYPES.items() if op.in_fused),
+          example="add"),
+    Field("inputs", "names", "inputN, intermedN or dest", (), True, rule="V131", example=["input0", "intermed0"]),
+    Field("output", "text", "intermedN, dest or output", "", True, example="output"),
+    Field("mblock", "pair", "rows and columns of ublocks", (-1, -1), True, rule="V131", example=[2, 2]),
+    Field("ublock", "pair", "rows and columns of tiles in a ublock", (-1, -1), True, rule="V131", example=[1, 2]),
+    Field("pop", "texts", "inputs released after each ublock", (), example=["intermed0"]),
+    Field("pop_last", "texts", "intermediates released after the last ublock", (), example=["intermed0"]),
+    Field("zero_point", "float", "zero point of the quantization family", 0.0),
+    Field("attributes", "attributes", "what the op type needs beyond its sizes", {}),
+)  # fmt: skip
+
+EXECUTE_FIELDS = _table(
+    Field("graph_name", "text", "the graph to run", "", True, example="fwd_0"),
+    Field("queue_settings", "value", "{queue: settings} for the queues of the graph", {}),
+)
+
+# Values are texts: a boolean or number, or a variable that is looked up when the instruction runs (NETLIST 3.1, 4).
+SETTING_FIELDS = _table(
+    Field("prologue", "value", "read one entry into L1 before the first input and keep it", "false", example=False),
+    Field("epilogue", "value", "write the entry back after the last input", "false", example=False),
+    Field("zero", "value", "set the entries to 0 first, for gradient accumulation", "false", example=False),
+    Field("read_only", "value", "this view of a ram is only read", "false", example=True),
+    Field("rd_ptr_global", "value", "read pointer: what the host has consumed", "", True, example="$gptr"),
+    Field("rd_ptr_local", "value", "where the device starts to read; queues need it, rams must not have it", "",
+          example="$lptr"),
+    Field("wr_ptr_global", "value", "where a ram is written; rams need it, queues must not have it", "", example="$gptr"),
+    Field("rd_ptr_autoinc", "value", "step of the local read pointer for each input; 1 for queues, 0 for rams", "",
+          example=1),
+    Field("global_rdptr_autoinc", "value", "entries consumed with each input", "0", example=0),
+    Field("global_wrptr_autoinc", "value", "step of the write pointer for each input; 1 for queues, 0 for rams", "",
+          example=1),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionForm:
+    """One instruction of a program: the shape of its operand and what it does (NETLIST 3)."""
+
+    name: str
+    operand: Literal["names", "declarations", "varinst", "count", "none", "execute"]
+    doc: str
+
+
+INSTRUCTIONS: Mapping[str, InstructionForm] = {
+    form.name: form
+    for form in (
+        InstructionForm("param", "names", "variables that the caller sets; the first instruction"),
+        InstructionForm("var", "declarations", "variables of this run, 0 unless a value is given"),
+        InstructionForm("staticvar", "declarations", "variables that keep their value between runs of the program"),
+        InstructionForm("varinst", "varinst", "[variable, opcode, operands]: arithmetic"),
+        InstructionForm("loop", "count", "repeat up to the matching endloop, at least once"),
+        InstructionForm("endloop", "none", "end of a loop"),
+        InstructionForm("execute", "execute", "run a graph"),
+        InstructionForm("allocate_queue", "names", "give dynamic queues their memory; pointers start at 0"),
+        InstructionForm("deallocate_queue", "names", "take the memory of dynamic queues back"),
+    )
+}
+OPCODES: Mapping[str, str] = {
+    "set": "[out, set, a]: out = a",
+    "add": "[out, add, a, b]: out = a + b",
+    "mul": "[out, mul, a, b]: out = a * b",
+    "inc": "[out, inc, a]: out = out + a",
+    "incwrap": "[out, incwrap, a, wrap]: out = (out + a) modulo wrap",
+}

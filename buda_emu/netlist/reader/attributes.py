@@ -1,0 +1,280 @@
+"""The `attributes` map of an op or a scheduled op (NETLIST 1.4, 11.1 A8, 11.3 C11; OPS 6.14).
+
+Names, kinds and legal op types come from `buda_emu.spec.attributes`. What is special about one attribute stands in the
+tables `_RANGES` and `_WORDS` below; `z` and `relu_mode` look at what stands before them in the map.
+"""
+
+from collections.abc import Callable, Mapping as Map
+from dataclasses import dataclass, field
+from typing import Any
+
+from buda_emu.netlist.fields import Field
+from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.reader.maps import keyed
+from buda_emu.netlist.reader.values import (
+    NOT_LIST,
+    Reader,
+    integer,
+    kind_of,
+    read_bool,
+    read_float,
+    read_int,
+    read_ints,
+    read_text,
+)
+from buda_emu.netlist.scalars import leading_integer
+from buda_emu.netlist.suggest import near, quoted
+from buda_emu.spec.attributes import ATTRIBUTES, Attributes, AttributeSpec
+from buda_emu.spec.ops import OP_TYPES
+
+NOT_LEGAL, OUT_OF_RANGE, SPLICE, REDUCE = "V032", "V037", "V035", "V034"
+KERNEL_BROADCAST, RELU_MODE, SFPU_THREAD, STOCHASTIC, VECTOR = "V186", "V187", "V188", "V189", "V036"
+SUB_OP_NOT_LEGAL = "V191"
+MAX_SPLICE_INPUTS = 8
+
+
+@dataclass(slots=True)
+class AttributeState:
+    """What the maps read so far gave (repeated `attributes` maps are merged, NETLIST 11.3 C1) and what they depend on.
+
+    `inputs` and `cells` are None where the op's own fields could not be read.
+    """
+
+    op_type: str
+    inputs: int | None
+    cells: int | None
+    scheduled: bool = False  # of a scheduled op of a fused op
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    given: set[str] = field(default_factory=set[str])
+    splices: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    broadcasts: dict[str, dict[int, int]] = field(
+        default_factory=lambda: {"kernel_broadcast": {}, "kernel_broadcast_per_t": {}}
+    )
+
+    def result(self) -> Attributes:
+        """The attributes of the op."""
+        if not self.given:
+            return Attributes()
+        values = dict(self.values)
+        for name, counts in self.broadcasts.items():
+            if name in self.given:
+                values[name] = tuple(counts.items())
+        if self.splices:
+            values["inputs"] = tuple(sorted(self.splices.items()))
+        return Attributes(given=frozenset(self.given), **values)
+
+
+def read_attributes(context: Context, node: Node, state: AttributeState) -> None:
+    """Read the attributes map of an op into `state`; an empty one is V032."""
+    if not isinstance(node, Mapping) or not node.pairs:
+        found = "an empty map" if isinstance(node, Mapping) else kind_of(node)
+        context.report(NOT_LEGAL, node, f"attributes needs a map with at least one entry, not {found}")
+        return
+    for name, key, value in keyed(context, node):
+        spec = ATTRIBUTES.get(name)
+        if name.startswith("input") and name != "inputs" and state.op_type not in OP_TYPES:
+            continue  # an unknown type may be a misspelt splice; the type is reported
+        if name.startswith("input") and name != "inputs" and state.op_type == "splice":
+            _read_splice(context, name, key, value, state)
+        elif spec is None or spec.kind == "splice":
+            context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", near(name, ATTRIBUTES))
+        elif spec.types is not None and state.op_type not in spec.types and state.op_type in OP_TYPES:
+            message = f"attribute {name} is not legal for {state.op_type}"
+            context.report(NOT_LEGAL, key, message, f"it belongs to {_types(spec)}")
+        else:
+            _read_one(context, spec, key, value, state)
+
+
+def read_sub_op_attributes(context: Context, node: Node, state: AttributeState) -> None:
+    """Read the attributes map of a scheduled op; an empty one is legal, relu_mode and vector are not judged."""
+    if isinstance(node, Scalar) and node.is_null:
+        return
+    if not isinstance(node, Mapping):
+        context.report(SUB_OP_NOT_LEGAL, node, f"attributes needs a map, not {kind_of(node)}")
+        return
+    for name, key, value in keyed(context, node):
+        spec = ATTRIBUTES.get(name)
+        legal = spec is not None and (spec.fused_types is None or state.op_type in spec.fused_types)
+        if spec is None or not legal:
+            hint = near(name, [other.name for other in ATTRIBUTES.values() if other.fused_types != ()])
+            message = f"attribute {quoted(name)} is not legal for {state.op_type or 'this op'} in a schedule"
+            context.report(SUB_OP_NOT_LEGAL, key, message, hint if spec is None else "")
+        elif name in ("relu_mode", "vector"):
+            word = read_text(context, Field(name, "word", spec.doc), value)
+            if word in spec.words:
+                state.given.add(name)
+                state.values[name] = word
+        else:
+            _read_one(context, spec, key, value, state)
+
+
+def check_splice(context: Context, node: Node | None, state: AttributeState) -> None:
+    """One inputN for every input of a splice (V035, NETLIST 11.3 C9); `node` is where to say so."""
+    if state.inputs is None or node is None:
+        return
+    expected = set(range(state.inputs))
+    if set(state.splices) != expected:
+        found = ", ".join(f"input{index}" for index in sorted(state.splices)) or "none"
+        message = f"a splice of {state.inputs} inputs needs one inputN for each, found {found}"
+        context.report(SPLICE, node, message)
+
+
+def _types(spec: AttributeSpec) -> str:
+    types = spec.types or ()
+    return ", ".join(types[:4]) + (" and others" if len(types) > 4 else "")
+
+
+_READERS: Map[str, Reader] = {
+    "int": read_int, "float": read_float, "bool": read_bool, "text": read_text, "word": read_text, "ints": read_ints,
+}  # fmt: skip
+
+
+def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, state: AttributeState) -> None:
+    name = spec.name
+    if spec.kind == "broadcasts":
+        _read_broadcasts(context, name, node, state)
+        return
+    if name == "z" and _z_too_early(context, key, state):
+        return
+    value = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=NOT_LIST), node)
+    if value is None:
+        return
+    if spec.kind == "word":
+        value = _judge_word(context, spec, node, value, state)
+        if value is None:
+            return
+    elif name in _RANGES:
+        problem = _RANGES[name](value, state)
+        if problem:
+            context.report(OUT_OF_RANGE, node, problem)
+            return
+    if name == "single_tile":
+        value = _read_single_tile(context, node, value, state)
+    if name == "srnd_fpu_en" and value:
+        _set_stochastic(context, node, "fpu", state)
+    state.given.add(name)
+    state.values[name] = value
+
+
+def _z_too_early(context: Context, key: Scalar, state: AttributeState) -> bool:
+    needs = {"reduce": ("dim", "z", "dim: z"), "matmul": ("accumulate", True, "accumulate: true")}.get(state.op_type)
+    if needs is None or state.values.get(needs[0]) == needs[1]:
+        return False
+    context.report(NOT_LEGAL, key, f"attribute z of a {state.op_type} needs {needs[2]} before it")
+    return True
+
+
+def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
+    if state.cells is None or len(value) == state.cells:
+        return ""
+    return f"num_nz_strips needs one number for each of the {state.cells} cores, not {len(value)}"
+
+
+def _min_buffer_input(value: int, state: AttributeState) -> str:
+    if value > 1:
+        return "min_buffer_input is 0 or 1"
+    return f"min_buffer_input of a {state.op_type} is 0" if value == 1 and state.op_type in ("buffer", "depthwise") else ""
+
+
+# What NETLIST V037 says of a value (11.2 B3: a negative min_buffer_input passes). NaN passes every comparison.
+_RANGES: Map[str, Callable[[Any, AttributeState], str]] = {
+    "relu_threshold": lambda value, _: "relu_threshold must not be negative" if value < 0 else "",
+    "p": lambda value, _: "p is a probability, 0 to 1" if value < 0 or value > 1 else "",
+    "dest_device": lambda value, _: "dest_device must not be negative" if value < 0 else "",
+    "num_nz_strips": _num_nz_strips,
+    "min_buffer_input": _min_buffer_input,
+    "ingress_channels": lambda value, _: "ingress_channels must not be empty" if not value else "",
+    "egress_channels": lambda value, _: "egress_channels must not be empty" if not value else "",
+}
+
+# Words that are refused while reading, with the rule. An unknown word of any other attribute means "not given" (11.2 B1, B2).
+_WORDS: Map[str, str] = {
+    "granularity": SPLICE, "type": REDUCE, "sfpu_execution_thread": SFPU_THREAD, "stoch_rnd_mode": STOCHASTIC,
+}  # fmt: skip
+
+
+def _judge_word(context: Context, spec: AttributeSpec, node: Node, word: str, state: AttributeState) -> str | None:
+    name, known = spec.name, word in spec.words
+    rule = _WORDS.get(name, "")
+    if name == "dim" and state.op_type == "reduce" and not state.scheduled:
+        rule = REDUCE
+    elif name == "vector" and word == "z":
+        rule = VECTOR  # B2: the only vector word that is refused
+    elif name == "relu_mode" and state.values.get("relu_en"):
+        rule, known = RELU_MODE, word in ("min", "max")  # C11: judged only where relu_en: true came before
+    if rule and not known:
+        context.report(rule, node, f"unknown {name} {quoted(word)}", near(word, spec.words) or f"one of {_list(spec.words)}")
+        return None
+    if name == "stoch_rnd_mode":
+        _set_stochastic(context, node, word, state)
+    return word if known else None
+
+
+def _list(words: tuple[str, ...]) -> str:
+    return ", ".join(words)
+
+
+def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeState) -> None:
+    if mode != "none" and context.arch == "grayskull":
+        context.report(STOCHASTIC, node, "grayskull has no stochastic rounding")
+    state.given.add("stoch_rnd_mode")
+    state.values["stoch_rnd_mode"] = mode
+
+
+def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeState) -> None:
+    """{input_N: tiles}; N after the first underscore. A scalar has no effect (NETLIST 11.2 B5)."""
+    if isinstance(node, Sequence):
+        context.report(KERNEL_BROADCAST, node, f"{name} needs a map such as {{input_1: 4}}, not a list")
+        return
+    for key, key_node, item in keyed(context, node) if isinstance(node, Mapping) else ():
+        index = leading_integer(key[key.index("_") + 1 :]) if "_" in key else None
+        count = integer(context, f"{name} {key}", item)
+        if index is None:
+            context.report(KERNEL_BROADCAST, key_node, f"{name}: {quoted(key)} does not name an input", "write input_0, ...")
+        elif count is not None and _is_input(context, name, index, key_node, state):
+            if any(index in counts for counts in state.broadcasts.values()) or index in state.values.get("single_tile", ()):
+                context.report(KERNEL_BROADCAST, key_node, f"{name}: input {index} is set twice")
+            state.broadcasts[name][index] = count
+    state.given.add(name)
+
+
+def _read_single_tile(
+    context: Context, node: Node, indices: tuple[int, ...], state: AttributeState
+) -> tuple[int, ...]:
+    """The same as kernel_broadcast 1; an earlier kernel_broadcast of the input is dropped (NETLIST 1.4)."""
+    for index in indices:
+        if _is_input(context, "single_tile", index, node, state):
+            for counts in state.broadcasts.values():
+                counts.pop(index, None)
+    return tuple(dict.fromkeys((*state.values.get("single_tile", ()), *indices)))
+
+
+def _is_input(context: Context, name: str, index: int, node: Node, state: AttributeState) -> bool:
+    if state.inputs is None or 0 <= index < state.inputs:
+        return True
+    context.report(KERNEL_BROADCAST, node, f"{name}: there is no input {index}, the op has {state.inputs}")
+    return False
+
+
+def _read_splice(context: Context, name: str, key: Scalar, node: Node, state: AttributeState) -> None:
+    """inputN: [index, length, stride] (V035)."""
+    index = leading_integer(name.removeprefix("input"))
+    if index is None:
+        context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", "a splice has input0, input1, ...")
+        return
+    if not 0 <= index < MAX_SPLICE_INPUTS:
+        context.report(SPLICE, key, f"{name}: a splice has at most {MAX_SPLICE_INPUTS} inputs")
+        return
+    if not isinstance(node, Sequence) or len(node.items) != 3:
+        context.report(SPLICE, node, f"{name} needs [index, length, stride]")
+        return
+    values = read_ints(context, Field(name, "ints", ""), node)
+    if values is None:
+        return
+    start, length, stride = values
+    if start < 0 or length <= 0 or stride <= 0:
+        context.report(SPLICE, node, f"{name}: index must be 0 or more, length and stride 1 or more")
+        return
+    state.given.add("inputs")
+    state.splices[index] = values

@@ -1,0 +1,34 @@
+"""What the readers share: where findings go, what they are about, and the architecture known so far."""
+
+from typing import TypeAlias
+
+from buda_emu.netlist.diagnostics import Diagnostic, Severity
+from buda_emu.netlist.nodes import Mark, Node
+
+Place: TypeAlias = Node | Mark
+
+
+class Context:
+    """State of one reading. Sections are read in document order and look at what was read before (NETLIST 1.1)."""
+
+    __slots__ = ("arch", "archs", "diagnostics", "path", "requested_arch", "subject")
+
+    def __init__(self, path: str, requested_arch: str | None) -> None:
+        self.path = path
+        self.requested_arch = requested_arch
+        self.arch = ""  # "" is unknown: neither grayskull nor blackhole (NETLIST 1.1, 11.3 C3)
+        self.archs: tuple[str, ...] = ()
+        self.subject = ""  # the object that is being read, as it starts a message: "queue q0"
+        self.diagnostics: list[Diagnostic] = []
+
+    def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
+        """Add a finding about the object that is being read."""
+        text = f"{self.subject}: {message}" if self.subject else message
+        self.diagnostics.append(
+            Diagnostic(self.path, place.line, place.column, rule, severity, text, place.end_column, "", hint)
+        )
+
+    @property
+    def findings(self) -> int:
+        """How many findings there are; an object during whose reading it grew is broken."""
+        return len(self.diagnostics)

@@ -1,0 +1,119 @@
+"""The whole document: sections in the order in which they stand (NETLIST 1.1)."""
+
+from dataclasses import dataclass, field
+
+from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.netlist.fields import SECTIONS
+from buda_emu.netlist.model import FusedOp, Graph, Program, Queue
+from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.reader.devices import NO_ARCH, read_devices
+from buda_emu.netlist.reader.fused import read_fused_ops
+from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
+from buda_emu.netlist.reader.maps import keyed
+from buda_emu.netlist.reader.programs import ProgramSection, read_programs
+from buda_emu.netlist.reader.queues import QueueSection, read_queues
+from buda_emu.netlist.suggest import nearest, quoted
+
+NOTHING, NO_INPUT = "V011", "V017"
+
+
+@dataclass(slots=True)
+class Document:
+    """What was written, before expansion (NETLIST 1.7) and derivation (1.5, 1.8).
+
+    `queue_devices` and `graph_devices` hold the chips of objects whose target_device is a list. `readable` is False when
+    a section that the others depend on is missing or no map: nothing can be said about names then.
+    """
+
+    path: str
+    arch_name: str = ""
+    archs: tuple[str, ...] = ()
+    queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
+    queue_devices: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    graphs: dict[str, Graph] = field(default_factory=dict[str, Graph])
+    graph_devices: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    fused_ops: dict[str, FusedOp] = field(default_factory=dict[str, FusedOp])
+    programs: dict[str, Program] = field(default_factory=dict[str, Program])
+    program_order: list[str] = field(default_factory=list[str])
+    sections: dict[str, Node] = field(default_factory=dict[str, Node])
+    readable: bool = True
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+
+def read_document(root: Mapping, path: str, arch: str | None) -> Document:
+    """Read every section. `arch` selects one of `devices.arch`; see `reader.devices`."""
+    context = Context(path, arch)
+    document = Document(path)
+    queues = QueueSection(document.queues, document.queue_devices)
+    graphs = GraphSection(document.graphs, document.graph_devices, {})
+    programs = ProgramSection(document.programs, document.program_order)
+    early: set[str] = set()  # names that were no queue when the graphs that use them were read
+    for name, _, node in keyed(context, root):
+        if name == "devices":
+            read_devices(context, node)
+        elif name == "queues":
+            read_queues(context, node, queues)
+            document.readable &= not _is_malformed(node)
+        elif name == "graphs":
+            before = set(document.graphs)
+            read_graphs(context, node, graphs)
+            document.readable &= not _is_malformed(node)
+            new = [graph for name, graph in document.graphs.items() if name not in before]
+            early.update(name for graph in new for op in graph.ops for name in op.inputs if name not in document.queues)
+        elif name == "programs":
+            read_programs(context, node, programs, document.queues.keys())
+        elif name == "fused_ops":
+            read_fused_ops(context, node, document.fused_ops)
+            document.readable &= not _is_malformed(node)
+        else:
+            document.sections[name] = node
+        context.subject = ""
+    _check_order(context, document, early, graphs.op_lines)
+    _check_presence(context, document, root)
+    document.arch_name, document.archs = context.arch, context.archs
+    document.diagnostics = context.diagnostics
+    return document
+
+
+def _check_order(context: Context, document: Document, early: set[str], op_lines: dict[str, int]) -> None:
+    """A queue that is declared after the graph that reads it is not found there (NETLIST 11.3 C3)."""
+    late = {name for name in early if name in document.queues and name not in op_lines}
+    for graph in document.graphs.values() if late else ():
+        for op in graph.ops:
+            source = op.source.find("inputs") if isinstance(op.source, Mapping) else None
+            for index, name in enumerate(op.inputs):
+                if name in late and isinstance(source, Sequence):
+                    context.subject = f"op {op.name}"
+                    message = f"input {quoted(name)} is a queue that is declared further down"
+                    context.report(NO_INPUT, source.items[index], message, "`queues` goes before `graphs`")
+    context.subject = ""
+
+
+def _check_presence(context: Context, document: Document, root: Mapping) -> None:
+    """V002 without an architecture, V011 without queues, graphs or programs."""
+    if not context.archs and not any(finding.rule == NO_ARCH for finding in context.diagnostics):
+        context.report(NO_ARCH, root, "the netlist names no architecture", "add devices: {arch: wormhole_b0}")
+    written = {name for name, _, _ in root.items()}
+    unread = {name: node for name, node in document.sections.items() if name not in SECTIONS}
+    for section, found in (("queues", document.queues), ("graphs", document.graphs), ("programs", document.program_order)):
+        if found or (section in written and not _is_empty(root.find(section))):
+            continue
+        misspelt = nearest(section, unread)
+        message = f"the netlist has no {section}" if section not in written else f"there are no {section} in this section"
+        context.report(NOTHING, root.find(section) or root, message, f"is section '{misspelt}' meant?" if misspelt else "")
+        document.readable = False
+
+
+def _is_malformed(node: Node) -> bool:
+    """Whether a section that is a map of objects is something else (and has been reported)."""
+    return not isinstance(node, Mapping) and not (isinstance(node, Scalar) and node.is_null)
+
+
+def _is_empty(node: Node | None) -> bool:
+    """Whether a section holds nothing; one that is malformed has been reported already."""
+    if isinstance(node, Mapping):
+        return not node.pairs
+    if isinstance(node, Sequence):
+        return not node.items
+    return node is None or node.is_null

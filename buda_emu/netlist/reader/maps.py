@@ -1,0 +1,51 @@
+"""Walking a map: bodies, keys, and the simple fields of a table."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from buda_emu.netlist.fields import Field
+from buda_emu.netlist.nodes import Mapping, Node, Scalar
+from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.reader.values import NOT_MAP, NOT_SCALAR, Reader, kind_of, text_of
+
+Other: TypeAlias = Callable[[str, Scalar, Node], None]
+
+
+def body_of(context: Context, what: str, node: Node, rule: str = NOT_MAP) -> Mapping:
+    """A map as it is; nothing is a map without fields (NETLIST 11.3 C16); anything else is reported and read as such."""
+    if isinstance(node, Mapping):
+        return node
+    if not (isinstance(node, Scalar) and node.is_null):
+        context.report(rule, node, f"{what} needs a map, not {kind_of(node)}")
+    return Mapping([], node.line, node.column, node.end_column)
+
+
+def keyed(context: Context, body: Mapping) -> Iterator[tuple[str, Scalar, Node]]:
+    """(key, key node, value) in document order, repeated keys included; a key that is no scalar is reported."""
+    for key, value in body.pairs:
+        if isinstance(key, Scalar):
+            yield text_of(key), key, value
+        else:
+            context.report(NOT_SCALAR, key, f"a key needs to be a word, not {kind_of(key)}")
+
+
+def read_fields(
+    context: Context, body: Mapping, readers: dict[str, tuple[Field, Reader]], other: Other
+) -> dict[str, Any]:
+    """The values of the fields that `readers` knows; every other pair goes to `other`. A repeated field is overwritten.
+
+    Values that could not be read are left out.
+    """
+    values: dict[str, Any] = {}
+    for key, value in body.pairs:
+        found = readers.get(key.text) if isinstance(key, Scalar) else None
+        if found is not None:
+            field, reader = found
+            result = reader(context, field, value)
+            if result is not None:
+                values[field.name] = result
+        elif isinstance(key, Scalar):
+            other(text_of(key), key, value)
+        else:
+            context.report(NOT_SCALAR, key, f"a key needs to be a word, not {kind_of(key)}")
+    return values

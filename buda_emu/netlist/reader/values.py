@@ -1,0 +1,211 @@
+"""Node -> value, one function for each kind of field (`buda_emu.netlist.fields.Kind`).
+
+Each reports what is wrong and returns None; the caller then keeps the field's default and the object is broken.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from buda_emu.netlist.fields import FIDELITIES, Field
+from buda_emu.netlist.nodes import Node, Scalar, Sequence
+from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.scalars import parse_bool, parse_float, parse_int
+from buda_emu.netlist.suggest import near, quoted
+from buda_emu.spec.blocking import LEGAL_TILE_DIMS
+from buda_emu.spec.formats import NETLIST_FORMATS
+
+FORMAT_WORDS = frozenset(NETLIST_FORMATS)
+NOT_INTEGER, NOT_BOOLEAN, NOT_NUMBER, NOT_LIST, NOT_MAP, NOT_SCALAR = "V180", "V181", "V182", "V183", "V184", "V192"
+
+
+def kind_of(node: Node) -> str:
+    """What a node is, for a message."""
+    if isinstance(node, Scalar):
+        return "nothing" if node.is_null else quoted(node.text)
+    return "a list" if isinstance(node, Sequence) else "a map"
+
+
+def text_of(node: Scalar) -> str:
+    """The text of a scalar; a plain null reads as "null" (NETLIST 11.2 B9)."""
+    return "null" if node.is_null else node.text
+
+
+def read_text(context: Context, field: Field, node: Node) -> str | None:
+    """A word or name as it stands."""
+    if isinstance(node, Scalar):
+        return text_of(node)
+    context.report(NOT_SCALAR, node, f"{field.name} needs a word, not {kind_of(node)}")
+    return None
+
+
+def read_int(context: Context, field: Field, node: Node) -> int | None:
+    """A 32-bit integer."""
+    return integer(context, field.name, node)
+
+
+def integer(context: Context, what: str, node: Node) -> int | None:
+    """A 32-bit integer; `what` names the value in the message."""
+    if isinstance(node, Scalar):
+        value = parse_int(node.text)
+        if value is not None:
+            return value
+    context.report(NOT_INTEGER, node, f"{what} needs an integer, not {kind_of(node)}", _integer_hint(node))
+    return None
+
+
+def _integer_hint(node: Node) -> str:
+    text = node.text.strip() if isinstance(node, Scalar) else ""
+    digits = text.lstrip("+-")
+    if not digits or len(digits) > 60:
+        return ""
+    if digits.isdecimal():
+        return "a leading 0 means octal" if digits[0] == "0" else "integers have 32 bits"
+    number = parse_float(text)
+    if number is not None and number == number // 1:
+        return f"write {int(number)}"
+    return f"write {digits.replace('_', '')}" if digits.replace("_", "").isdecimal() else ""
+
+
+def read_bool(context: Context, field: Field, node: Node) -> bool | None:
+    """A YAML 1.1 boolean."""
+    if isinstance(node, Scalar):
+        value = parse_bool(node.text)
+        if value is not None:
+            return value
+    context.report(NOT_BOOLEAN, node, f"{field.name} needs true or false, not {kind_of(node)}")
+    return None
+
+
+def read_float(context: Context, field: Field, node: Node) -> float | None:
+    """A single-precision number."""
+    return number(context, field.name, node)
+
+
+def number(context: Context, what: str, node: Node) -> float | None:
+    """A single-precision number; `what` names the value in the message."""
+    if isinstance(node, Scalar):
+        value = parse_float(node.text)
+        if value is not None:
+            return value
+    context.report(NOT_NUMBER, node, f"{what} needs a number, not {kind_of(node)}")
+    return None
+
+
+def read_format(context: Context, field: Field, node: Node) -> str | None:
+    """A number format that a netlist may use (V010)."""
+    if isinstance(node, Scalar):
+        if node.text in FORMAT_WORDS:
+            return node.text
+        hint = "Tf32 exists inside a core only" if node.text == "Tf32" else near(node.text, NETLIST_FORMATS)
+        context.report("V010", node, f"{field.name}: unknown format {kind_of(node)}", hint)
+        return None
+    context.report(NOT_SCALAR, node, f"{field.name} needs a format, not {kind_of(node)}")
+    return None
+
+
+def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
+    """A math fidelity (V025)."""
+    word = read_text(context, field, node)
+    if word is None or word in FIDELITIES:
+        return FIDELITIES[word] if word is not None else None
+    context.report("V025", node, f"unknown math_fidelity {quoted(word)}", near(word, FIDELITIES))
+    return None
+
+
+def _items(context: Context, field: Field, node: Node) -> list[Node] | None:
+    if isinstance(node, Sequence):
+        return node.items
+    context.report(field.rule or NOT_LIST, node, f"{field.name} needs a list, not {kind_of(node)}")
+    return None
+
+
+def read_ints(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
+    """A list of integers."""
+    items = _items(context, field, node)
+    if items is None:
+        return None
+    values = [integer(context, f"{field.name}: an entry", item) for item in items]
+    known = tuple(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
+
+
+def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
+    """A list of exactly two integers; `field.rule` is reported for any other length (V003, V023)."""
+    if isinstance(node, Sequence) and len(node.items) == 2:
+        return read_ints(context, field, node)
+    found = f"{len(node.items)}" if isinstance(node, Sequence) else kind_of(node)
+    context.report(field.rule, node, f"{field.name} needs a list of two integers, not {found}")
+    return None
+
+
+def read_texts(context: Context, field: Field, node: Node) -> tuple[str, ...] | None:
+    """A list of names."""
+    items = _items(context, field, node)
+    if items is None:
+        return None
+    texts = [text_of(item) for item in items if isinstance(item, Scalar)]
+    for item in items:
+        if not isinstance(item, Scalar):
+            context.report(NOT_SCALAR, item, f"{field.name}: an entry needs a name, not {kind_of(item)}")
+    return tuple(texts) if len(texts) == len(items) else None
+
+
+def read_formats(context: Context, field: Field, node: Node) -> tuple[str, ...] | None:
+    """A list of number formats."""
+    items = _items(context, field, node)
+    if items is None:
+        return None
+    words = [read_format(context, field, item) for item in items]
+    known = tuple(word for word in words if word is not None)
+    return known if len(known) == len(words) else None
+
+
+def read_tile_dim(context: Context, field: Field, node: Node) -> tuple[int, int] | None:
+    """[height, width]: at least two integers, further ones are ignored (V007, NETLIST 11.2 B6)."""
+    if not isinstance(node, Sequence) or len(node.items) < 2:
+        context.report("V007", node, f"{field.name} needs two integers: height and width of a tile")
+        return None
+    values = [integer(context, f"{field.name}: an entry", item) for item in node.items[:2]]
+    if None in values:
+        return None
+    dims = (values[0] or 0, values[1] or 0)
+    if dims not in LEGAL_TILE_DIMS:
+        legal = ", ".join(f"{height}x{width}" for height, width in LEGAL_TILE_DIMS)
+        context.report("V007", node, f"there is no {dims[0]}x{dims[1]} tile", f"tiles are {legal}")
+        return None
+    if context.arch == "grayskull" and dims != LEGAL_TILE_DIMS[0]:
+        context.report("V007", node, f"grayskull has no {dims[0]}x{dims[1]} tile, only 32x32")
+        return None
+    return dims
+
+
+def read_device(context: Context, field: Field, node: Node) -> int | tuple[int, ...] | None:
+    """A chip, or a list of chips (NETLIST 1.7)."""
+    if isinstance(node, Sequence):
+        return read_ints(context, field, node)
+    return integer(context, field.name, node)
+
+
+Reader: TypeAlias = Callable[[Context, Field, Node], Any]
+
+READERS: Mapping[str, Reader] = {
+    "int": read_int,
+    "bool": read_bool,
+    "float": read_float,
+    "text": read_text,
+    "word": read_text,  # the words are judged where the field is used: an unknown one reads as "invalid" (NETLIST 1.1)
+    "format": read_format,
+    "formats": read_formats,
+    "fidelity": read_fidelity,
+    "pair": read_pair,
+    "ints": read_ints,
+    "texts": read_texts,
+    "names": read_texts,
+    "tile_dim": read_tile_dim,
+    "device": read_device,
+}
+
+
+def readers(table: Mapping[str, Field]) -> dict[str, tuple[Field, Reader]]:
+    """The fields of a table whose kind is read here, with their readers."""
+    return {field.name: (field, READERS[field.kind]) for field in table.values() if field.kind in READERS}
