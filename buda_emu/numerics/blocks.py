@@ -66,11 +66,3 @@ class BlockFormat:
 def _leading_zeros(magnitude_bits: int) -> NDArray[np.uint32]:
     """Leading zeros of every magnitude of that many bits."""
     return np.array([magnitude_bits - value.bit_length() for value in range(1 << magnitude_bits)], dtype=np.uint32)
-
-
-BFP8 = BlockFormat(7, narrow=True)
-BFP4 = BlockFormat(3, narrow=True)
-BFP2 = BlockFormat(1, narrow=True)
-BFP8_B = BlockFormat(7, narrow=False)
-BFP4_B = BlockFormat(3, narrow=False)
-BFP2_B = BlockFormat(1, narrow=False)

@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics import blocks, floats, integers
+from buda_emu.numerics import floats, integers
 from buda_emu.numerics.bits import F32, Codes
 from buda_emu.numerics.blocks import BlockFormat, Rounding
-from buda_emu.spec.formats import BLOCK_DATUMS
+from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS
 
 
 class ScalarCodec(Protocol):
@@ -44,12 +44,9 @@ SCALAR_CODECS: Final[Mapping[str, ScalarCodec]] = MappingProxyType(
 
 BLOCK_CODECS: Final[Mapping[str, BlockFormat]] = MappingProxyType(
     {
-        "Bfp8": blocks.BFP8,
-        "Bfp4": blocks.BFP4,
-        "Bfp2": blocks.BFP2,
-        "Bfp8_b": blocks.BFP8_B,
-        "Bfp4_b": blocks.BFP4_B,
-        "Bfp2_b": blocks.BFP2_B,
+        name: BlockFormat(spec.mantissa_bits, narrow=spec.family == "a")
+        for name, spec in FORMATS.items()
+        if spec.kind == "block"
     }
 )
 """Codec of every block format."""

@@ -1,0 +1,197 @@
+"""Quantisation of tiles in place, bit for bit what `buda_emu.numerics.quantise` defines (FORMATS 3 and 4).
+
+Integer arithmetic on the bit patterns; infinities, NaN payloads and denormals come out as the definition says on every
+machine. One kernel for each kind of format, so that a run compiles only the kinds it meets.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.kernels.jit import kernel
+from buda_emu.spec.formats import FORMATS
+
+Tiles = NDArray[np.float32]
+
+_TILE: Final = 1024
+_GROUP: Final = 16
+_SIGN: Final = 0x80000000
+_MAGNITUDE: Final = 0x7FFFFFFF
+_INFINITY: Final = 0x7F800000
+_FRACTION: Final = 0x7FFFFF
+_HIDDEN: Final = 0x800000
+
+
+def quantise_tiles(start: int, stop: int, tiles: Tiles, format_name: str, truncate: bool) -> None:
+    """Quantise tiles start..stop of float32[n, 1024] (C-contiguous) in place to the named format.
+
+    `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding them, as
+    a host push does (FORMATS 4). RawUInt* keep the low bits of the words. Raises UnsupportedError for an unknown
+    format.
+    """
+    block = _BLOCKS.get(format_name)
+    if block is not None:
+        quantise_blocks(start, stop, tiles, *block, truncate)
+        return
+    if format_name not in _SCALARS:
+        raise UnsupportedError(f"unknown number format {format_name!r}")
+    for run, arguments in _SCALARS[format_name]:
+        run(start, stop, tiles, *arguments)
+
+
+@kernel
+def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
+    """Keep the bits of `mask` of every word: Float16_b, Tf32, RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
+    words = tiles.view(np.uint32)
+    kept = np.uint32(mask)
+    for item in range(start, stop):
+        for k in range(_TILE):
+            words[item, k] &= kept
+
+
+@kernel
+def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: int) -> None:
+    """Formats with a 5-bit exponent and no infinities: Float16, Lf8 (FORMATS 3.4, 3.5)."""
+    words = tiles.view(np.uint32)
+    smallest = (127 - 14) << 23
+    beyond = (127 + 17) << 23
+    kept = _MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
+    largest = (beyond - 1) & kept
+    for item in range(start, stop):
+        for k in range(_TILE):
+            word = np.int64(words[item, k])
+            magnitude = word & _MAGNITUDE
+            cut = magnitude & kept
+            if magnitude < smallest:
+                cut = 0
+            if magnitude >= beyond:
+                cut = largest
+            words[item, k] = (word & _SIGN) | cut
+
+
+@kernel
+def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
+    """Lf8 values to what their bytes mean as Fp8_e4m3, whose tiles are written by the Lf8 packer (FORMATS 3.6)."""
+    words = tiles.view(np.uint32)
+    for item in range(start, stop):
+        for k in range(_TILE):
+            word = np.int64(words[item, k])
+            magnitude = word & _MAGNITUDE
+            code = 0  # the seven bits below the sign
+            if magnitude != 0:
+                code = (magnitude >> 21) - (112 << 2)
+            value = code << 20
+            if code >= 8:
+                value += 120 << 23
+            words[item, k] = (word & _SIGN) | value
+
+
+@kernel
+def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
+    """Whole numbers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
+    words = tiles.view(np.uint32)
+    lowest, highest, half = np.float32(low), np.float32(high), np.float32(0.5)
+    for item in range(start, stop):
+        for k in range(_TILE):
+            if np.int64(words[item, k]) & _MAGNITUDE > _INFINITY:
+                tiles[item, k] = np.float32(0)
+                continue
+            value = min(max(tiles[item, k], lowest), highest)
+            whole = np.int64(value)
+            rest = value - np.float32(whole)
+            if rest >= half:
+                whole += 1
+            elif rest <= -half:
+                whole -= 1
+            tiles[item, k] = np.float32(whole)
+
+
+@kernel
+def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
+    """Int32: truncated from zero up, rounded half away below, in sign and magnitude (FORMATS 3.8, OPS 4.4)."""
+    words = tiles.view(np.uint32)
+    for item in range(start, stop):
+        for k in range(_TILE):
+            code = np.int64(0)
+            if np.int64(words[item, k]) & _MAGNITUDE <= _INFINITY:
+                value = tiles[item, k]
+                if value < np.float32(0):
+                    magnitude = min(-value, np.float32(2147483648.0))
+                    code = np.int64(magnitude)
+                    if magnitude - np.float32(code) >= np.float32(0.5):
+                        code += 1
+                    code |= _SIGN
+                elif value < np.float32(9223372036854775808.0):
+                    code = np.int64(value)
+            result = np.float32(code & _MAGNITUDE)
+            if code & _SIGN and result != np.float32(0):
+                result = -result
+            tiles[item, k] = result
+
+
+@kernel
+def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, narrow: bool, truncate: bool) -> None:
+    """Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
+    words = tiles.view(np.uint32)
+    drop = 24 - magnitude_bits
+    rounding = 0 if truncate else 1 << (drop - 1)
+    largest = (1 << magnitude_bits) - 1
+    shift, top = (112, 31) if narrow else (0, 255)
+    for item in range(start, stop):
+        for first in range(0, _TILE, _GROUP):
+            shared = np.int64(0)
+            for k in range(first, first + _GROUP):
+                shared = max(shared, ((np.int64(words[item, k]) >> 23) & 0xFF) - shift)
+            shared = min(shared, top)
+            for k in range(first, first + _GROUP):
+                word = np.int64(words[item, k])
+                exponent = ((word >> 23) & 0xFF) - shift
+                fraction = word & _FRACTION
+                if exponent > top:
+                    exponent, fraction = top, _FRACTION
+                if exponent < 0:
+                    exponent, fraction = 0, 0
+                aligned = (_HIDDEN | fraction) >> min(shared - exponent, 31)
+                magnitude = min((aligned + rounding) >> drop, largest)
+                # Normalise to seven bits with a leading one.
+                wide, field = magnitude << (7 - magnitude_bits), shared + shift
+                if wide < 8:
+                    wide, field = wide << 4, field - 4
+                if wide < 32:
+                    wide, field = wide << 2, field - 2
+                if wide < 64:
+                    wide, field = wide << 1, field - 1
+                value = (word & _SIGN) | ((field & 0xFF) << 23) | ((wide & 0x3F) << 17)
+                if word & _MAGNITUDE == 0 or magnitude == 0:
+                    value = 0
+                words[item, k] = value
+
+
+_Step = tuple[Callable[..., None], tuple[int, ...]]
+_SCALARS: Final[Mapping[str, tuple[_Step, ...]]] = MappingProxyType(
+    {
+        "Float32": (),
+        "Tf32": ((mask_bits, (0xFFFFE000,)),),
+        "Float16_b": ((mask_bits, (0xFFFF0000,)),),
+        "Float16": ((quantise_small_floats, (10,)),),
+        "Lf8": ((quantise_small_floats, (2,)),),
+        "Fp8_e4m3": ((quantise_small_floats, (2,)), (reread_lf8_as_e4m3, ())),
+        "Int8": ((quantise_integers, (-127, 127)),),
+        "UInt8": ((quantise_integers, (0, 255)),),
+        "UInt16": ((quantise_integers, (0, 65535)),),
+        "Int32": ((quantise_int32, ()),),
+        "RawUInt8": ((mask_bits, (0xFF,)),),
+        "RawUInt16": ((mask_bits, (0xFFFF,)),),
+        "RawUInt32": (),
+    }
+)
+"""The kernels that make up each format without shared exponents, in order, with their arguments."""
+
+_BLOCKS: Final[Mapping[str, tuple[int, bool]]] = MappingProxyType(
+    {name: (spec.mantissa_bits, spec.family == "a") for name, spec in FORMATS.items() if spec.kind == "block"}
+)
+"""Magnitude bits and narrowness of each block format."""
