@@ -1,0 +1,81 @@
+"""Fused multiply-add: a * b + c with one rounding, in kernels and in numpy.
+
+In a kernel `fma` is the machine's instruction (LLVM's `llvm.fma`, an exact call where a machine has none); called from
+Python it is computed exactly by other means. `fma_f32` is the same for arrays.
+"""
+
+from fractions import Fraction
+from math import isfinite, isinf
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import lower_builtin, type_callable
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["fma", "fma_f32", "llvm_fma"]
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c rounded once; all three np.float32, or all three float64 (a Python float is one)."""
+    if type(a) is np.float32:
+        return fma_f32(a, b, c)[()]
+    return np.float64(_fma_f64(float(a), float(b), float(c)))
+
+
+def fma_f32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
+    """a * b + c rounded once to float32, element by element; the arguments are float32 and broadcast.
+
+    The product of two float32 is exact in float64. Its sum with c is rounded to odd there, which keeps enough of the
+    exact value for the second rounding, to float32, to come out as if it were the only one.
+    """
+    with np.errstate(all="ignore"):
+        product = np.multiply(a, b, dtype=np.float64)
+        addend = np.asarray(c, dtype=np.float64)
+        total = np.add(product, addend)
+        # What the rounded total lacks (Knuth's two-sum: exact for any order of magnitudes).
+        part = total - product
+        lost = np.asarray((product - (total - part)) + (addend - part))
+        bits = np.asarray(total).view(np.int64)
+        inexact = np.isfinite(total) & (lost != 0) & (bits & 1 == 0)
+        outward = (lost > 0) == (total > 0)  # the exact value lies further from zero than the total
+        odd = np.where(inexact, np.where(outward, bits + 1, bits - 1), bits)
+        return np.asarray(odd.view(np.float64).astype(np.float32))
+
+
+def _fma_f64(a: float, b: float, c: float) -> float:
+    if not (isfinite(a) and isfinite(b)) or (not isfinite(c) and not isinf(c)):
+        return a * b + c
+    if isinf(c):
+        return c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        # a * b may only have underflowed to zero; then it was not zero and c, its opposite, is not zero either.
+        return a * b + c if a == 0 or b == 0 else 0.0
+    try:
+        return float(exact)
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """The LLVM instruction for a scalar or vector of float or double, for intrinsics that build their own code."""
+    element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
+    name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
+    return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
+
+
+@type_callable(fma)
+def _type_fma(context: Any) -> Any:  # noqa: ARG001
+    def typer(a: Any, b: Any, c: Any) -> Any:
+        return a if a == b == c and a in (types.float32, types.float64) else None
+
+    return typer
+
+
+@lower_builtin(fma, types.float32, types.float32, types.float32)
+@lower_builtin(fma, types.float64, types.float64, types.float64)
+def _lower_fma(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+    return llvm_fma(builder, context.get_value_type(signature.return_type), *arguments)

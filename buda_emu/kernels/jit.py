@@ -1,0 +1,138 @@
+"""The `kernel` and `helper` decorators: compiled without the GIL, exact arithmetic only, kept on disk between runs.
+
+A kernel is compiled at its first call, for the types of the arguments: explicit signatures would compile, or load,
+every kernel of a module when it is imported. So call a kernel always with the same types: writable C-contiguous arrays,
+Python ints and bools, numpy scalars for floats. A read-only array or an np.int32 is another type, compiled anew.
+
+Compiled code lies in the user's cache directory, in a folder named by the version and by the hash of every source that
+may be compiled in: numba itself misses the edit of a helper or constant that stands in another file. Where that folder
+cannot be written, kernels are compiled in every process.
+
+`NUMBA_DISABLE_JIT=1` makes every kernel and helper the plain Python function it is written as, with the same bits.
+"""
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import cache, partial, wraps
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core import config as numba_config
+from numba.core.caching import FunctionCache
+
+import buda_emu
+
+__all__ = ["helper", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_njit: Final[Any] = partial(numba.njit, nogil=True, error_model="numpy")
+_config: Final[Any] = numba_config
+_ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
+_settings_lock = Lock()
+
+
+def kernel(function: F) -> F:
+    """A function that Python calls: compiled once for the types of its arguments, then read from disk."""
+    if _config.DISABLE_JIT:
+        return _quiet(function)
+    dispatcher = _njit(function)
+    directory = _cache_directory(Path(function.__code__.co_filename).parent)
+    if directory is not None:
+        # A folder that vanished, or a source that is no file, leaves the kernel without a cache.
+        with suppress(OSError, RuntimeError), _numba_cache_at(directory):
+            dispatcher._cache = _KernelCache(function)
+    return dispatcher
+
+
+def helper(function: F) -> F:
+    """A function that only kernels call: compiled into each, it needs neither a cache nor a way in from Python."""
+    if _config.DISABLE_JIT:
+        return function
+    return _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _quiet(function: F) -> F:
+    """The plain function, silent like compiled code where a scalar operation overflows or is invalid."""
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return cast(F, call)
+
+
+class _KernelCache(FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
+    """numba's cache, but no run fails for it: what cannot be read is compiled, what cannot be written is not kept."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keeps the compiled function."""
+        with suppress(OSError, EOFError, pickle.UnpicklingError):
+            super().save_overload(sig, data)
+
+
+@contextmanager
+def _numba_cache_at(directory: Path) -> Generator[None]:
+    """numba reads these settings when a cache is made; the caller's own functions keep theirs."""
+    ours = {"CACHE_DIR": str(directory), "CACHE_LOCATOR_CLASSES": ""}
+    with _settings_lock:
+        before = {name: getattr(_config, name) for name in ours if hasattr(_config, name)}
+        try:
+            for name in before:
+                setattr(_config, name, ours[name])
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(_config, name, value)
+
+
+@cache
+def _cache_directory(sources: Path) -> Path | None:
+    """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written."""
+    try:
+        directory = _user_caches() / "buda-emu" / f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = directory / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except (OSError, RuntimeError):  # RuntimeError: no home directory
+        return None
+    return directory
+
+
+def _sources_hash(sources: Path) -> str:
+    """Hash of all that compiled code depends on, besides what numba itself compares (its version, the processor)."""
+    package = Path(__file__).parent.parent
+    folders = {package / room for room in _ROOMS}
+    if not any(sources.is_relative_to(folder) for folder in folders):
+        folders.add(sources)
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
+    for folder in sorted(folders):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.relative_to(folder).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _user_caches() -> Path:
+    """Where this platform keeps a user's caches."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
