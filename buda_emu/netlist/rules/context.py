@@ -49,7 +49,7 @@ class Context:
             readers=MappingProxyType({name: tuple(group.values()) for name, group in readers.items()}),
             fed=MappingProxyType({name: tuple(group) for name, group in fed.items()}),
             temporal=MappingProxyType({name: one.id for one in netlist.temporal_graphs for name in one.graphs}),
-            names_before_expansion=frozenset(as_written(op) for op in ops.values()),
+            names_before_expansion=frozenset(op.written_name or op.name for op in ops.values()),
             broken=broken,
         )
 
@@ -77,11 +77,6 @@ class Context:
             return self.queues[name].blocking.tile_dim
         producer = self.ops.get(name)
         return producer.blocking.tile_dim if producer is not None and producer.graph == op.graph else FULL_TILE
-
-
-def as_written(op: Op) -> str:
-    """The name of an op in the file; the copies of an expanded graph share it."""
-    return op.name_node.text if op.name_node is not None else op.name
 
 
 def transposes(op: Op, index: int) -> int:

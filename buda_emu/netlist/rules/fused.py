@@ -99,7 +99,7 @@ def operand_names(_: Context, use: FusedUse) -> Findings:
             numbered = name.startswith(("input", "intermed")) and buffer_number(name) >= 0
             if not numbered and not name.startswith("dest"):
                 mark = item_mark(step.sub, "inputs", index)
-                yield Finding(mark, f"{step.sub.name}: reads '{name}'", "buffers are inputN, intermedN and dest")
+                yield step.about(mark, f"reads '{name}'", "buffers are inputN, intermedN and dest")
 
 
 @fused_check("V043", basic=True)
@@ -109,7 +109,7 @@ def external_operands(_: Context, use: FusedUse) -> Findings:
         for index, name in enumerate(step.sub.inputs):
             if name.startswith("input") and buffer_number(name) >= len(use.op.inputs):
                 mark = item_mark(step.sub, "inputs", index)
-                yield Finding(mark, f"{step.sub.name}: reads {name}, op {use.op.name} has {len(use.op.inputs)} inputs")
+                yield step.about(mark, f"reads {name}, op {use.op.name} has {len(use.op.inputs)} inputs")
 
 
 @fused_check("V176", basic=True)
@@ -120,7 +120,7 @@ def intermediate_operands(_: Context, use: FusedUse) -> Findings:
         for index, name in enumerate(step.sub.inputs):
             if name.startswith("intermed") and buffer_number(name) >= declared >= 0:
                 mark = item_mark(step.sub, "inputs", index)
-                yield Finding(mark, f"{step.sub.name}: reads {name}, intermediates is {declared}")
+                yield step.about(mark, f"reads {name}, intermediates is {declared}")
 
 
 @fused_check("V040")

@@ -2,7 +2,7 @@
 
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse, Step
-from buda_emu.netlist.rules.registry import Finding, Findings, fused_check
+from buda_emu.netlist.rules.registry import Findings, fused_check
 
 ENDERS = ("matmul", "reduce")
 
@@ -26,7 +26,7 @@ def life(_: Context, use: FusedUse) -> Findings:
                 yield step.at(what, "output", hint="pop it first")
             live[step.sub.output[-1]] = step
     for step in live.values():
-        yield Finding(step.sub.at("output"), f"{step.sub.name}: {step.sub.output} is never popped")
+        yield step.at(f"{step.sub.output} is never popped", "output")
 
 
 def _read(step: Step, name: str, writer: Step | None, ends: dict[int, str]) -> Findings:

@@ -1,6 +1,5 @@
 """TMs inside a schedule (NETLIST V136, V137; 11.1 A10, 11.2 B5, 11.3 C5, C7; OPS 8.3.10)."""
 
-from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.context import Context, tms_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, Step, broadcasts
 from buda_emu.netlist.rules.registry import Finding, Findings, fused_check
@@ -66,5 +65,4 @@ def _shape_forbids(step: Step, index: int, way: str) -> str:
 
 
 def _finding(step: Step, index: int, message: str, hint: str = "") -> Finding:
-    mark: Mark = tms_mark(step.sub, index)
-    return Finding(mark, f"{step.sub.name}: {message} (input {index})", hint)
+    return step.about(tms_mark(step.sub, index), f"{message} (input {index})", hint)

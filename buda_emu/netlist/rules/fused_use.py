@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from re import search
 
 from buda_emu.netlist.model import FusedOp, Op, SubOp, Tm
+from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.registry import Finding
 from buda_emu.spec.ops import OP_TYPES, Family
 
@@ -39,7 +40,11 @@ class Step:
 
     def at(self, message: str, *keys: str, hint: str = "") -> Finding:
         """A finding about this sub-op, at the first of `keys` that was written."""
-        return Finding(self.sub.at(*keys), f"{self.sub.name}: {message}", hint)
+        return self.about(self.sub.at(*keys), message, hint)
+
+    def about(self, mark: Mark, message: str, hint: str = "") -> Finding:
+        """A finding about this sub-op at a place of its own."""
+        return Finding(mark, message, hint, f"op {self.sub.name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,12 @@ from bisect import bisect_left
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
-from buda_emu.netlist.model import NO_MARK, Graph, Netlist, Op, Queue
+from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, netlist_check, op_check, queue_check
 from buda_emu.netlist.suggest import near
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
-
-
-@netlist_check("V011", basic=True)
-def sections(ctx: Context, netlist: Netlist) -> Findings:
-    """NETLIST 2."""
-    for name, section in (("queues", netlist.queues), ("graphs", netlist.graphs), ("programs", netlist.program_order)):
-        if not section and not ctx.broken:
-            yield Finding(NO_MARK, f"the file has no {name}")
 
 
 @graph_check("V021", basic=True)

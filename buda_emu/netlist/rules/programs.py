@@ -151,12 +151,14 @@ def _executes(program: Program) -> Iterator[Execute]:
 
 
 def _settings(program: Program) -> Iterator[QueueSettings]:
-    return (setting for step in _executes(program) for setting in step.queue_settings)
+    return (setting for step in _executes(program) for setting in step.queue_settings if not setting.broken)
 
 
 def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, Graph]]:
     """Executes whose graph exists and has no broken op: those of others cannot be judged."""
     for step in _executes(program):
         graph = ctx.netlist.graphs.get(step.graph)
-        if graph is not None and graph.name not in ctx.broken and not any(op.name in ctx.broken for op in graph.ops):
+        if graph is None or step.broken or graph.name in ctx.broken:
+            continue
+        if not any(op.name in ctx.broken for op in graph.ops):
             yield step, graph

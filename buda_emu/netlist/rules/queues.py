@@ -1,7 +1,7 @@
 """Rules on one queue: its sizes, words and allocations, and the op that feeds it (NETLIST 2: V012-V016, V067, V070)."""
 
 from buda_emu.netlist.model import Queue
-from buda_emu.netlist.rules.context import Context, as_written, written
+from buda_emu.netlist.rules.context import Context, written
 from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
 from buda_emu.netlist.suggest import near
 
@@ -89,7 +89,7 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
 def one_producer(ctx: Context, queue: Queue) -> Findings:
     """After expansion the feeding op must still be there (NETLIST 1.7); op names are unique, so never two."""
     if not queue.host_fed and queue.input not in ctx.ops:
-        copies = [op.name for op in ctx.ops.values() if as_written(op) == queue.input]
+        copies = [op.name for op in ctx.ops.values() if op.written_name == queue.input]
         hint = f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
         yield Finding(queue.at("input"), f"no op '{queue.input}' after expansion over devices", hint)
 

@@ -31,6 +31,8 @@ class Finding:
     mark: Mark
     message: str
     hint: str = ""
+    within: str = ""
+    """The part of the object that it is about, as it is named in the message: `op s4` of a fused op."""
 
 
 Findings: TypeAlias = Iterator[Finding]
@@ -55,7 +57,7 @@ class Check(Generic[T]):
         return self.rule.stage in ("N", "R", "W")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Checks(Generic[T]):
     """The checks of one kind of object, in the order in which their files were imported."""
 

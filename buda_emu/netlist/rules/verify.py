@@ -16,6 +16,7 @@ from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.netlist.rules.registry import (
     Check,
     Checks,
+    Finding,
     fused_check,
     graph_check,
     netlist_check,
@@ -38,7 +39,7 @@ def verify(netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset
     `source_line` of the findings is left to the renderer.
     """
     run = _Run(netlist.path, strict)
-    context = Context.of(netlist, frozenset(skip))
+    context = Context.of(netlist, frozenset(skip) | _unread(netlist))
     context = context.without(context.broken | set(run.phase(context, "basic")))
     for _ in run.phase(context, "load"):
         pass
@@ -66,14 +67,14 @@ class _Run:
         yield from self._each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
         for name, op in ctx.ops.items():
             yield from self._each(ctx, "op", ((name, op),), _of_type(op.type, phase))
-        yield from self._each(ctx, "fused_op", _fused_uses(ctx), _of_phase(fused_check, phase))
+        yield from self._each(ctx, "", _fused_uses(ctx), _of_phase(fused_check, phase))
         yield from self._each(ctx, "program", netlist.programs.items(), _of_phase(program_check, phase))
 
     def _each(
         self, ctx: Context, kind: str, objects: Iterable[tuple[str, T]], checks: tuple[Check[T], ...]
     ) -> Iterator[str]:
         for name, item in objects if checks else ():
-            if name not in ctx.broken and self._judge(ctx, f"{kind} {name}: ", item, checks):
+            if name not in ctx.broken and self._judge(ctx, f"{kind} {name}" if kind else name, item, checks):
                 yield name
 
     def _judge(self, ctx: Context, subject: str, item: T, checks: tuple[Check[T], ...]) -> bool:
@@ -86,23 +87,33 @@ class _Run:
                 key = (check.rule.id, finding.mark, finding.message)
                 if key not in self._seen:  # copies made by expansion share their place in the file
                     self._seen.add(key)
-                    self._report(check, finding.mark, subject + finding.message, finding.hint)
+                    part = f"{subject}, {finding.within}" if finding.within else subject
+                    self._report(check, finding, f"{part}: {finding.message}" if part else finding.message)
         return bool(fired)
 
-    def _report(self, check: Check[Any], mark: Mark, message: str, hint: str) -> None:
+    def _report(self, check: Check[Any], finding: Finding, message: str) -> None:
         severity = check.rule.severity(self.strict)
         self.errors = self.errors or severity == "error"
-        rule = check.rule.id
-        self.found.append(
-            Diagnostic(self.path, mark.line, mark.column, rule, severity, message, mark.end_column, "", hint)
-        )
+        line, column, end = finding.mark.line, finding.mark.column, finding.mark.end_column
+        self.found.append(Diagnostic(self.path, line, column, check.rule.id, severity, message, end, "", finding.hint))
+
+
+def _unread(netlist: Netlist) -> frozenset[str]:
+    """Names of objects in which reading found an error. Of programs only the broken parts are left out."""
+    items = (*netlist.queues.values(), *netlist.graphs.values(), *netlist.ops.values())
+    fused = {_fused_name(item.id) for item in netlist.fused_ops.values() if item.broken}
+    return frozenset(item.name for item in items if item.broken) | fused
 
 
 def _fused_uses(ctx: Context) -> Iterator[tuple[str, FusedUse]]:
     for op in ctx.ops.values():
         definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id) if op.type == "fused_op" else None
         if definition is not None and op.name not in ctx.broken:
-            yield definition.id, FusedUse.of(op, definition)
+            yield _fused_name(definition.id), FusedUse.of(op, definition)
+
+
+def _fused_name(identifier: str) -> str:
+    return f"fused op {identifier}"
 
 
 @cache
