@@ -62,14 +62,15 @@ class SmallFloat:
         """float32 to codes, same shape."""
         bits = to_bits(values)
         magnitude_bits = self.exponent_bits + self.fraction_bits
-        largest = np.int32((1 << magnitude_bits) - 1)
-        field = ((bits >> np.uint32(_SINGLE_FRACTION)) & np.uint32(0xFF)).astype(np.int32)
-        exponent = field - _SINGLE_BIAS + self.bias
-        fraction = ((bits & np.uint32(0x7FFFFF)) >> np.uint32(_SINGLE_FRACTION - self.fraction_bits)).astype(np.int32)
-        magnitude = (exponent << self.fraction_bits) | fraction
-        magnitude = np.where(exponent <= 0, 0, np.where(exponent >= 1 << self.exponent_bits, largest, magnitude))
-        sign = (bits >> np.uint32(31)).astype(np.int32) << magnitude_bits
-        return (sign | magnitude).astype(self.dtype)
+        magnitude = bits & np.uint32(0x7FFFFFFF)
+        smallest = np.uint32((_SINGLE_BIAS - self.bias + 1) << _SINGLE_FRACTION)
+        beyond = np.uint32((_SINGLE_BIAS - self.bias + (1 << self.exponent_bits)) << _SINGLE_FRACTION)
+        # Inside of the range the code is the upper part of the single with its exponent moved to the smaller bias.
+        kept = np.clip(magnitude, smallest, beyond - np.uint32(1)) >> np.uint32(_SINGLE_FRACTION - self.fraction_bits)
+        code = kept - np.uint32((_SINGLE_BIAS - self.bias) << self.fraction_bits)
+        code[magnitude < smallest] = 0
+        code |= bits >> np.uint32(31) << np.uint32(magnitude_bits)
+        return code.astype(self.dtype)
 
     def decode(self, codes: Codes) -> F32:
         """Codes to float32, same shape. Exponent 0 becomes exponent 0 of the single with the fraction bits copied."""

@@ -1,5 +1,6 @@
 """Values as the host sees them: decoding pushed tensors, reading queues back (FORMATS 3.10, 3.11, 3.4)."""
 
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -87,14 +88,22 @@ def host_decode(name: str, array: NDArray[Any]) -> F32:
 
 def ieee_half_to_single(halves: NDArray[Any]) -> F32:
     """uint16 patterns read as IEEE halves: denormals normalised, exponent 31 an infinity or a NaN with its payload."""
-    wide = halves.astype(np.uint32)
+    return _half_values()[halves]
+
+
+@cache
+def _half_values() -> F32:
+    """The single of each of the 65536 halves, by the text and not by a conversion of the machine."""
+    wide = np.arange(1 << 16, dtype=np.uint32)
     sign = (wide & np.uint32(0x8000)) << np.uint32(16)
     exponent = (wide >> np.uint32(10)) & np.uint32(0x1F)
     fraction = wide & np.uint32(0x3FF)
     normal = (exponent + np.uint32(112)) << np.uint32(23) | fraction << np.uint32(13)
     special = np.uint32(0x7F800000) | fraction << np.uint32(13)
     denormal = to_bits(fraction.astype(np.float32) * np.float32(2.0**-24))
-    return from_bits(sign | np.where(exponent == 0, denormal, np.where(exponent == 31, special, normal)))
+    table = from_bits(sign | np.where(exponent == 0, denormal, np.where(exponent == 31, special, normal)))
+    table.flags.writeable = False
+    return table
 
 
 def _half_words(array: NDArray[Any]) -> NDArray[np.uint16]:
