@@ -1,0 +1,100 @@
+"""Data-parallel netlists: queues and graphs with a list of chips become one copy for each chip (NETLIST 1.7, 11.1 A3)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from buda_emu.netlist.model import Allocate, Buffer, Deallocate, Execute, Graph, Instruction, Op, Program, Queue
+from buda_emu.netlist.reader import Document
+from buda_emu.netlist.sizes import align_up, entry_bytes
+from buda_emu.spec.archs import ARCHS, Arch
+
+
+def expand(document: Document) -> None:
+    """Replace what has a list of chips by its copies, in place. Copies share the source of their original."""
+    if not document.queue_devices and not document.graph_devices:
+        return
+    ops = {op.name: op for graph in document.graphs.values() for op in graph.ops}
+    arch = ARCHS[document.arch_name]
+    queues = document.queues
+    instances = {name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()}
+    document.queues = {copy.name: copy for queue in queues.values() for copy in _queue_copies(queue, document, ops, arch)}
+    graphs = document.graphs
+    document.graphs = {copy.name: copy for graph in graphs.values() for copy in _graph_copies(graph, document)}
+    document.programs = {
+        name: replace(program, instructions=_instructions(program, document, graphs, instances))
+        for name, program in document.programs.items()
+    }
+
+
+def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch: Arch) -> Iterator[Queue]:
+    devices = document.queue_devices.get(queue.name)
+    if devices is None:
+        yield queue
+        return
+    producer = ops.get(queue.input)
+    headers = queue.host_fed or producer is None or not producer.untilize_output
+    size = entry_bytes(queue, arch, headers) * queue.entries + arch.alignment
+    for device in devices:
+        # Host memory is that of the first chip: the copies of the others lie one buffer further (one bump for them all).
+        moved = align_up(size, arch.alignment) if queue.loc == "host" and device != devices[0] else 0
+        yield replace(
+            queue,
+            name=f"{queue.name}.{device}",
+            target_device=devices[0] if queue.loc == "host" else device,
+            input=queue.input if queue.host_fed else f"{queue.input}.{device}",
+            buffers=tuple(Buffer(buffer.channel, buffer.address + moved) for buffer in queue.buffers),
+        )
+
+
+def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
+    devices = document.graph_devices.get(graph.name)
+    if devices is None:
+        yield graph
+        return
+    for device in devices:
+        name = f"{graph.name}.{device}"
+        ops = tuple(
+            replace(
+                op,
+                name=f"{op.name}.{device}",
+                graph=name,
+                target_device=device,
+                inputs=tuple(f"{source}.{device}" for source in op.inputs),
+                forked_dram_inputs=tuple((f"{queue}.{device}", f"{fork}.{device}") for queue, fork in op.forked_dram_inputs),
+            )
+            for op in graph.ops
+        )
+        yield replace(graph, name=name, target_device=device, ops=ops)
+
+
+def _instructions(
+    program: Program, document: Document, graphs: Mapping[str, Graph], instances: Mapping[str, tuple[str, ...]]
+) -> tuple[Instruction, ...]:
+    result: list[Instruction] = []
+    for instruction in program.instructions:
+        if isinstance(instruction, Execute):
+            result.extend(_executes(instruction, document, graphs, instances))
+        elif isinstance(instruction, Allocate | Deallocate):
+            names = tuple(copy for name in instruction.queues for copy in instances.get(name, (name,)))
+            result.append(replace(instruction, queues=names))
+        else:
+            result.append(instruction)
+    return tuple(result)
+
+
+def _executes(
+    execute: Execute, document: Document, graphs: Mapping[str, Graph], instances: Mapping[str, tuple[str, ...]]
+) -> Iterator[Execute]:
+    devices = document.graph_devices.get(execute.graph)
+    if devices is None:
+        # A graph on one chip with queues on several: their settings are given to every copy.
+        settings = tuple(
+            replace(setting, queue=copy)
+            for setting in execute.queue_settings
+            for copy in instances.get(setting.queue, (setting.queue,))
+        )
+        yield replace(execute, queue_settings=settings)
+        return
+    for device in devices:
+        settings = tuple(replace(setting, queue=f"{setting.queue}.{device}") for setting in execute.queue_settings)
+        yield replace(execute, graph=f"{execute.graph}.{device}", queue_settings=settings)

@@ -1,0 +1,112 @@
+"""Loading: text -> Netlist or findings. `load` for those who want a netlist, `check` for those who want to know."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from buda_emu.errors import NetlistError
+from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queues
+from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.netlist.expand import expand
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.render import render, split_lines, with_source_lines
+from buda_emu.netlist.rules import verify
+from buda_emu.netlist.template import template_findings
+from buda_emu.netlist.temporal import temporal_graphs
+from buda_emu.netlist.yaml_reader import DocumentError, read_text, read_tree
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found. `netlist` is None exactly when a diagnostic is an error. Diagnostics are sorted by place."""
+
+    netlist: Netlist | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the netlist is accepted."""
+        return self.netlist is not None
+
+
+def check(path: str | Path, arch: str | None = None, *, strict: bool = False) -> CheckResult:
+    """Read and judge a netlist file, as the reference's parser does; never raises for what is in the file.
+
+    `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a single
+    architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
+    """
+    try:
+        text = read_text(path)
+    except DocumentError as error:
+        return CheckResult(None, (error.diagnostic(str(path)),))
+    return check_text(text, str(path), arch, strict=strict)
+
+
+def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> CheckResult:
+    """The same for a text; `path` is the name that findings give."""
+    netlist, findings = _judge(text, path, arch.lower() if arch is not None else None, strict)
+    unique = {(item.line, item.column, item.rule, item.severity): item for item in reversed(findings)}
+    lines = split_lines(text) if unique else []
+    diagnostics = tuple(sorted(with_source_lines(unique.values(), lines)))
+    if netlist is None or any(item.severity == "error" for item in diagnostics):
+        return CheckResult(None, diagnostics)
+    return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics)
+
+
+def load(path: str | Path, arch: str | None = None) -> Netlist:
+    """A netlist ready to run, for `arch` (see `check`). Raises NetlistError with all findings when it is refused."""
+    result = check(path, arch)
+    diagnostics = result.diagnostics
+    if arch is not None and result.netlist is not None and result.netlist.arch_name != arch.lower():
+        # `check` warns, as the reference goes on; who asked for another architecture must not get this one.
+        diagnostics = tuple(replace(item, severity="error") if item.rule == "V002" else item for item in diagnostics)
+    elif result.netlist is not None:
+        return result.netlist
+    raise NetlistError(render(diagnostics), diagnostics)
+
+
+def _judge(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlist | None, list[Diagnostic]]:
+    try:
+        root = read_tree(text)
+    except DocumentError as error:
+        return None, template_findings(text, path, None) or [error.diagnostic(path)]
+    placeholders = template_findings(text, path, root)
+    if placeholders:
+        return None, placeholders
+    document = read_document(root, path, arch)
+    findings = document.diagnostics
+    if not document.readable or not document.arch_name:
+        return None, findings
+    try:
+        netlist = build(document)
+    except DocumentError as error:
+        return None, [*findings, error.diagnostic(path)]
+    return netlist, [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
+
+
+def build(document: Document) -> Netlist:
+    """Expand and derive. Raises DocumentError when the expansion is larger than any machine."""
+    expand(document)
+    queues = derive_queues(document.queues, document.graphs)
+    return Netlist(
+        path=document.path,
+        arch_name=document.arch_name,
+        archs=document.archs,
+        queues=queues,
+        graphs=derive_graphs(document.graphs, queues),
+        fused_ops=document.fused_ops,
+        programs=derive_programs(document.programs, queues),
+        program_order=tuple(document.program_order),
+        temporal_graphs=temporal_graphs(document.graphs, document.programs.values(), queues, document.arch_name),
+        sections=document.sections,
+    )
+
+
+def broken_names(netlist: Netlist) -> frozenset[str]:
+    """Names of the objects in which reading found an error: nothing more is said about them."""
+    graphs = netlist.graphs.values()
+    objects = (
+        *netlist.queues.items(), *netlist.graphs.items(), *netlist.fused_ops.items(), *netlist.programs.items(),
+        *((op.name, op) for graph in graphs for op in graph.ops),
+    )  # fmt: skip
+    return frozenset(name for name, item in objects if item.broken)

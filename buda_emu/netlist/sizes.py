@@ -1,0 +1,35 @@
+"""Bytes of tiles, entries and buffers of queues (NETLIST 1.9, FORMATS 2)."""
+
+from collections.abc import Mapping
+
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.spec.archs import Arch
+from buda_emu.spec.formats import FORMATS, tile_bytes
+
+
+def has_tile_headers(queue: Queue, ops: Mapping[str, Op]) -> bool:
+    """Whether the entries hold tiles with headers: HOST-fed and tilized, or fed by an op that does not untilize."""
+    if queue.host_fed:
+        return queue.layout == "tilized"
+    producer = ops.get(queue.input)
+    return producer is None or not producer.untilize_output
+
+
+def entry_bytes(queue: Queue, arch: Arch, headers: bool) -> int:
+    """Bytes of one entry in one buffer of the queue; 0 when its format or sizes are not valid."""
+    blocking = queue.blocking
+    if queue.df not in FORMATS or min(blocking.t, *blocking.mblock, *blocking.ublock) < 1:
+        return 0
+    height, width = blocking.tile_dim
+    return blocking.tiles_per_core * tile_bytes(queue.df, height, width, arch.alignment, headers)
+
+
+def buffer_bytes(queue: Queue, netlist: Netlist, ops: Mapping[str, Op] | None = None) -> int:
+    """Bytes of one buffer: all its entries behind the queue header. `ops` saves indexing the netlist's ops again."""
+    headers = has_tile_headers(queue, netlist.ops if ops is None else ops)
+    return entry_bytes(queue, netlist.arch, headers) * queue.entries + netlist.arch.alignment
+
+
+def align_up(size: int, alignment: int) -> int:
+    """The least multiple of `alignment` that is not below `size`."""
+    return -(-size // alignment) * alignment
