@@ -1,4 +1,4 @@
-"""Data-format rules of floating-point ops (NETLIST 2: V029-V031, V039, V090-V101)."""
+"""Data-format rules of floating-point ops (NETLIST 2: V031, V039, V090-V101)."""
 
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
@@ -8,24 +8,7 @@ from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 A_FORMATS = ("Float16", "Bfp8", "Bfp4", "Bfp2")
 B_FORMATS = ("Float16_b", "Bfp8_b", "Bfp4_b", "Bfp2_b")
 COARSE = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")
-FLAT_OUTPUTS = ("Float16", "Float16_b", "Float32")
 L1_ACCUMULATORS = ("Float32", "Int32", "Float16_b")
-
-
-@op_check("V029")
-def untilized_order(_: Context, op: Op) -> Findings:
-    """NETLIST 2."""
-    if op.untilize_output and op.blocking.ublock_order != "r":
-        yield Finding(op.at("ublock_order"), "untilize_output needs ublock_order r")
-
-
-@op_check("V030")
-def untilized_format(ctx: Context, op: Op) -> Findings:
-    """NETLIST 2: formats with a plain form in memory."""
-    legal = FLAT_OUTPUTS if ctx.arch.name == "grayskull" else (*FLAT_OUTPUTS, "Int8", "Int32")
-    if op.untilize_output and op.out_df not in legal:
-        hint = f"use {', '.join(legal)}"
-        yield Finding(op.at("out_df"), f"out_df {op.out_df} cannot be untilized on {ctx.arch.name}", hint)
 
 
 @op_check("V031")

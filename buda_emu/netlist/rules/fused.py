@@ -133,7 +133,7 @@ def sub_op_in_dest(ctx: Context, use: FusedUse) -> Findings:
             yield step.at(dest_message(f"ublock {list(step.sub.ublock)}", tiles, ctx.arch, acc_df), "ublock")
 
 
-@fused_check("V132")
+@fused_check("V132", basic=True)
 def reductions_end_schedules(_: Context, use: FusedUse) -> Findings:
     """OPS 8.3.3, 8.3.4; 11.1 A5: only the sub-op's own m_k counts."""
     for step in use.steps:

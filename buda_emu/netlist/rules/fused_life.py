@@ -7,7 +7,7 @@ from buda_emu.netlist.rules.registry import Findings, fused_check
 ENDERS = ("matmul", "reduce")
 
 
-@fused_check("V138")
+@fused_check("V138", unless=("V134",))
 def life(_: Context, use: FusedUse) -> Findings:
     """Written, read, popped, and only then written again. The buffer is the last character of the name."""
     ends = {step.schedule: step.sub.type for step in use.steps if step.last}

@@ -8,7 +8,7 @@ ELEMENTWISE = {"unary": 1, "ethernet": 1, "sfpu": 1, "binary": 2, "quantization"
 """How many inputs are compared with the result, by family."""
 
 
-@fused_check("V139", unless=("V134", "V137", "V138"))
+@fused_check("V139", unless=("V040", "V133", "V134", "V135", "V137", "V138"))
 def sizes_fit(_: Context, use: FusedUse) -> Findings:
     """Only buffers that a sub-op wrote have known dims; attributes are the sub-op's own."""
     for step in use.steps:

@@ -23,7 +23,7 @@ def tms_known(_: Context, use: FusedUse) -> Findings:
                 yield _finding(step, index, what)
 
 
-@fused_check("V137")
+@fused_check("V137", unless=("V134",))
 def broadcasts_possible(_: Context, use: FusedUse) -> Findings:
     """The repeated block must be one that the core holds as a whole."""
     for step in use.steps:

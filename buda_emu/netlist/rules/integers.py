@@ -22,7 +22,7 @@ def has_integer_inputs(op: Op) -> bool:
     return op.type != "topk" and any(name in INTEGERS for name in op.in_df)
 
 
-@op_check("V102", unless=("V095", "V100", "V101"))
+@op_check("V102", unless=("V050", "V095", "V100", "V101"))
 def integer_op(_: Context, op: Op) -> Findings:
     """An op with integer inputs stays with integers from end to end; one without has no integer accumulator."""
     if has_integer_inputs(op):

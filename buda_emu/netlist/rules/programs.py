@@ -33,7 +33,11 @@ def param_first(_: Context, program: Program) -> Findings:
 def graph_exists(ctx: Context, program: Program) -> Findings:
     """NETLIST 2, 11.2 B11: without graph_name the graph is ""; grayskull looks at it when it runs."""
     for step in _executes(program):
-        if step.graph not in ctx.netlist.graphs and (ctx.arch.name != "grayskull" or step.queue_settings):
+        if (
+            step.graph not in ctx.netlist.graphs
+            and not step.broken
+            and (ctx.arch.name != "grayskull" or step.queue_settings)
+        ):
             what = f"executes graph '{step.graph}', which does not exist" if step.graph else "executes no graph"
             hint = near(step.graph, [*ctx.netlist.graphs]) if step.graph else "add graph_name"
             yield Finding(step.at("graph_name"), what, hint)

@@ -12,16 +12,16 @@ LOCATIONS = ("dram", "host")
 def sizes(_: Context, queue: Queue) -> Findings:
     """NETLIST 1.3: sizes have no defaults."""
     if queue.target_device < 0:
-        yield Finding(queue.at("target_device"), f"target_device is {_size(queue, 'target_device')}, must be 0 or more")
+        yield Finding(queue.at("target_device"), f"target_device {_size(queue.target_device)}")
     if queue.entries < 1:
-        yield Finding(queue.at("entries"), f"entries is {_size(queue, 'entries')}, must be at least 1")
+        yield Finding(queue.at("entries"), f"entries {_size(queue.entries, 1)}")
     blocking = queue.blocking
     if blocking.t < 1:
-        yield Finding(queue.at("t"), f"t is {_size(queue, 't')}, must be at least 1")
+        yield Finding(queue.at("t"), f"t {_size(blocking.t, 1)}")
     if min(blocking.mblock) < 1:
-        yield Finding(queue.at("mblock"), f"mblock {_pair(blocking.mblock)}, both must be at least 1")
+        yield Finding(queue.at("mblock"), f"mblock {_pair(blocking.mblock)}")
     if min(blocking.ublock) < 1:
-        yield Finding(queue.at("ublock"), f"ublock {_pair(blocking.ublock)}, both must be at least 1")
+        yield Finding(queue.at("ublock"), f"ublock {_pair(blocking.ublock)}")
     if blocking.ublock_order not in ("r", "c"):
         text = written(queue, "ublock_order")
         yield Finding(queue.at("ublock_order"), f"ublock_order '{text}' is unknown", "write r or c")
@@ -44,7 +44,7 @@ def grid(_: Context, queue: Queue) -> Findings:
     """NETLIST 1.3 grid_size."""
     if min(queue.blocking.grid_size) < 1:
         text = _pair(queue.blocking.grid_size, missing=(0, 0))
-        yield Finding(queue.at("grid_size"), f"grid_size {text}, both must be at least 1")
+        yield Finding(queue.at("grid_size"), f"grid_size {text}")
 
 
 @queue_check("V015", basic=True)
@@ -112,13 +112,12 @@ def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
     return queue.input in names or (queue.input.endswith(suffix) and queue.input.removesuffix(suffix) in names)
 
 
-def _size(queue: Queue, key: str) -> str:
-    value = queue.entries if key == "entries" else queue.target_device if key == "target_device" else queue.blocking.t
-    return str(value) if written(queue, key) or value != -1 else "missing"
+def _size(value: int, least: int = 0) -> str:
+    return "is missing" if value == -1 else f"is {value}, must be at least {least}"
 
 
 def _pair(value: tuple[int, int], missing: tuple[int, int] = (-1, -1)) -> str:
-    return "is missing" if value == missing else f"is {list(value)}"
+    return "is missing" if value == missing else f"is {list(value)}, both must be at least 1"
 
 
 def _count(number: int, noun: str) -> str:

@@ -14,9 +14,10 @@ from buda_emu.netlist.rules import (
     programs,
     queues,
     tiles,
+    untilize,
 )
 
 SUBJECTS = (
-    queues, aliases, ops, graphs, tiles, formats, integers, fused, fused_tms, fused_life, fused_sizes, fused_formats,
+    queues, aliases, ops, graphs, untilize, tiles, formats, integers, fused, fused_tms, fused_life, fused_sizes, fused_formats,
     programs,
 )  # fmt: skip

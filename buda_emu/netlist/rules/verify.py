@@ -68,7 +68,9 @@ class _Run:
         for name, op in ctx.ops.items():
             yield from self._each(ctx, "op", ((name, op),), _of_type(op.type, phase))
         yield from self._each(ctx, "", _fused_uses(ctx), _of_phase(fused_check, phase))
-        yield from self._each(ctx, "program", netlist.programs.items(), _of_phase(program_check, phase))
+        checks = _of_phase(program_check, phase)
+        for name, program in netlist.programs.items():  # the checks step over what is broken in one
+            self._judge(ctx, f"program {name}", program, checks)
 
     def _each(
         self, ctx: Context, kind: str, objects: Iterable[tuple[str, T]], checks: tuple[Check[T], ...]
