@@ -15,7 +15,7 @@ from buda_emu.ops.base import Parallel
 from buda_emu.runtime.execute import convert
 from buda_emu.runtime.machine import Memory
 from buda_emu.spec.formats import is_raw
-from buda_emu.tensor import megarow_tilize, megarow_untilize, tilize, untilize
+from buda_emu.tensor.tilize import tilize, untilize
 
 Readout = Literal["raw", "host"]
 
@@ -65,13 +65,9 @@ class HostIo:
                 raise HostError(f"entry {slot} of {name} was never written")
         stacked = np.stack(entries) if entries else np.empty((0, view.tiles, TILE_ELEMENTS), np.float32)
         tiles = stacked.reshape(len(entries), t, rows, cols, 32, 32)
+        values = untilize(tiles, queue.blocking.tile_dim, _is_megarow(queue))
         if is_raw(queue.df):
-            return megarow_untilize(tiles, queue.blocking.tile_dim).view(np.uint32)
-        values = (
-            megarow_untilize(tiles, queue.blocking.tile_dim)
-            if queue.layout == "flat"
-            else untilize(tiles, queue.blocking.tile_dim)
-        )
+            return values.view(np.uint32)
         if readout == "raw" or not self._quantised:
             return values
         return host_widen(queue.df, host_read(queue.df, values))
@@ -111,16 +107,18 @@ class HostIo:
 
     def _tiles(self, queue: Queue, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32[w, tiles, 1024] of one part of a push, rounded to the queue's format in precision "format"."""
-        if is_raw(queue.df) or queue.layout == "flat":
-            tiles = megarow_tilize(values, queue.blocking.tile_dim)
-        else:
-            tiles = tilize(values, queue.blocking.tile_dim)
+        tiles = tilize(values, queue.blocking.tile_dim, _is_megarow(queue))
         t, rows, cols = queue.blocking.shape
-        result = np.ascontiguousarray(tiles).reshape(len(values), t * rows * cols, TILE_ELEMENTS)
+        result = tiles.reshape(len(values), t * rows * cols, TILE_ELEMENTS)
         if self._quantised and queue.df != "Float32":
             with np.errstate(all="ignore"):
                 convert(result, queue.df, self._parallel, truncate=False)
         return result
+
+
+def _is_megarow(queue: Queue) -> bool:
+    """Tiles hold consecutive runs of the host's data (LAYOUT 2 Megarow)."""
+    return is_raw(queue.df) or queue.layout == "flat"
 
 
 _HOST_TYPES = {"float16": "Float16", "int8": "Int8", "uint8": "UInt8", "int32": "Int32", "uint16": "UInt16"}

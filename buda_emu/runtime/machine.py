@@ -1,12 +1,17 @@
 """The memory of an emulated machine: every queue and ram of a netlist on its tile store (NETLIST 1.10, 3.6, 4)."""
 
+import difflib
+
+import numpy as np
+from numpy.typing import NDArray
+
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
 from buda_emu.device.ring import RingPointers
 from buda_emu.device.store import EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Queue
-from buda_emu.netlist.sizes import entry_bytes
+from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.runtime.listeners import Listener
 
 Channel = Fifo | Ram
@@ -17,6 +22,7 @@ class Memory:
 
     def __init__(self, netlist: Netlist, limit: int) -> None:
         self._netlist = netlist
+        self._ops = netlist.ops
         self._budget = MemoryBudget(limit)
         self._regions = RegionTable()
         self.dynamic = frozenset(
@@ -41,8 +47,6 @@ class Memory:
         """The queue or ram of that name. Raises HostError with the nearest names."""
         found = self.channels.get(name)
         if found is None:
-            import difflib
-
             near = difflib.get_close_matches(name, self.channels, 3)
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return found
@@ -52,8 +56,7 @@ class Memory:
         groups: dict[object, list[Queue]] = {}
         for queue in self._netlist.queues.values():
             if queue.is_ram and queue.name not in self.dynamic:
-                size = entry_bytes(self._netlist, queue) * queue.entries
-                key = (queue.target_device, queue.loc, queue.buffers, size)
+                key = (queue.target_device, queue.loc, queue.buffers, self._buffer_bytes(queue))
                 groups.setdefault(key, []).append(queue)
         stores: dict[str, TileStore] = {}
         for views in groups.values():
@@ -102,8 +105,13 @@ class Memory:
         queues = self._netlist.queues
         return queues[a].alias == b or queues[b].alias == a
 
+    def _buffer_bytes(self, queue: Queue) -> int:
+        """Bytes of the entries of one buffer, without queue header, as the reference compares them (NETLIST 1.9)."""
+        headers = queue.host_fed or has_tile_headers(queue, self._ops)
+        return entry_bytes(queue, self._netlist.arch, headers) * queue.entries
+
     def _queue_regions(self, queue: Queue) -> list[Region]:
-        size = entry_bytes(self._netlist, queue) * queue.entries
+        size = self._buffer_bytes(queue)
         return [
             Region(queue.target_device, queue.loc, buffer.channel, buffer.address, size) for buffer in queue.buffers
         ]
