@@ -11,7 +11,7 @@ from typing import NoReturn
 from buda_emu import __version__
 from buda_emu.cli import check, explain, formats, ops, run
 from buda_emu.cli.output import complain
-from buda_emu.errors import BudaError
+from buda_emu.errors import BudaError, NetlistError
 
 VERBS: tuple[ModuleType, ...] = (run, check, explain, ops, formats)
 EXAMPLE = "buda-emu run netlists/attention.yaml"
@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BudaError as error:
         if error.exit_code == Exit.INTERNAL:
             return _internal_error()
-        complain(f"buda-emu: {error}")
+        # findings come with their places; any other message says who speaks
+        complain(str(error) if isinstance(error, NetlistError) and error.diagnostics else f"buda-emu: {error}")
         return error.exit_code
     except OSError as error:
         complain(f"buda-emu: {_describe(error)}")

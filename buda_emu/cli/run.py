@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram")
     parser.add_argument(
-        "--arch", choices=tuple(ARCHS), help="architecture; default: wormhole_b0 where listed, else the first"
+        "--arch",
+        choices=tuple(ARCHS),
+        metavar="ARCH",
+        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
     )
     parser.add_argument(
         "--program",
