@@ -38,10 +38,11 @@ class Memory:
             t, rows, cols = queue.blocking.shape
             store = stores.get(queue.name) or TileStore(queue.name, queue.entries * t, rows * cols, self._budget)
             view = EntryView(queue.name, store, queue.entries, t)
-            flat = {} if queue.layout == "flat" else None
-            self.channels[queue.name] = (
-                Ram(view, flat=flat) if queue.is_ram else Fifo(view, RingPointers(queue.entries), flat=flat)
-            )
+            flat = dict[int, NDArray[np.float32]]() if queue.layout == "flat" else None
+            if queue.is_ram:
+                self.channels[queue.name] = Ram(view, flat=flat)
+            else:
+                self.channels[queue.name] = Fifo(view, RingPointers(queue.entries), flat=flat)
 
     def channel(self, name: str) -> Channel:
         """The queue or ram of that name. Raises HostError with the nearest names."""
