@@ -14,7 +14,7 @@ from buda_emu.netlist.model import Instruction, Netlist, TemporalGraph
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.values import Variables
 from buda_emu.runtime.epochs import Epochs
-from buda_emu.runtime.execute import Executor
+from buda_emu.runtime.execute import Context, Executor
 from buda_emu.runtime.host_io import HostIo, Readout
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
@@ -56,7 +56,7 @@ class Emulator:
         self._memory = Memory(netlist, memory_limit)
         quantised = precision == "format"
         self._host = HostIo(netlist, self._memory, self._pool, quantised)
-        self._executor = Executor(netlist, self._memory, self._pool, quantised, self._watched)
+        self._executor = Executor(Context(netlist, self._memory, self._pool, quantised, self._watched))
         self._epochs = Epochs(netlist, self._memory, self._run_graph)
         self._step_limit = step_limit
         self._interpreters: dict[str, Interpreter] = {}

@@ -1,6 +1,7 @@
 """Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from buda_emu.kernels.quantise import quantise_tiles
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.ops.base import Parallel
 from buda_emu.runtime.buffers import BufferPool
-from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
 from buda_emu.runtime.schedule import Chunk, Scheduler
@@ -24,60 +24,63 @@ Tensor = NDArray[np.float32]
 _CHUNK_BYTES = 512 << 20  # intermediates of one chunk
 
 
-class Executor:
-    """Plans temporal graphs and runs them. `quantised` is precision "format" (OPS 4.2)."""
+@dataclass(slots=True)
+class Context:
+    """What every epoch of one machine shares. `quantised` is precision "format" (OPS 4.2)."""
 
-    def __init__(self, netlist: Netlist, memory: Memory, parallel: Parallel, quantised: bool, watched: Watched) -> None:
-        self._netlist = netlist
-        self._memory = memory
-        self._parallel = parallel
-        self._quantised = quantised
-        self._watched = watched
-        self._pool = BufferPool()
+    netlist: Netlist
+    memory: Memory
+    parallel: Parallel
+    quantised: bool
+    watched: Watched
+    pool: BufferPool = field(default_factory=BufferPool)
+    gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
+
+
+class Executor:
+    """Plans temporal graphs and runs them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._topologies: dict[int, Topology] = {}
         self._plans: dict[tuple[int, tuple[tuple[str, str], ...]], Plan] = {}
-        self._gradients: dict[str, Tensor] = {}  # last result of gradient ops that no ram keeps
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
         """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
+        context = self._context
         topo = self._topologies.get(temporal.id)
         if topo is None:
-            topo = self._topologies[temporal.id] = topology(self._netlist, temporal)
-        for listener in self._watched.listeners:
+            topo = self._topologies[temporal.id] = topology(context.netlist, temporal)
+        for listener in context.watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
-        scheduler = Scheduler(self._memory, topo, popping)
+        scheduler = Scheduler(context.memory, topo, popping)
         left = topo.input_count
         while left:
             plan = self._plan(temporal.id, topo, scheduler.peek())
             most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_ELEMENTS * 4, 1))
             chunk = scheduler.take(min(left, most))
-            _ChunkRun(self, plan, chunk).run()
+            _ChunkRun(context, plan, chunk).run()
             left -= chunk.inputs
         for channel in popping:
             if channel.global_rdptr_autoinc:
-                self._watched.pop(channel.name, channel.global_rdptr_autoinc * topo.input_count)
-        for listener in self._watched.listeners:
+                context.watched.pop(channel.name, channel.global_rdptr_autoinc * topo.input_count)
+        for listener in context.watched.listeners:
             listener.epoch_end(topo.graphs)
 
     def _plan(self, temporal_id: int, topo: Topology, labels: Mapping[str, str]) -> Plan:
         key = (temporal_id, tuple(sorted(labels.items())))
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = build_plan(self._netlist, topo, labels, self._quantised)
+            context = self._context
+            plan = self._plans[key] = build_plan(context.netlist, topo, labels, context.quantised)
         return plan
 
 
 class _ChunkRun:
     """One pass over the plan's steps for the inputs of one chunk."""
 
-    def __init__(self, executor: Executor, plan: Plan, chunk: Chunk) -> None:
-        self._memory = executor._memory
-        self._parallel = executor._parallel
-        self._pool = executor._pool
-        self._gradients = executor._gradients
-        self._netlist = executor._netlist
-        self._listeners: list[Listener] = executor._watched.listeners
-        self._watched = executor._watched
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        self._context = context
         self._plan = plan
         self._chunk = chunk
         self._values: dict[int, Tensor] = {}
@@ -107,16 +110,16 @@ class _ChunkRun:
     def _release(self, value: int) -> None:
         array = self._values.pop(value, None)
         if array is not None and value in self._owned:
-            self._pool.give_back(array)
+            self._context.pool.give_back(array)
 
     def _new(self, value: int, entries: int) -> Tensor:
-        array = self._pool.take(entries, self._plan.tiles[value])
+        array = self._context.pool.take(entries, self._plan.tiles[value])
         self._values[value] = array
         self._owned.add(value)
         return array
 
     def _read(self, step: Read) -> None:
-        channel = self._memory.channels[step.queue]
+        channel = self._context.memory.channels[step.queue]
         slots = self._chunk.reads[step.queue]
         if all(slot == slots[0] for slot in slots):
             slots = slots[:1]  # one entry serves every input
@@ -132,31 +135,31 @@ class _ChunkRun:
         source = self._values[step.source]
         out = self._new(step.value, source.shape[0])
         out[...] = source
-        convert(out, step.format, self._parallel, truncate=True)
+        convert(out, step.format, self._context.parallel, truncate=True)
 
     def _op(self, step: Run) -> None:
         inputs = [self._values[value] for value in step.inputs]
         entries = max(array.shape[0] for array in inputs)
         if step.op.gradient_op:
             entries = self._chunk.inputs
-        for listener in self._listeners:
+        for listener in self._context.watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
         out = self._new(step.value, entries)
-        step.implementation.run(step.call, inputs, out, self._parallel)
+        step.implementation.run(step.call, inputs, out, self._context.parallel)
         if step.op.gradient_op:
             self._accumulate(step, out)
         else:
             self._finish(step, out)
-        for listener in self._listeners:
+        for listener in self._context.watched.listeners:
             listener.op_end(step.op, self._chunk.inputs)
 
     def _finish(self, step: Run, out: Tensor) -> None:
         """Relu and output conversion (OPS 3 steps 8 and 9)."""
         if step.relu is not None:
             mode, threshold = step.relu
-            self._parallel(relu_tiles, out.shape[0] * out.shape[1], out, mode == "max", np.float32(threshold))
+            self._context.parallel(relu_tiles, out.shape[0] * out.shape[1], out, mode == "max", np.float32(threshold))
         if step.output_format:
-            convert(out, step.output_format, self._parallel, truncate=True)
+            convert(out, step.output_format, self._context.parallel, truncate=True)
 
     def _accumulate(self, step: Run, out: Tensor) -> None:
         """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds."""
@@ -174,31 +177,31 @@ class _ChunkRun:
             previous = latest.get(slot)
             if previous is None and not zeroed:
                 if ram is None:
-                    previous = self._gradients.get(step.op.name)
+                    previous = self._context.gradients.get(step.op.name)
                 elif ram.view.label(slot):
                     previous = ram.view.entry(slot)
             if previous is not None:
-                self._parallel(accumulate_tiles, out.shape[1], out[i : i + 1], previous[np.newaxis])
+                self._context.parallel(accumulate_tiles, out.shape[1], out[i : i + 1], previous[np.newaxis])
             self._finish(step, out[i : i + 1])
             latest[slot] = out[i]
             zeroed = False
         if ram is None:
-            self._gradients[step.op.name] = out[-1].copy()
+            self._context.gradients[step.op.name] = out[-1].copy()
 
     def _destinations(self, step: Run) -> list[tuple[str, Fifo | Ram]]:
         return [
-            (queue, self._memory.channels[queue])
+            (queue, self._context.memory.channels[queue])
             for queue in self._chunk.writes
-            if self._netlist.queues[queue].input == step.op.name
+            if self._context.netlist.queues[queue].input == step.op.name
         ]
 
     def _push(self, step: Push) -> None:
         values = self._values[step.value]
-        channel = self._memory.channels[step.queue]
+        channel = self._context.memory.channels[step.queue]
         if step.map is not None:
-            moved = self._pool.take(values.shape[0], step.map.index.size)
+            moved = self._context.pool.take(values.shape[0], step.map.index.size)
             pad_value = np.float32(step.map.pad_value)
-            self._parallel(
+            self._context.parallel(
                 gather_tiles,
                 values.shape[0] * step.map.index.size,
                 moved,
@@ -215,7 +218,7 @@ class _ChunkRun:
             values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
         channel.view.write(slots, values, step.label)
         for slot in slots:
-            self._watched.push(step.queue, slot)
+            self._context.watched.push(step.queue, slot)
 
 
 def convert(tiles: Tensor, format_name: str, parallel: Parallel, *, truncate: bool) -> None:
