@@ -1,9 +1,8 @@
 """What follows from a netlist as written: input counts, tile dims of inputs, vector modes, setting defaults (NETLIST 1.3, 1.5)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from buda_emu.netlist.model import Execute, Graph, Instruction, Op, Program, Queue, QueueSettings, Tm
+from buda_emu.netlist.model import Execute, Graph, Instruction, Op, Program, Queue, QueueSettings, Tm, evolve
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.spec.ops import OP_TYPES
 
@@ -22,7 +21,7 @@ def derive_graphs(graphs: Mapping[str, Graph], queues: Mapping[str, Queue]) -> d
 
 def _derive_graph(graph: Graph, queues: Mapping[str, Queue]) -> Graph:
     local = {op.name: op for op in graph.ops}
-    return replace(graph, ops=tuple(_derive_op(op, local, queues) for op in graph.ops))
+    return evolve(graph, ops=tuple(_derive_op(op, local, queues) for op in graph.ops))
 
 
 def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> Op:
@@ -40,7 +39,7 @@ def _derive_op(op: Op, local: Mapping[str, Op], queues: Mapping[str, Queue]) -> 
                 tile = _TRANSPOSED.get(tile, INVALID_TILE)
         tiles.append(tile)
     vector = op.attributes.vector or _default_vector(op.type, tiles[0] if tiles else FULL_TILE)
-    return replace(op, input_tile_dims=tuple(tiles), vector=vector, transpose=transposes % 2 == 1)
+    return evolve(op, input_tile_dims=tuple(tiles), vector=vector, transpose=transposes % 2 == 1)
 
 
 def _transposes(tms: tuple[Tm, ...]) -> int:
@@ -72,18 +71,18 @@ def derive_queues(queues: Mapping[str, Queue], graphs: Mapping[str, Graph]) -> d
             count = consumed[name]
         else:
             count = -1 if queue.host_fed else produced.get(queue.input, -1)
-        result[name] = queue if count == queue.input_count else replace(queue, input_count=count)
+        result[name] = queue if count == queue.input_count else evolve(queue, input_count=count)
     return result
 
 
 def derive_programs(programs: Mapping[str, Program], queues: Mapping[str, Queue]) -> dict[str, Program]:
     """The programs with the autoincrements that their queue settings do not write."""
-    return {name: replace(program, instructions=_instructions(program, queues)) for name, program in programs.items()}
+    return {name: evolve(program, instructions=_instructions(program, queues)) for name, program in programs.items()}
 
 
 def _instructions(program: Program, queues: Mapping[str, Queue]) -> tuple[Instruction, ...]:
     return tuple(
-        replace(instruction, queue_settings=tuple(_settings(setting, queues) for setting in instruction.queue_settings))
+        evolve(instruction, queue_settings=tuple(_settings(setting, queues) for setting in instruction.queue_settings))
         if isinstance(instruction, Execute)
         else instruction
         for instruction in program.instructions
@@ -96,4 +95,4 @@ def _settings(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSetti
         return setting
     defaults = _RAM_AUTOINC if queue.is_ram else _QUEUE_AUTOINC
     missing = {name: value for name, value in defaults.items() if not getattr(setting, name)}
-    return replace(setting, **missing) if missing else setting
+    return evolve(setting, **missing) if missing else setting

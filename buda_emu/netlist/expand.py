@@ -1,9 +1,19 @@
 """Data-parallel netlists: queues and graphs with a list of chips become one copy for each chip (NETLIST 1.7, 11.1 A3)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from buda_emu.netlist.model import Allocate, Buffer, Deallocate, Execute, Graph, Instruction, Op, Program, Queue
+from buda_emu.netlist.model import (
+    Allocate,
+    Buffer,
+    Deallocate,
+    Execute,
+    Graph,
+    Instruction,
+    Op,
+    Program,
+    Queue,
+    evolve,
+)
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up, entry_bytes
 from buda_emu.spec.archs import ARCHS, Arch
@@ -21,7 +31,7 @@ def expand(document: Document) -> None:
     graphs = document.graphs
     document.graphs = {copy.name: copy for graph in graphs.values() for copy in _graph_copies(graph, document)}
     document.programs = {
-        name: replace(program, instructions=_instructions(program, document, graphs, instances))
+        name: evolve(program, instructions=_instructions(program, document, graphs, instances))
         for name, program in document.programs.items()
     }
 
@@ -37,7 +47,7 @@ def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch:
     for device in devices:
         # Host memory is that of the first chip: the copies of the others lie one buffer further (one bump for them all).
         moved = align_up(size, arch.alignment) if queue.loc == "host" and device != devices[0] else 0
-        yield replace(
+        yield evolve(
             queue,
             name=f"{queue.name}.{device}",
             target_device=devices[0] if queue.loc == "host" else device,
@@ -54,7 +64,7 @@ def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
     for device in devices:
         name = f"{graph.name}.{device}"
         ops = tuple(
-            replace(
+            evolve(
                 op,
                 name=f"{op.name}.{device}",
                 graph=name,
@@ -64,7 +74,7 @@ def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
             )
             for op in graph.ops
         )
-        yield replace(graph, name=name, target_device=device, ops=ops)
+        yield evolve(graph, name=name, target_device=device, ops=ops)
 
 
 def _instructions(
@@ -76,7 +86,7 @@ def _instructions(
             result.extend(_executes(instruction, document, graphs, instances))
         elif isinstance(instruction, Allocate | Deallocate):
             names = tuple(copy for name in instruction.queues for copy in instances.get(name, (name,)))
-            result.append(replace(instruction, queues=names))
+            result.append(evolve(instruction, queues=names))
         else:
             result.append(instruction)
     return tuple(result)
@@ -89,12 +99,12 @@ def _executes(
     if devices is None:
         # A graph on one chip with queues on several: their settings are given to every copy.
         settings = tuple(
-            replace(setting, queue=copy)
+            evolve(setting, queue=copy)
             for setting in execute.queue_settings
             for copy in instances.get(setting.queue, (setting.queue,))
         )
-        yield replace(execute, queue_settings=settings)
+        yield evolve(execute, queue_settings=settings)
         return
     for device in devices:
-        settings = tuple(replace(setting, queue=f"{setting.queue}.{device}") for setting in execute.queue_settings)
-        yield replace(execute, graph=f"{execute.graph}.{device}", queue_settings=settings)
+        settings = tuple(evolve(setting, queue=f"{setting.queue}.{device}") for setting in execute.queue_settings)
+        yield evolve(execute, graph=f"{execute.graph}.{device}", queue_settings=settings)

@@ -1,7 +1,9 @@
 """Loading: text -> Netlist or findings. `load` for those who want a netlist, `check` for those who want to know."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queues
@@ -13,7 +15,7 @@ from buda_emu.netlist.render import render, split_lines, with_source_lines
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.temporal import temporal_graphs
-from buda_emu.netlist.yaml_reader import DocumentError, read_text, read_tree
+from buda_emu.netlist.yaml_reader import DocumentError, StrPath, read_text, read_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class CheckResult:
         return self.netlist is not None
 
 
-def check(path: str | Path, arch: str | None = None, *, strict: bool = False) -> CheckResult:
+def check(path: StrPath, arch: str | None = None, *, strict: bool = False) -> CheckResult:
     """Read and judge a netlist file, as the reference's parser does; never raises for what is in the file.
 
     `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a single
@@ -44,7 +46,8 @@ def check(path: str | Path, arch: str | None = None, *, strict: bool = False) ->
 
 def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> CheckResult:
     """The same for a text; `path` is the name that findings give."""
-    netlist, findings = _judge(text, path, arch.lower() if arch is not None else None, strict)
+    with _no_collections():
+        netlist, findings = _judge(text, path, arch.lower() if arch is not None else None, strict)
     unique = {(item.line, item.column, item.rule, item.severity): item for item in reversed(findings)}
     lines = split_lines(text) if unique else []
     diagnostics = tuple(sorted(with_source_lines(unique.values(), lines)))
@@ -53,7 +56,19 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
     return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics)
 
 
-def load(path: str | Path, arch: str | None = None) -> Netlist:
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Loading makes many small objects and no garbage: collections would only cost a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def load(path: StrPath, arch: str | None = None) -> Netlist:
     """A netlist ready to run, for `arch` (see `check`). Raises NetlistError with all findings when it is refused."""
     result = check(path, arch)
     diagnostics = result.diagnostics

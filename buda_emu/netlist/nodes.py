@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 
+NULL_WORDS = frozenset(("", "~", "null", "Null", "NULL"))
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """A place in a file: line and column count from 1, `end_column` is one past the last character on `line`."""
@@ -39,7 +42,7 @@ class Scalar:
     @property
     def is_null(self) -> bool:
         """Nothing, `~` or a plain `null`."""
-        return self.plain and self.text in ("", "~", "null", "Null", "NULL")
+        return self.plain and self.text in NULL_WORDS
 
 
 class Sequence:

@@ -4,9 +4,8 @@ The tree is built from libyaml's events rather than composed by PyYAML: one pars
 stay, and an alias is the very node of its anchor (NETLIST 11.3 C1, C12). Tags are ignored and `<<` is an ordinary key.
 """
 
-import gc
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -14,6 +13,7 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
 
+StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
 MAX_DEPTH = 100  # a netlist needs 9 levels
@@ -32,10 +32,10 @@ class DocumentError(Exception):
         return Diagnostic(path, self.line, self.column, UNREADABLE, "error", self.message, self.column + 1, "", self.hint)
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: StrPath) -> str:
     """The text of a netlist file, decoded from UTF-8; a byte order mark is dropped. Raises DocumentError."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a netlist
             data = file.read(MAX_BYTES + 1)
     except IsADirectoryError:
         raise DocumentError("this is a directory, not a netlist file") from None
@@ -67,14 +67,7 @@ def read_tree(text: str) -> Mapping:
     """The only document of a YAML text, as a map. Raises DocumentError."""
     if len(text) > MAX_BYTES:
         raise DocumentError(f"the text is larger than {MAX_BYTES >> 20} MiB")
-    # A big tree is many small objects and no garbage: collections would only cost time.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        root = _first_document(text)
-    finally:
-        if was_enabled:
-            gc.enable()
+    root = _first_document(text)
     if isinstance(root, Scalar) and root.is_null:
         raise DocumentError("the document is empty")
     if not isinstance(root, Mapping):

@@ -38,14 +38,15 @@ def read_fields(
     """
     values: dict[str, Any] = {}
     for key, value in body.pairs:
-        found = readers.get(key.text) if isinstance(key, Scalar) else None
-        if found is not None:
-            field, reader = found
-            result = reader(context, field, value)
-            if result is not None:
-                values[field.name] = result
-        elif isinstance(key, Scalar):
-            other(text_of(key), key, value)
-        else:
+        if not isinstance(key, Scalar):
             context.report(NOT_SCALAR, key, f"a key needs to be a word, not {kind_of(key)}")
+            continue
+        name = key.text
+        found = readers.get(name)
+        if found is None:
+            other(text_of(key), key, value)
+            continue
+        result = found[1](context, found[0], value)
+        if result is not None:
+            values[name] = result
     return values

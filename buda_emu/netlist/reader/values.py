@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from buda_emu.netlist.fields import FIDELITIES, Field
-from buda_emu.netlist.nodes import Node, Scalar, Sequence
+from buda_emu.netlist.nodes import NULL_WORDS, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.scalars import parse_bool, parse_float, parse_int
 from buda_emu.netlist.suggest import near, quoted
@@ -27,7 +27,7 @@ def kind_of(node: Node) -> str:
 
 def text_of(node: Scalar) -> str:
     """The text of a scalar; a plain null reads as "null" (NETLIST 11.2 B9)."""
-    return "null" if node.is_null else node.text
+    return "null" if node.plain and node.text in NULL_WORDS else node.text
 
 
 def read_text(context: Context, field: Field, node: Node) -> str | None:
@@ -132,6 +132,11 @@ def read_ints(context: Context, field: Field, node: Node) -> tuple[int, ...] | N
 def read_pair(context: Context, field: Field, node: Node) -> tuple[int, ...] | None:
     """A list of exactly two integers; `field.rule` is reported for any other length (V003, V023)."""
     if isinstance(node, Sequence) and len(node.items) == 2:
+        first, second = node.items
+        if isinstance(first, Scalar) and isinstance(second, Scalar):  # the usual case, short
+            pair = parse_int(first.text), parse_int(second.text)
+            if pair[0] is not None and pair[1] is not None:
+                return (pair[0], pair[1])
         return read_ints(context, field, node)
     found = f"{len(node.items)}" if isinstance(node, Sequence) else kind_of(node)
     context.report(field.rule, node, f"{field.name} needs a list of two integers, not {found}")
