@@ -182,19 +182,20 @@ def _counted(shape: SparseShape, strips: int, ublocks: int, tiles: int) -> Itera
         )
     width, rest = divmod(strips, shape.t)
     repeats = rest + max(0, width * shape.t - shape.m_k)  # that many t begin with the last strip of the t before
-    following, strip_number, ublock_number = 0, 0, 0
+    last, strip_number, ublock_number = 0, 0, 0
     for t in range(shape.t):
-        count = width + (t >= shape.t - rest)
-        first = following - (t >= shape.t - repeats and t > 0)
-        for s in range(first, first + count):
+        own = list(range(t * width, min((t + 1) * width, shape.m_k)))
+        if t >= shape.t - repeats:
+            own.insert(0, last)
+        for s in own:
             found: list[tuple[int, tuple[tuple[int, int], ...]]] = []
             for index in range(_share(ublocks, strips, strip_number)):
                 positions = range(_share(tiles, ublocks, ublock_number))
                 found.append((index, tuple(divmod(position, shape.u_kt) for position in positions)))
                 ublock_number += 1
             strip_number += 1
-            yield Strip(_stored(shape, t, s), tuple(found), s == first + count - 1)
-        following = first + count
+            yield Strip(_stored(shape, t, s), tuple(found), s == own[-1])
+        last = own[-1]
 
 
 def _share(total: int, parts: int, part: int) -> int:
@@ -215,7 +216,7 @@ def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]
         following = strips[number + 1] if number + 1 < len(strips) else None
         if len(current) + strip.size > capacity:
             raise NetlistError(f"op {shape.name}: a sparse strip of {strip.size} bytes does not fit an encoding tile")
-        full = following is not None and len(current) + strip.size + following.size > capacity
+        full = following is None or len(current) + strip.size + following.size > capacity
         flags = _LAST_OF_T * strip.last_of_t | _LAST_IN_TILE * full
         current += struct.pack("<IH", strip.index | flags, len(strip.ublocks))
         for index, positions in strip.ublocks:
@@ -228,5 +229,4 @@ def _pack(shape: SparseShape, strips: list[Strip], capacity: int) -> list[bytes]
         if full:
             tiles.append(current)
             current = b""
-    tiles.append(current)
     return tiles
