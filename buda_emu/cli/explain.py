@@ -25,7 +25,8 @@ def main(args: argparse.Namespace) -> int:
         return 0
     code = 0
     for number, text in enumerate(args.rule):
-        rule = RULES.get(text.upper())
+        digits = text.upper().removeprefix("V")
+        rule = RULES.get(f"V{digits:0>3}")
         if rule is None:
             near = get_close_matches(text.upper(), list(RULES), n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""

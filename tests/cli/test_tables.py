@@ -1,0 +1,63 @@
+"""explain, ops and formats print what the tables hold."""
+
+from buda_emu.cli.main import main
+from buda_emu.cli.output import table
+from buda_emu.netlist.rules.registry import RULES
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.ops import OP_TYPES
+
+
+def test_explain_lists_every_rule(capsys):
+    assert main(["explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(RULES)
+
+
+def test_explain_one_rule(capsys):
+    assert main(["explain", "v041"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"V041: {RULES['V041'].summary}\n")
+
+
+def test_explain_suggests(capsys):
+    assert main(["explain", "V041", "V41"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith("V041")
+    assert "did you mean V041?" in shown.err
+
+
+def test_ops_lists_all(capsys):
+    assert main(["ops"]) == 0
+    shown = capsys.readouterr().out
+    names = {line.split()[0] for line in shown.splitlines() if line}
+    assert set(OP_TYPES) <= names
+    assert set(ATTRIBUTES) - {"inputs"} | {"inputN"} <= names
+
+
+def test_ops_of_one_type(capsys):
+    assert main(["ops", "power"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"power: {OP_TYPES['power'].doc}\n")
+    names = {line.split()[0] for line in shown.splitlines() if line}
+    assert "exp" in names
+    assert "slope" not in names
+
+
+def test_an_unknown_op(capsys):
+    assert main(["ops", "matmull"]) == 2
+    assert "did you mean matmul?" in capsys.readouterr().err
+
+
+def test_formats(capsys):
+    assert main(["formats"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(FORMATS)
+    assert next(line for line in lines if line.startswith("Bfp8_b ")).split()[6:9] == ["1088", "1120", "1152"]
+
+
+def test_table_aligns_columns():
+    assert (
+        table(("name", "n"), [("a", "1"), ("long name", "20")], right=(1,))
+        == "name        n\na           1\nlong name  20"
+    )
