@@ -1,6 +1,6 @@
 """Two rams on the same memory (NETLIST 1.10, V104-V109; 11.1 A12)."""
 
-from buda_emu.netlist.model import Allocate, Netlist, Queue
+from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, queue_check
 from buda_emu.netlist.suggest import near
@@ -60,11 +60,9 @@ def same_size(ctx: Context, queue: Queue) -> Findings:
 @netlist_check("V109")
 def views_divide(ctx: Context, netlist: Netlist) -> Findings:
     """NETLIST 1.10, 11.1 A12: static rams on identical buffers are views of the one with most entries, alias or not."""
-    dynamic = {name for program in netlist.programs.values() for step in program.instructions
-               if isinstance(step, Allocate) for name in step.queues}  # fmt: skip
     views: dict[tuple[object, ...], list[Queue]] = {}
     for queue in netlist.queues.values():
-        if queue.is_ram and queue.name not in dynamic and queue.name not in ctx.broken and queue.buffers:
+        if queue.is_ram and queue.name not in ctx.dynamic and queue.name not in ctx.broken and queue.buffers:
             place = (queue.loc, queue.target_device, _buffer_bytes(ctx, queue), queue.buffers)
             views.setdefault(place, []).append(queue)
     for group in views.values():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from buda_emu.netlist import nodes
-from buda_emu.netlist.model import Netlist, Op, Queue, Sourced
+from buda_emu.netlist.model import Allocate, Netlist, Op, Queue, Sourced
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE
@@ -27,6 +27,8 @@ class Context:
     """Temporal graph of a graph, by the graph's name."""
     names_before_expansion: frozenset[str]
     """Op names as the file writes them, before graphs are expanded over devices (NETLIST 1.7)."""
+    dynamic: frozenset[str]
+    """Queues that a program allocates; all others are static (NETLIST 3.6)."""
     broken: frozenset[str]
 
     @classmethod
@@ -50,6 +52,7 @@ class Context:
             fed=MappingProxyType({name: tuple(group) for name, group in fed.items()}),
             temporal=MappingProxyType({name: one.id for one in netlist.temporal_graphs for name in one.graphs}),
             names_before_expansion=frozenset(op.written_name or op.name for op in ops.values()),
+            dynamic=_allocated(netlist),
             broken=broken,
         )
 
@@ -77,6 +80,11 @@ class Context:
             return self.queues[name].blocking.tile_dim
         producer = self.ops.get(name)
         return producer.blocking.tile_dim if producer is not None and producer.graph == op.graph else FULL_TILE
+
+
+def _allocated(netlist: Netlist) -> frozenset[str]:
+    steps = (step for program in netlist.programs.values() for step in program.instructions)
+    return frozenset(name for step in steps if isinstance(step, Allocate) for name in step.queues)
 
 
 def transposes(op: Op, index: int) -> int:

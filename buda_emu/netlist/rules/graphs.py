@@ -128,7 +128,7 @@ def temporal_graphs(_: Context, netlist: Netlist) -> Findings:
 
 
 @netlist_check("V170")
-def acyclic(ctx: Context, _netlist: Netlist) -> Findings:
+def acyclic(ctx: Context, __: Netlist) -> Findings:
     """NETLIST 11.1 A1: op -> op, and op -> queue -> op inside one temporal graph; a ram breaks the cycle."""
     for name in ctx.ops:
         if name in ctx.queues:

@@ -46,10 +46,9 @@ def one_core_for_each_buffer(ctx: Context, queue: Queue) -> Findings:
         ("columns", queue.blocking.block_cols, op.blocking.block_cols),
     ):
         if other % own:
-            what = (
-                f"a buffer holds {own} tile {name}, a core of op {op.name} writes {other}: several cores would fill it"
-            )
-            yield Finding(queue.at("grid_size"), what, "give queue and op the same grid_size")
+            what = f"a buffer holds {own} tile {name}, a core of op {op.name} writes {other}"
+            hint = "several cores would fill one buffer: give queue and op the same grid_size"
+            yield Finding(queue.at("grid_size"), what, hint)
 
 
 @op_check("V079")
@@ -71,8 +70,8 @@ def output_format(ctx: Context, queue: Queue) -> Findings:
 
 
 @op_check("V080")
-def output_buffer(ctx: Context, op: Op) -> Findings:
-    """The output buffer holds whole slices of t, or a slice a whole number of buffers; above one mblock it is double."""
+def output_buffer(_: Context, op: Op) -> Findings:
+    """The buffer holds whole slices of t, or a slice a whole number of buffers; above one mblock it is double."""
     size = op.buf_size_mb
     if size == 0 or (size > 1 and size % 2):
         yield Finding(op.at("buf_size_mb"), f"buf_size_mb is {size}", "use 1 or an even number")
@@ -86,15 +85,15 @@ def output_buffer(ctx: Context, op: Op) -> Findings:
 @op_check("V082", "embedding", "tilizer")
 def flat_operands(ctx: Context, op: Op) -> Findings:
     """Flat data is read from DRAM, row by row."""
+    source = ctx.source(op.inputs[0])
     if op.type == "embedding" and len(op.inputs) > 2:
         yield Finding(op.at("inputs"), f"an embedding has 2 inputs, not {len(op.inputs)}")
-    source = ctx.source(op.inputs[0])
     if not isinstance(source, Queue) or source.loc != "dram":
         yield Finding(item_mark(op, "inputs", 0), f"input 0 of {op.type} must be a queue in DRAM")
 
 
 @op_check("V083", "matmul", "depthwise")
-def inputs_used(ctx: Context, op: Op) -> Findings:
+def inputs_used(_: Context, op: Op) -> Findings:
     """NETLIST 2: a third operand is a bias or a scale, a fourth the scale beside a bias."""
     own, count = op.attributes, len(op.inputs)
     scaled = own.requant or own.dequant
@@ -111,7 +110,7 @@ def inputs_used(ctx: Context, op: Op) -> Findings:
 
 
 @op_check("V085", "binary", "quantization")
-def input_buffers(ctx: Context, op: Op) -> Findings:
+def input_buffers(_: Context, op: Op) -> Findings:
     """The kernel has two operand buffers."""
     if len(op.inputs) > 2:
         yield Finding(op.at("inputs"), f"{op.type} has input buffers for 2 operands, not for {len(op.inputs)}")

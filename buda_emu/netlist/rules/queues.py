@@ -6,6 +6,7 @@ from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
 from buda_emu.netlist.suggest import near
 
 LOCATIONS = ("dram", "host")
+QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
 
 
 @queue_check("V012", basic=True)
@@ -92,6 +93,14 @@ def one_producer(ctx: Context, queue: Queue) -> Findings:
         copies = [op.name for op in ctx.ops.values() if op.written_name == queue.input]
         hint = f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
         yield Finding(queue.at("input"), f"no op '{queue.input}' after expansion over devices", hint)
+
+
+@queue_check("V018")
+def tms_of_queue(_: Context, queue: Queue) -> Findings:
+    """OPS 7.2: a queue re-blocks and repeats tiles, it does not change them."""
+    for tm in queue.input_tms:
+        if tm.name not in QUEUE_TMS:
+            yield Finding(tm.mark, f"input_tms of a queue cannot {tm.name}", f"queues have {', '.join(QUEUE_TMS)}")
 
 
 @queue_check("V067")

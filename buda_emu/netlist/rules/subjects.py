@@ -2,6 +2,7 @@
 
 from buda_emu.netlist.rules import (
     aliases,
+    constants,
     formats,
     fused,
     fused_formats,
@@ -10,7 +11,10 @@ from buda_emu.netlist.rules import (
     fused_tms,
     graphs,
     integers,
+    memory,
     ops,
+    pipes,
+    placement,
     programs,
     queues,
     tiles,
@@ -18,6 +22,7 @@ from buda_emu.netlist.rules import (
 )
 
 SUBJECTS = (
-    queues, aliases, ops, graphs, untilize, tiles, formats, integers, fused, fused_tms, fused_life, fused_sizes, fused_formats,
-    programs,
+    queues, aliases, ops, graphs, untilize, tiles, formats, integers,
+    fused, fused_tms, fused_life, fused_sizes, fused_formats, programs,
+    pipes, placement, memory, constants,
 )  # fmt: skip
