@@ -1,0 +1,20 @@
+"""Copying tiles of one operand to chosen places of a tensor."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.gather import Operand, Tensor, arrange_tile, fetch_tile
+from buda_emu.kernels.jit import kernel
+
+
+@kernel
+def place_tiles(
+    start: int, stop: int, out: Tensor, operand: Operand, taken: NDArray[np.int32], places: NDArray[np.int32]
+) -> None:
+    """out[w, places[n]] = tile taken[n] of the operand's post-TM tiles. Items: n, over all w."""
+    count = places.shape[0]
+    scratch = np.empty(1024, np.float32)
+    for item in range(start, stop):
+        entry = item // count
+        n = item - entry * count
+        arrange_tile(out[entry, places[n]], fetch_tile(operand, entry, int(taken[n]), scratch), 0)

@@ -1,0 +1,57 @@
+"""matmul, dense or identity (sparse): product, then bias, requantisation and gelu (OPS 6.1, 6.2)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from buda_emu.errors import ProgramError
+from buda_emu.ops import dense, sparse
+from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.common import blank
+from buda_emu.ops.matmul_tail import check_tail, reference_tail, run_tail
+from buda_emu.ops.operands import all_entries
+from buda_emu.spec.blocking import Shape
+
+DENSE_OPERANDS: Final = 2
+SPARSE_OPERANDS: Final = 3
+
+
+def _product_operands(call: OpCall) -> int:
+    """How many inputs the product takes; bias and scale follow."""
+    return SPARSE_OPERANDS if call.attributes.identity else DENSE_OPERANDS
+
+
+@implements("matmul")
+class Matmul:
+    """in0 (T, R, K) by in1 (T, K, C); with `identity: true` sparse tiles, activations and an encoding."""
+
+    def shape(self, call: OpCall) -> Shape:
+        """(T, R, C), T / z with accumulate; the declared shape with identity."""
+        first = _product_operands(call)
+        if len(call.operands) < first:
+            raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
+        shape = sparse.product_shape(call) if call.attributes.identity else dense.product_shape(call)
+        check_tail(call, first, shape)
+        return shape
+
+    def label(self, call: OpCall) -> str:
+        """Label of input 0, with identity the declared out_df (OPS 3.1)."""
+        return call.out_df if call.attributes.identity else call.operands[0].label
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        """The definition; see `buda_emu.ops.base`."""
+        in0, in1, *others = all_entries(inputs)
+        left = blank(in0, call.operands[0].tile_dim)
+        right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
+        if call.attributes.identity:
+            encoding, *others = others
+            product = sparse.reference_product(call, left, right, encoding)
+        else:
+            product = dense.reference_product(call, left, right)
+        return reference_tail(call, product, others)
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """The kernels; see `buda_emu.ops.base`."""
+        (sparse if call.attributes.identity else dense).run_product(call, inputs, out, parallel)
+        run_tail(call, inputs, out, parallel, _product_operands(call))

@@ -1,0 +1,64 @@
+"""Operands that an op cannot read as they are: blanked to their tile dims, or wanted as one tensor after their TMs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from buda_emu.kernels import binary, gather
+from buda_emu.ops.base import OpCall, Parallel, Tiles
+from buda_emu.ops.common import items
+from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.tensor.tilemap import TileMap
+
+
+def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
+    """The tensors with as many entries w as the greatest has: one that has a single entry gives it to all."""
+    w = max(tensor.shape[0] for tensor in inputs)
+    return [np.broadcast_to(tensor, (w, *tensor.shape[1:])) for tensor in inputs]
+
+
+def plain(tiles: Tiles) -> gather.Operand:
+    """A tensor float32[w, n, 1024] as a kernel operand that is read as it stands."""
+    return tiles, TileMap.identity((1, 1, tiles.shape[1])).index, np.float32(0), gather.AS_IS
+
+
+def blanked(
+    call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
+) -> gather.Operand:
+    """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
+    operand, source = call.operands[index], inputs[index]
+    tiles, pad_value = operand.map.index, np.float32(operand.map.pad_value)
+    if operand.tile_dim == FULL_TILE:
+        return source, tiles, pad_value, arrange
+    copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *operand.tile_dim)
+    return plain(copy)
+
+
+def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
+    """The tiles of an operand, float32[w or 1, n, 1024]: its source where that is read as it stands, else a copy."""
+    source, tiles, pad_value, arrange = operand
+    if arrange == gather.AS_IS and np.array_equal(tiles, np.arange(source.shape[1], dtype=np.int32)):
+        return source
+    copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *FULL_TILE)
+    return copy
+
+
+def after_tms(call: OpCall, index: int, inputs: Sequence[Tiles]) -> Tiles:
+    """Operand `index` after its TMs as float32[w or 1, t, R, C, 32, 32], every bit as it is."""
+    tiles, source = call.operands[index].map, inputs[index]
+    return tiles.apply(source.reshape(source.shape[0], *tiles.source_shape, 32, 32))
+
+
+def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: int = gather.AS_IS) -> None:
+    """out += the operand's tiles, arranged first."""
+    source, tiles, pad_value, _ = operand
+    term = source, tiles, pad_value, arrange
+    parallel(binary.binary_tiles, items(out), out, plain(out), term, binary.ADD, np.float32(0), *FULL_TILE)
+
+
+def blank_in_place(out: Tiles, dims: tuple[int, int], parallel: Parallel) -> None:
+    """Blanks `out` float32[w, n, 1024] outside `dims` (OPS 6)."""
+    if dims != FULL_TILE:
+        parallel(gather.blank_tiles, items(out), out, *dims)
