@@ -1,1 +1,1 @@
-"""The document: YAML text with positions, frozen model, numbered rules, diagnostics. Pure data, no numpy, no execution."""
+"""The document: YAML text with positions, frozen model, numbered rules, diagnostics. No numpy, no execution."""

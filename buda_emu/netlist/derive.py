@@ -1,4 +1,7 @@
-"""What follows from a netlist as written: input counts, tile dims of inputs, vector modes, setting defaults (NETLIST 1.3, 1.5)."""
+"""What follows from a netlist as written (NETLIST 1.3, 1.5).
+
+Input counts of queues, tile dims of op inputs, vector modes, autoincrements that queue settings do not write.
+"""
 
 from collections.abc import Mapping
 

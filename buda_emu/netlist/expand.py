@@ -1,4 +1,4 @@
-"""Data-parallel netlists: queues and graphs with a list of chips become one copy for each chip (NETLIST 1.7, 11.1 A3)."""
+"""Data-parallel netlists: what has a list of chips becomes one copy for each chip (NETLIST 1.7, 11.1 A3)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,24 +16,45 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up, entry_bytes
+from buda_emu.netlist.yaml_reader import DocumentError
 from buda_emu.spec.archs import ARCHS, Arch
+
+MAX_COPIES = 200_000  # the largest cluster in circulation has 33 chips
 
 
 def expand(document: Document) -> None:
-    """Replace what has a list of chips by its copies, in place. Copies share the source of their original."""
+    """Replace what has a list of chips by its copies, in place. Copies share the source of their original.
+
+    Raises DocumentError when there would be more copies than any machine runs.
+    """
     if not document.queue_devices and not document.graph_devices:
         return
+    _check_size(document)
     ops = {op.name: op for graph in document.graphs.values() for op in graph.ops}
     arch = ARCHS[document.arch_name]
     queues = document.queues
-    instances = {name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()}
-    document.queues = {copy.name: copy for queue in queues.values() for copy in _queue_copies(queue, document, ops, arch)}
+    instances = {
+        name: tuple(f"{name}.{device}" for device in devices) for name, devices in document.queue_devices.items()
+    }
+    document.queues = {
+        copy.name: copy for queue in queues.values() for copy in _queue_copies(queue, document, ops, arch)
+    }
     graphs = document.graphs
     document.graphs = {copy.name: copy for graph in graphs.values() for copy in _graph_copies(graph, document)}
     document.programs = {
-        name: evolve(program, instructions=_instructions(program, document, graphs, instances))
+        name: evolve(program, instructions=_instructions(program, document, instances))
         for name, program in document.programs.items()
     }
+
+
+def _check_size(document: Document) -> None:
+    copies = sum(len(devices) for devices in document.queue_devices.values()) + sum(
+        len(devices) * len(document.graphs[name].ops) for name, devices in document.graph_devices.items()
+    )
+    if copies > MAX_COPIES:
+        raise DocumentError(
+            f"the target_device lists ask for {copies:,} copies of queues and ops, {MAX_COPIES:,} at most"
+        )
 
 
 def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch: Arch) -> Iterator[Queue]:
@@ -45,7 +66,7 @@ def _queue_copies(queue: Queue, document: Document, ops: Mapping[str, Op], arch:
     headers = queue.host_fed or producer is None or not producer.untilize_output
     size = entry_bytes(queue, arch, headers) * queue.entries + arch.alignment
     for device in devices:
-        # Host memory is that of the first chip: the copies of the others lie one buffer further (one bump for them all).
+        # Host memory is the first chip's: the copies of all others lie one buffer further.
         moved = align_up(size, arch.alignment) if queue.loc == "host" and device != devices[0] else 0
         yield evolve(
             queue,
@@ -70,7 +91,9 @@ def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
                 graph=name,
                 target_device=device,
                 inputs=tuple(f"{source}.{device}" for source in op.inputs),
-                forked_dram_inputs=tuple((f"{queue}.{device}", f"{fork}.{device}") for queue, fork in op.forked_dram_inputs),
+                forked_dram_inputs=tuple(
+                    (f"{queue}.{device}", f"{fork}.{device}") for queue, fork in op.forked_dram_inputs
+                ),
             )
             for op in graph.ops
         )
@@ -78,12 +101,12 @@ def _graph_copies(graph: Graph, document: Document) -> Iterator[Graph]:
 
 
 def _instructions(
-    program: Program, document: Document, graphs: Mapping[str, Graph], instances: Mapping[str, tuple[str, ...]]
+    program: Program, document: Document, instances: Mapping[str, tuple[str, ...]]
 ) -> tuple[Instruction, ...]:
     result: list[Instruction] = []
     for instruction in program.instructions:
         if isinstance(instruction, Execute):
-            result.extend(_executes(instruction, document, graphs, instances))
+            result.extend(_executes(instruction, document, instances))
         elif isinstance(instruction, Allocate | Deallocate):
             names = tuple(copy for name in instruction.queues for copy in instances.get(name, (name,)))
             result.append(evolve(instruction, queues=names))
@@ -92,9 +115,7 @@ def _instructions(
     return tuple(result)
 
 
-def _executes(
-    execute: Execute, document: Document, graphs: Mapping[str, Graph], instances: Mapping[str, tuple[str, ...]]
-) -> Iterator[Execute]:
+def _executes(execute: Execute, document: Document, instances: Mapping[str, tuple[str, ...]]) -> Iterator[Execute]:
     devices = document.graph_devices.get(execute.graph)
     if devices is None:
         # A graph on one chip with queues on several: their settings are given to every copy.

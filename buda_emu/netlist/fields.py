@@ -1,4 +1,4 @@
-"""Every field of the netlist language, one line each: the reader, the JSON schema and the documentation derive from here.
+"""Every field of the netlist language, one entry each: reader, JSON schema and documentation derive from here.
 
 Facts: NETLIST 1.2-1.4, 3, 5 (fused ops), OPS 8. Attributes have their own table, `buda_emu.spec.attributes`.
 """
@@ -11,8 +11,8 @@ from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.ops import OP_TYPES
 
 Kind = Literal[
-    "int", "bool", "float", "text", "word", "format", "formats", "fidelity", "pair", "ints", "texts", "names", "tile_dim",
-    "device", "arch", "loc", "dram", "host", "tms", "forks", "attributes", "value",
+    "int", "bool", "float", "text", "word", "format", "formats", "fidelity", "pair", "ints", "texts", "names",
+    "tile_dim", "device", "arch", "loc", "dram", "host", "tms", "forks", "attributes", "value",
 ]  # fmt: skip
 
 
@@ -20,8 +20,8 @@ Kind = Literal[
 class Field:
     """One field of a map of the netlist.
 
-    `kind` names the reader and the schema's shape; `words` are the legal words of a `word` (whether another one is refused
-    while reading depends on the field); `rule` is reported for a malformed value where the kind has no rule of its own.
+    `kind` names the reader and the schema's shape; `words` are the legal words of a `word` (the reader keeps others,
+    the rules refuse them); `rule` is reported for a malformed value where the kind has no rule of its own.
     """
 
     name: str
@@ -50,8 +50,8 @@ FIDELITIES: Mapping[str, str] = {  # NETLIST 1.4: HiFi2_A is the same value as H
 }  # fmt: skip
 
 SECTIONS: Mapping[str, str] = {
-    "devices": "the architectures that the netlist is written for; first, because later sections are read for one of them",
-    "queues": "queues and rams: what the host pushes and reads, and what graphs pass on; before `graphs` and `programs`",
+    "devices": "the architectures that the netlist is written for; first, later sections are read for one of them",
+    "queues": "queues and rams: what the host pushes and reads, and what graphs pass on; before `graphs`",
     "graphs": "graphs of ops; each runs on one chip",
     "programs": "what is executed, in order",
     "fused_ops": "schedules that ops of type fused_op run",
@@ -76,11 +76,11 @@ QUEUE_FIELDS = _table(
     Field("df", "format", "number format", "", True, example="Float16_b"),
     Field("target_device", "device", "chip; a list makes one copy for each chip", -1, True, example=0),
     Field("loc", "loc", "where the buffers are", "", True, words=LOCATIONS),
-    Field("dram", "dram", "[channel, address] of each buffer, row by row, for loc: dram", (), example=[[0, 0x20000000]]),
-    Field("host", "host", "address or [channel, address] of each buffer, for loc: host", (), example=[0x1000]),
+    Field("dram", "dram", "[channel, address] of each buffer, row by row (loc: dram)", (), example=[[0, 0x20000000]]),
+    Field("host", "host", "address or [channel, address] of each buffer (loc: host)", (), example=[0x1000]),
     Field("read_ports", "ints", "DRAM read port (0 to 2) of each buffer; not on grayskull", ()),
     Field("write_ports", "ints", "DRAM write port (0 to 2) of each buffer; not on grayskull", ()),
-    Field("type", "word", "queue: entries are consumed; ram: entries stay and are addressed", "", True, words=QUEUE_TYPES),
+    Field("type", "word", "queue: entries are consumed; ram: entries are addressed", "", True, words=QUEUE_TYPES),
     Field("layout", "word", "tilized: tiles with headers; flat: plain rows", "tilized", words=LAYOUTS),
     Field("alias", "text", "another ram that is a second view of the same memory", ""),
 )  # fmt: skip
@@ -92,7 +92,8 @@ GRAPH_FIELDS = _table(
 
 OP_FIELDS = _table(
     Field("type", "word", "op type", "", True, words=tuple(OP_TYPES), example="matmul"),
-    Field("grid_loc", "ints", "row and column of its first core; not needed for ethernet_datacopy", (), True, example=[0, 0]),
+    Field("grid_loc", "ints", "row and column of its first core; ethernet_datacopy needs none", (), True,
+          example=[0, 0]),
     Field("grid_size", "pair", "rows and columns of cores", (0, 0), True, rule="V023", example=[1, 1]),
     Field("inputs", "texts", "queues and ops that it reads", (), True, example=["q0", "w"]),
     Field("in_df", "formats", "number format of each input", (), True, example=["Float16_b", "Bfp8_b"]),
@@ -163,7 +164,8 @@ SETTING_FIELDS = _table(
     Field("rd_ptr_global", "value", "read pointer: what the host has consumed", "", True, example="$gptr"),
     Field("rd_ptr_local", "value", "where the device starts to read; queues need it, rams must not have it", "",
           example="$lptr"),
-    Field("wr_ptr_global", "value", "where a ram is written; rams need it, queues must not have it", "", example="$gptr"),
+    Field("wr_ptr_global", "value", "where a ram is written; rams need it, queues must not have it", "",
+          example="$gptr"),
     Field("rd_ptr_autoinc", "value", "step of the local read pointer for each input; 1 for queues, 0 for rams", "",
           example=1),
     Field("global_rdptr_autoinc", "value", "entries consumed with each input", "0", example=0),

@@ -1,7 +1,7 @@
 """Loading: text -> Netlist or findings. `load` for those who want a netlist, `check` for those who want to know."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -34,8 +34,8 @@ class CheckResult:
 def check(path: StrPath, arch: str | None = None, *, strict: bool = False) -> CheckResult:
     """Read and judge a netlist file, as the reference's parser does; never raises for what is in the file.
 
-    `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a single
-    architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
+    `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a
+    single architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
     """
     try:
         text = read_text(path)
@@ -57,7 +57,7 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
 
 
 @contextmanager
-def _no_collections() -> Iterator[None]:
+def _no_collections() -> Generator[None]:
     """Loading makes many small objects and no garbage: collections would only cost a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -41,7 +41,8 @@ class Sourced:
 
     def __repr__(self) -> str:
         values = ((item.name, getattr(self, item.name), item.default) for item in fields(self) if item.repr)
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value, default in values if value != default)})"
+        changed = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"{type(self).__name__}({changed})"
 
     def at(self, *keys: str) -> Mark:
         """The place of the value under the first of `keys` that was written, else of the object's name."""

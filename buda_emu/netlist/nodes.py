@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-
 NULL_WORDS = frozenset(("", "~", "null", "Null", "NULL"))
 
 

@@ -55,9 +55,9 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
     """`2 errors, 1 warning`, and what to do next."""
     errors = sum(item.severity == "error" for item in diagnostics)
     warnings = len(diagnostics) - errors
-    counts = [f"{count} {word}{'s' if count != 1 else ''}" for count, word in ((errors, "error"), (warnings, "warning")) if count]
-    rules = sorted({item.rule for item in diagnostics})
-    return f"{', '.join(counts)}; `buda-emu explain {rules[0]}` tells more" if counts else "no findings"
+    both = ((errors, "error"), (warnings, "warning"))
+    counts = ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in both if count)
+    return f"{counts}; `buda-emu explain {diagnostics[0].rule}` tells more" if counts else "no findings"
 
 
 def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:

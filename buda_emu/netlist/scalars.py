@@ -80,7 +80,7 @@ def parse_float(text: str) -> float | None:
 
 
 def leading_integer(text: str) -> int | None:
-    """The integer at the start of a text, decimal, whatever follows it (C `stoi`; NETLIST 3.1, index of `input_N_tms`)."""
+    """The decimal integer at the start of a text, whatever follows it (C `stoi`: NETLIST 3.1, the N of input_N_tms)."""
     match = _LEADING_INTEGER.match(text)
     if match is None or len(match[1]) > _MAX_DIGITS:
         return None

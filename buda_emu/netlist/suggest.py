@@ -2,18 +2,24 @@
 
 from collections.abc import Iterable
 
+_MAX_WORD = 60  # nobody misspells a longer one
+_MAX_CANDIDATES = 60  # comparing is slow, and a netlist may have thousands of names
+
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """The nearest of `words`, "" when none is near."""
-    from difflib import get_close_matches  # only needed once something is wrong
-
-    if len(word) > 60:
+    if not word or len(word) > _MAX_WORD:
         return ""
-    known = list(words)
-    folded = {name.lower(): name for name in known}
+    candidates = [name for name in words if abs(len(name) - len(word)) < 4]
+    if len(candidates) > _MAX_CANDIDATES:
+        ends = (word[:2], word[-2:])
+        candidates = [name for name in candidates if name[:2] == ends[0] or name[-2:] == ends[1]][:_MAX_CANDIDATES]
+    folded = {name.lower(): name for name in candidates}
     if word.lower() in folded:
         return folded[word.lower()]
-    found = get_close_matches(word, known, 1)
+    from difflib import get_close_matches  # only needed once something is wrong
+
+    found = get_close_matches(word, candidates, 1)
     return found[0] if found else ""
 
 

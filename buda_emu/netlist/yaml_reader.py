@@ -1,9 +1,11 @@
 """YAML text -> tree of `nodes` with positions, in one pass over the parser's events.
 
-The tree is built from libyaml's events rather than composed by PyYAML: one parse serves data and positions, duplicate keys
-stay, and an alias is the very node of its anchor (NETLIST 11.3 C1, C12). Tags are ignored and `<<` is an ordinary key.
+The tree is built from libyaml's events rather than composed by PyYAML: one parse serves data and positions, duplicate
+keys stay, and an alias is the very node of its anchor (NETLIST 11.3 C1, C12). Tags are ignored, `<<` is a key like
+any other.
 """
 
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,7 +31,9 @@ class DocumentError(Exception):
 
     def diagnostic(self, path: str) -> Diagnostic:
         """The finding that says so."""
-        return Diagnostic(path, self.line, self.column, UNREADABLE, "error", self.message, self.column + 1, "", self.hint)
+        return Diagnostic(
+            path, self.line, self.column, UNREADABLE, "error", self.message, self.column + 1, "", self.hint
+        )
 
 
 def read_text(path: StrPath) -> str:
@@ -115,11 +119,15 @@ def _place(mark: "YamlMark | None") -> tuple[int, int]:
 
 
 def _build(text: str) -> Node:
-    """The node tree of the events. Raises DocumentError, yaml.YAMLError. The loop is the hot spot of loading a netlist."""
+    """The node tree of the events, in one tight loop. Raises DocumentError, yaml.YAMLError."""
     from yaml import events
 
-    get_event = _parser(text).get_event
-    scalar_event, mapping_start, sequence_start = events.ScalarEvent, events.MappingStartEvent, events.SequenceStartEvent
+    get_event: Callable[[], Any] = _parser(text).get_event
+    scalar_event, mapping_start, sequence_start = (
+        events.ScalarEvent,
+        events.MappingStartEvent,
+        events.SequenceStartEvent,
+    )
     mapping_end, sequence_end = events.MappingEndEvent, events.SequenceEndEvent
     # Open collections: children so far, anchor, line and column, count of nodes before it.
     stack: list[tuple[list[Node], str | None, int, int, int]] = []
@@ -128,7 +136,7 @@ def _build(text: str) -> Node:
     count = 0
     while True:
         event = get_event()
-        kind = type(event)
+        kind: Any = event.__class__
         if kind is scalar_event:
             start, end = event.start_mark, event.end_mark
             line, column = start.line, start.column
@@ -187,7 +195,7 @@ def _too_big(mark: "YamlMark") -> DocumentError:
 
 def _parser(text: str) -> Any:
     try:
-        from yaml.cyaml import CParser as Parser
+        from yaml import CSafeLoader as Loader
     except ImportError:  # PyYAML without libyaml: the same events, slower
-        from yaml import SafeLoader as Parser
-    return Parser(text)
+        from yaml import SafeLoader as Loader
+    return Loader(text)

@@ -1,4 +1,4 @@
-"""Tree -> model objects as written: every field read, every violation of a reading rule reported, nothing derived yet."""
+"""Tree -> model objects as written: every field is read and judged by itself, nothing is derived yet."""
 
 from buda_emu.netlist.reader.document import Document, read_document
 

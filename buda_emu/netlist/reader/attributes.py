@@ -4,7 +4,8 @@ Names, kinds and legal op types come from `buda_emu.spec.attributes`. What is sp
 tables `_RANGES` and `_WORDS` below; `z` and `relu_mode` look at what stands before them in the map.
 """
 
-from collections.abc import Callable, Mapping as Map
+from collections.abc import Callable
+from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +138,7 @@ def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, st
         return
     if name == "z" and _z_too_early(context, key, state):
         return
-    value = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=NOT_LIST), node)
+    value: Any = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=NOT_LIST), node)
     if value is None:
         return
     if spec.kind == "word":
@@ -150,7 +151,8 @@ def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, st
             context.report(OUT_OF_RANGE, node, problem)
             return
     if name == "single_tile":
-        value = _read_single_tile(context, node, value, state)
+        indices: tuple[int, ...] = value
+        value = _read_single_tile(context, node, indices, state)
     if name == "srnd_fpu_en" and value:
         _set_stochastic(context, node, "fpu", state)
     state.given.add(name)
@@ -174,7 +176,8 @@ def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
 def _min_buffer_input(value: int, state: AttributeState) -> str:
     if value > 1:
         return "min_buffer_input is 0 or 1"
-    return f"min_buffer_input of a {state.op_type} is 0" if value == 1 and state.op_type in ("buffer", "depthwise") else ""
+    only_0 = state.op_type in ("buffer", "depthwise")
+    return f"min_buffer_input of a {state.op_type} is 0" if value == 1 and only_0 else ""
 
 
 # What NETLIST V037 says of a value (11.2 B3: a negative min_buffer_input passes). NaN passes every comparison.
@@ -188,7 +191,7 @@ _RANGES: Map[str, Callable[[Any, AttributeState], str]] = {
     "egress_channels": lambda value, _: "egress_channels must not be empty" if not value else "",
 }
 
-# Words that are refused while reading, with the rule. An unknown word of any other attribute means "not given" (11.2 B1, B2).
+# Attributes whose unknown words are refused while reading. Of any other, one means "not given" (11.2 B1, B2).
 _WORDS: Map[str, str] = {
     "granularity": SPLICE, "type": REDUCE, "sfpu_execution_thread": SFPU_THREAD, "stoch_rnd_mode": STOCHASTIC,
 }  # fmt: skip
@@ -204,15 +207,12 @@ def _judge_word(context: Context, spec: AttributeSpec, node: Node, word: str, st
     elif name == "relu_mode" and state.values.get("relu_en"):
         rule, known = RELU_MODE, word in ("min", "max")  # C11: judged only where relu_en: true came before
     if rule and not known:
-        context.report(rule, node, f"unknown {name} {quoted(word)}", near(word, spec.words) or f"one of {_list(spec.words)}")
+        hint = near(word, spec.words) or f"one of {', '.join(spec.words)}"
+        context.report(rule, node, f"unknown {name} {quoted(word)}", hint)
         return None
     if name == "stoch_rnd_mode":
         _set_stochastic(context, node, word, state)
     return word if known else None
-
-
-def _list(words: tuple[str, ...]) -> str:
-    return ", ".join(words)
 
 
 def _set_stochastic(context: Context, node: Node, mode: str, state: AttributeState) -> None:
@@ -231,17 +231,17 @@ def _read_broadcasts(context: Context, name: str, node: Node, state: AttributeSt
         index = leading_integer(key[key.index("_") + 1 :]) if "_" in key else None
         count = integer(context, f"{name} {key}", item)
         if index is None:
-            context.report(KERNEL_BROADCAST, key_node, f"{name}: {quoted(key)} does not name an input", "write input_0, ...")
+            message = f"{name}: {quoted(key)} does not name an input"
+            context.report(KERNEL_BROADCAST, key_node, message, "write input_0, input_1, ...")
         elif count is not None and _is_input(context, name, index, key_node, state):
-            if any(index in counts for counts in state.broadcasts.values()) or index in state.values.get("single_tile", ()):
+            single = state.values.get("single_tile", ())
+            if index in single or any(index in counts for counts in state.broadcasts.values()):
                 context.report(KERNEL_BROADCAST, key_node, f"{name}: input {index} is set twice")
             state.broadcasts[name][index] = count
     state.given.add(name)
 
 
-def _read_single_tile(
-    context: Context, node: Node, indices: tuple[int, ...], state: AttributeState
-) -> tuple[int, ...]:
+def _read_single_tile(context: Context, node: Node, indices: tuple[int, ...], state: AttributeState) -> tuple[int, ...]:
     """The same as kernel_broadcast 1; an earlier kernel_broadcast of the input is dropped (NETLIST 1.4)."""
     for index in indices:
         if _is_input(context, "single_tile", index, node, state):

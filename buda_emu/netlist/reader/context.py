@@ -8,6 +8,13 @@ from buda_emu.netlist.nodes import Mark, Node
 Place: TypeAlias = Node | Mark
 
 
+MAX_FINDINGS = 1000
+
+
+class TooManyFindingsError(Exception):
+    """The file is no netlist by any measure: reading it stops. Never leaves the reader."""
+
+
 class Context:
     """State of one reading. Sections are read in document order and look at what was read before (NETLIST 1.1)."""
 
@@ -23,6 +30,8 @@ class Context:
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
         """Add a finding about the object that is being read."""
+        if len(self.diagnostics) >= MAX_FINDINGS:
+            raise TooManyFindingsError
         text = f"{self.subject}: {message}" if self.subject else message
         self.diagnostics.append(
             Diagnostic(self.path, place.line, place.column, rule, severity, text, place.end_column, "", hint)

@@ -6,7 +6,7 @@ from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.fields import SECTIONS
 from buda_emu.netlist.model import FusedOp, Graph, Program, Queue
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.reader.context import Context, TooManyFindingsError
 from buda_emu.netlist.reader.devices import NO_ARCH, read_devices
 from buda_emu.netlist.reader.fused import read_fused_ops
 from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
@@ -22,8 +22,8 @@ NOTHING, NO_INPUT = "V011", "V017"
 class Document:
     """What was written, before expansion (NETLIST 1.7) and derivation (1.5, 1.8).
 
-    `queue_devices` and `graph_devices` hold the chips of objects whose target_device is a list. `readable` is False when
-    a section that the others depend on is missing or no map: nothing can be said about names then.
+    `queue_devices` and `graph_devices` hold the chips of objects whose target_device is a list. `readable` is False
+    when a section that the others depend on is missing or no map: nothing can be said about names then.
     """
 
     path: str
@@ -44,7 +44,16 @@ class Document:
 def read_document(root: Mapping, path: str, arch: str | None) -> Document:
     """Read every section. `arch` selects one of `devices.arch`; see `reader.devices`."""
     context = Context(path, arch)
-    document = Document(path)
+    document = Document(path, diagnostics=context.diagnostics)
+    try:
+        _read_sections(root, context, document)
+    except TooManyFindingsError:
+        document.readable = False
+    document.arch_name, document.archs = context.arch, context.archs
+    return document
+
+
+def _read_sections(root: Mapping, context: Context, document: Document) -> None:
     queues = QueueSection(document.queues, document.queue_devices)
     graphs = GraphSection(document.graphs, document.graph_devices, {})
     programs = ProgramSection(document.programs, document.program_order)
@@ -71,9 +80,6 @@ def read_document(root: Mapping, path: str, arch: str | None) -> Document:
         context.subject = ""
     _check_order(context, document, early, graphs.op_lines)
     _check_presence(context, document, root)
-    document.arch_name, document.archs = context.arch, context.archs
-    document.diagnostics = context.diagnostics
-    return document
 
 
 def _check_order(context: Context, document: Document, early: set[str], op_lines: dict[str, int]) -> None:
@@ -96,12 +102,13 @@ def _check_presence(context: Context, document: Document, root: Mapping) -> None
         context.report(NO_ARCH, root, "the netlist names no architecture", "add devices: {arch: wormhole_b0}")
     written = {name for name, _, _ in root.items()}
     unread = {name: node for name, node in document.sections.items() if name not in SECTIONS}
-    for section, found in (("queues", document.queues), ("graphs", document.graphs), ("programs", document.program_order)):
+    read = {"queues": document.queues, "graphs": document.graphs, "programs": document.program_order}
+    for section, found in read.items():
         if found or (section in written and not _is_empty(root.find(section))):
             continue
         misspelt = nearest(section, unread)
-        message = f"the netlist has no {section}" if section not in written else f"there are no {section} in this section"
-        context.report(NOTHING, root.find(section) or root, message, f"is section '{misspelt}' meant?" if misspelt else "")
+        hint = f"is section '{misspelt}' meant?" if misspelt else ""
+        context.report(NOTHING, root.find(section) or root, f"the netlist has no {section}", hint)
         document.readable = False
 
 

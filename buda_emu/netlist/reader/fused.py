@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from buda_emu.netlist.fields import FUSED_FIELDS, INPUT_FIELDS, SUB_OP_FIELDS
+from buda_emu.netlist.fields import FUSED_FIELDS, SUB_OP_FIELDS
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.attributes import AttributeState, read_sub_op_attributes
@@ -19,7 +19,7 @@ _SUB_OP_NAMES = (*SUB_OP_FIELDS, "input_N_tms")
 
 
 def read_fused_ops(context: Context, node: Node, fused_ops: dict[str, FusedOp]) -> None:
-    """Read every definition of the section into `fused_ops`; of a repeated id the first one counts (NETLIST 11.3 C1)."""
+    """Read every definition into `fused_ops`; of a repeated id the first one counts (NETLIST 11.3 C1)."""
     context.subject = "fused_ops"
     for name, key, value in keyed(context, body_of(context, "the section", node)):
         context.subject = f"fused op {name}"
@@ -33,13 +33,18 @@ def _read_fused_op(context: Context, name: str, name_node: Scalar, node: Node) -
     body = body_of(context, "a fused op", node, MALFORMED)
     schedules: list[tuple[SubOp, ...]] = []
 
-    def other(key: str, key_node: Scalar, value: Node) -> None:
+    def other(key: str, _: Scalar, value: Node) -> None:
         if key == "schedules":  # other unknown keys are ignored
             schedules.extend(_read_schedules(context, value))
 
     values = read_fields(context, body, _READERS, other)
     return FusedOp(
-        id=name, schedules=tuple(schedules), source=body, name_node=name_node, broken=context.findings > findings, **values
+        id=name,
+        schedules=tuple(schedules),
+        source=body,
+        name_node=name_node,
+        broken=context.findings > findings,
+        **values,
     )
 
 

@@ -11,7 +11,16 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
 from buda_emu.netlist.reader.queues import blocking_of
 from buda_emu.netlist.reader.tms import MALFORMED, check_transposes, input_index, read_tms
-from buda_emu.netlist.reader.values import NOT_LIST, NOT_MAP, NOT_SCALAR, kind_of, read_float, read_int, readers, text_of
+from buda_emu.netlist.reader.values import (
+    NOT_LIST,
+    NOT_MAP,
+    NOT_SCALAR,
+    kind_of,
+    read_float,
+    read_int,
+    readers,
+    text_of,
+)
 from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.blocking import FULL_TILE
 
@@ -48,7 +57,11 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
     findings = context.findings
     body = body_of(context, "a graph", node)
     written: list[tuple[str, Scalar, Node]] = []
-    values = read_fields(context, body, _GRAPH_READERS, lambda key, key_node, value: written.append((key, key_node, value)))
+
+    def other(key: str, key_node: Scalar, value: Node) -> None:
+        written.append((key, key_node, value))
+
+    values = read_fields(context, body, _GRAPH_READERS, other)
     broken = context.findings > findings
     device: int | tuple[int, ...] = values.pop("target_device", -1)
     if isinstance(device, tuple):
@@ -75,7 +88,7 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
 
 @dataclass(slots=True)
 class _Inputs:
-    """What is written for each input: `pads` and `unpads` hold fields, `fill` is the pad value that was written last."""
+    """What is written for each input: `pads` and `unpads` hold fields, `fill` the pad value that was written last."""
 
     tms: dict[int, list[Tm]] = field(default_factory=dict[int, list[Tm]])
     pads: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -161,11 +174,14 @@ def _read_forks(context: Context, node: Node) -> dict[str, str]:
     forks: dict[str, str] = {}
     if not isinstance(node, Sequence):
         if not (isinstance(node, Scalar) and node.is_null):
-            context.report(NOT_LIST, node, f"forked_dram_inputs needs a list of {{queue: op}} maps, not {kind_of(node)}")
+            context.report(
+                NOT_LIST, node, f"forked_dram_inputs needs a list of maps {{queue: op}}, not {kind_of(node)}"
+            )
         return forks
     for item in node.items:
         if not isinstance(item, Mapping) or len(item.pairs) != 1:
-            context.report(NOT_MAP, item, f"forked_dram_inputs: an entry needs a map {{queue: op}}, not {kind_of(item)}")
+            message = f"forked_dram_inputs: an entry needs a map {{queue: op}}, not {kind_of(item)}"
+            context.report(NOT_MAP, item, message)
             continue
         for queue, _, value in keyed(context, item):
             if isinstance(value, Scalar):
@@ -213,7 +229,8 @@ def _read_padding(context: Context, name: str, node: Node, index: int, shaping: 
 def _all_pads(written: dict[int, dict[str, Any]], count: int, fill: dict[int, float]) -> tuple[Pad, ...]:
     if not written:
         return (_NO_PAD,) * count
+    counts = [written.get(index) for index in range(count)]
     return tuple(
-        Pad(written[index].get("rt", 0), written[index].get("ct", 0), fill.get(index, 0.0)) if index in written else _NO_PAD
-        for index in range(count)
+        _NO_PAD if size is None else Pad(size.get("rt", 0), size.get("ct", 0), fill.get(index, 0.0))
+        for index, size in enumerate(counts)
     )

@@ -12,7 +12,7 @@ Other: TypeAlias = Callable[[str, Scalar, Node], None]
 
 
 def body_of(context: Context, what: str, node: Node, rule: str = NOT_MAP) -> Mapping:
-    """A map as it is; nothing is a map without fields (NETLIST 11.3 C16); anything else is reported and read as such."""
+    """A map as it is; nothing is a map without fields (NETLIST 11.3 C16); anything else is reported, then the same."""
     if isinstance(node, Mapping):
         return node
     if not (isinstance(node, Scalar) and node.is_null):

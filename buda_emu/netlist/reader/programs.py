@@ -1,7 +1,8 @@
 """The `programs` section: instructions as they are written (NETLIST 3). What only the last body of a name must satisfy
 (NETLIST 11.1 A16) is left to the rules."""
 
-from collections.abc import Callable, Collection, Mapping as Map
+from collections.abc import Callable, Collection
+from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
@@ -64,7 +65,11 @@ def _read_program(context: Context, name: str, name_node: Scalar, node: Node, qu
     elif not (isinstance(node, Scalar) and node.is_null):  # NETLIST 11.2 B7: a program without a body is legal
         context.report(MALFORMED, node, f"a program needs a list of instructions, not {kind_of(node)}")
     return Program(
-        name=name, instructions=tuple(instructions), source=node, name_node=name_node, broken=context.findings > findings
+        name=name,
+        instructions=tuple(instructions),
+        source=node,
+        name_node=name_node,
+        broken=context.findings > findings,
     )
 
 
@@ -82,10 +87,21 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         return None
     for word, key, value in keyed(context, node):
         if word in _INSTRUCTIONS:
-            return _INSTRUCTIONS[word](context, word, key, value, queues)
+            return _INSTRUCTIONS[word](_Statement(context, word, key, value, queues))
         hint = "the end of a program is implied" if word == "endprogram" else near(word, INSTRUCTIONS)
         context.report(MALFORMED, key, f"unknown instruction {quoted(word)}", hint)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """One instruction as it is written: its word, its operand, and the queues known at this place."""
+
+    context: Context
+    word: str
+    key: Scalar
+    node: Node
+    queues: Collection[str]
 
 
 def _words(context: Context, rule: str, what: str, node: Node) -> tuple[str, ...] | None:
@@ -100,7 +116,8 @@ def _words(context: Context, rule: str, what: str, node: Node) -> tuple[str, ...
     return texts if len(texts) == len(node.items) else None
 
 
-def _declare(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
+def _declare(statement: _Statement) -> Instruction | None:
+    context, word, node = statement.context, statement.word, statement.node
     if isinstance(node, Mapping):
         pairs: list[tuple[str, str]] = []
         for name, _, value in keyed(context, node):
@@ -114,38 +131,42 @@ def _declare(context: Context, word: str, key: Scalar, node: Node, queues: Colle
             return None
         pairs = [(name, "0") for name in names]
     kind = "var" if word == "var" else "staticvar"
-    return Declare(kind=kind, variables=tuple(pairs), source=node, name_node=key)
+    return Declare(kind=kind, variables=tuple(pairs), source=node, name_node=statement.key)
 
 
-def _param(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
+def _param(statement: _Statement) -> Instruction | None:
+    context, word, node = statement.context, statement.word, statement.node
     names = _words(context, DECLARATION, word, node)
     if names == ():
         context.report(DECLARATION, node, "param without names has no effect", severity="warning")
-    return None if names is None else Param(names=names, source=node, name_node=key)
+    return None if names is None else Param(names=names, source=node, name_node=statement.key)
 
 
-def _varinst(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
+def _varinst(statement: _Statement) -> Instruction | None:
+    context, word, node = statement.context, statement.word, statement.node
     operands = _words(context, VARINST, word, node)
     if operands is None:
         return None
     if len(operands) < 2:
         context.report(VARINST, node, "varinst needs a variable and an opcode", "write [$x, set, 1]")
         return None
-    return VarInst(out=operands[0], opcode=operands[1], args=operands[2:], source=node, name_node=key)
+    return VarInst(out=operands[0], opcode=operands[1], args=operands[2:], source=node, name_node=statement.key)
 
 
-def _loop(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
+def _loop(statement: _Statement) -> Instruction | None:
+    context, node = statement.context, statement.node
     if isinstance(node, Scalar):
-        return Loop(count=text_of(node), source=node, name_node=key)
+        return Loop(count=text_of(node), source=node, name_node=statement.key)
     context.report(MALFORMED, node, f"loop needs a count, not {kind_of(node)}")
     return None
 
 
-def _endloop(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
-    return EndLoop(source=node, name_node=key)
+def _endloop(statement: _Statement) -> Instruction | None:
+    return EndLoop(source=statement.node, name_node=statement.key)
 
 
-def _allocation(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
+def _allocation(statement: _Statement) -> Instruction | None:
+    context, word, node, queues = statement.context, statement.word, statement.node, statement.queues
     names = _words(context, ALLOCATION, word, node)
     if names is None or not isinstance(node, Sequence):
         return None
@@ -153,10 +174,11 @@ def _allocation(context: Context, word: str, key: Scalar, node: Node, queues: Co
         if name not in queues:
             context.report(ALLOCATION, item, f"{word}: there is no queue {quoted(name)} up to here", near(name, queues))
     instruction = Allocate if word == "allocate_queue" else Deallocate
-    return instruction(queues=names, source=node, name_node=key)
+    return instruction(queues=names, source=node, name_node=statement.key)
 
 
-def _execute(context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> Instruction | None:
+def _execute(statement: _Statement) -> Instruction | None:
+    context, node = statement.context, statement.node
     findings = context.findings
     graph = ""
     settings: list[QueueSettings] = []
@@ -174,7 +196,11 @@ def _execute(context: Context, word: str, key: Scalar, node: Node, queues: Colle
         else:
             context.report(UNKNOWN_KEY, name_node, f"unknown key {quoted(name)} in execute", near(name, EXECUTE_FIELDS))
     return Execute(
-        graph=graph, queue_settings=tuple(settings), source=node, name_node=key, broken=context.findings > findings
+        graph=graph,
+        queue_settings=tuple(settings),
+        source=node,
+        name_node=statement.key,
+        broken=context.findings > findings,
     )
 
 
@@ -203,7 +229,7 @@ def _read_settings(context: Context, node: Node) -> list[QueueSettings]:
     return settings
 
 
-_INSTRUCTIONS: Map[str, Callable[[Context, str, Scalar, Node, Collection[str]], Instruction | None]] = {
+_INSTRUCTIONS: Map[str, Callable[[_Statement], Instruction | None]] = {
     "param": _param,
     "var": _declare,
     "staticvar": _declare,

@@ -22,7 +22,7 @@ _READERS = readers(QUEUE_FIELDS)
 
 @dataclass(slots=True)
 class QueueSection:
-    """The queues read so far. `devices` holds the list of chips of those that were written with a list (NETLIST 1.7)."""
+    """The queues read so far. `devices`: chips of those that were written with a list (NETLIST 1.7)."""
 
     queues: dict[str, Queue]
     devices: dict[str, tuple[int, ...]]
@@ -58,13 +58,12 @@ def _read_queue(
     body = body_of(context, "a queue", node)
     buffers: list[Buffer] = []
     tms: list[Tm] = []
-    loc = ""
+    locs = [""]
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
-        nonlocal loc
         if key == "loc":
-            loc = text_of(value) if isinstance(value, Scalar) else kind_of(value)
-            _read_allocations(context, loc, key_node, body, buffers)
+            locs.append(text_of(value) if isinstance(value, Scalar) else kind_of(value))
+            _read_allocations(context, locs[-1], key_node, body, buffers)
         elif key == "input_tms":
             tms.extend(read_tms(context, key, value, "queue"))
         elif key not in ("dram", "host"):  # those are read where `loc` asks for them
@@ -76,6 +75,7 @@ def _read_queue(
     if isinstance(device, tuple):
         device_lists[name] = device
         device = -1
+    loc = locs[-1]
     intact = context.findings == findings
     if loc != "host":  # NETLIST 11.2 B12: a host queue's ports are not looked at
         for field in ("read_ports", "write_ports"):

@@ -102,7 +102,8 @@ def input_index(context: Context, key: str, key_node: Scalar, inputs: int | None
     first, last = key.find("_"), key.rfind("_")
     index = leading_integer(key[first + 1 : last]) if first < last else None
     if index is None:
-        context.report(MALFORMED, key_node, f"{quoted(key)} does not name an input", "write input_0_tms, input_1_pad, ...")
+        hint = "write input_0_tms, input_1_pad, ..."
+        context.report(MALFORMED, key_node, f"{quoted(key)} does not name an input", hint)
         return None
     if inputs is None:
         return None
@@ -135,5 +136,3 @@ def _refusal(op_type: str, index: int, in_df: tuple[str, ...], arch: str) -> str
     if op.is_binary and arch == "grayskull":
         return f"{op_type} cannot transpose on grayskull"
     return f"{op_type} cannot transpose with an Int32 input 0" if in_df[:1] == ("Int32",) else ""
-
-
