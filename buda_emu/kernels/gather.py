@@ -72,6 +72,15 @@ def blank_tile(tile: Tile, height: int, width: int) -> None:
 
 
 @kernel
+def blank_tiles(start: int, stop: int, tiles: Tensor, height: int, width: int) -> None:
+    """Blanks float32[w, n, 1024] in place outside `height` x `width`. Items: the w*n tiles."""
+    n = tiles.shape[1]
+    for item in range(start, stop):
+        entry = item // n
+        blank_tile(tiles[entry, item - entry * n], height, width)
+
+
+@kernel
 def gather_tiles(
     start: int,
     stop: int,

@@ -30,19 +30,20 @@ def reduce_tiles(
     for item in range(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
+        base = int(bases[tile])
         to = out[entry, tile]
         if dim == Z:
             for k in range(1024):
                 to[k] = np.float32(-np.inf)
             for step in range(count):
-                data = fetch_tile(operand, entry, bases[tile] + step * stride, scratch)
+                data = fetch_tile(operand, entry, base + step * stride, scratch)
                 for k in range(1024):
                     to[k] = to[k] if data[k] < to[k] else data[k]
             continue
         for j in range(32):
             best[j] = np.float32(-np.inf)
         for step in range(count):
-            data = fetch_tile(operand, entry, bases[tile] + step * stride, scratch)
+            data = fetch_tile(operand, entry, base + step * stride, scratch)
             for i in range(32):
                 for j in range(32):
                     best[j] = data[32 * i + j] if data[32 * i + j] > best[j] else best[j]
