@@ -1,0 +1,7 @@
+"""Writes the schema to standard output."""
+
+import sys
+
+from buda_emu.netlist.schema import text
+
+sys.stdout.write(text())
