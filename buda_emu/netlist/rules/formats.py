@@ -75,6 +75,8 @@ def wormhole_a0_float32(ctx: Context, op: Op) -> Findings:
 def stochastic_rounding(_: Context, op: Op) -> Findings:
     """NETLIST 2."""
     mode = op.attributes.stoch_rnd_mode
+    if mode == "none":
+        return
     mark = attribute_mark(op, "stoch_rnd_mode" if "stoch_rnd_mode" in op.attributes.given else "srnd_fpu_en")
     if op.acc_df == "Float32" and mode in ("fpu", "all"):
         yield Finding(mark, f"stochastic rounding '{mode}' with acc_df Float32")

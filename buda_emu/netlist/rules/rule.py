@@ -1,5 +1,6 @@
 """What a rule is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,24 +8,37 @@ from buda_emu.netlist.diagnostics import Severity
 
 Stage = Literal["P", "F", "G", "N", "R", "W"]
 
-STAGES: dict[Stage, str] = {
-    "P": "found when the netlist is loaded",
-    "F": "found when the netlist is loaded, in fused ops",
-    "G": "found when the netlist is loaded, by building the graphs",
-    "N": "found by the device compiler; a warning unless strict",
-    "R": "found by the device runtime; a warning unless strict",
-    "W": "always a warning",
+STAGES: Mapping[Stage, str] = {
+    "P": "The netlist is refused when it is loaded.",
+    "F": "A netlist that uses the fused op is refused when it is loaded.",
+    "G": "The netlist is refused when its graphs are built.",
+    "N": "The device's compiler refuses it: a warning here, an error with --strict.",
+    "R": "The device's runtime refuses it: a warning here, an error with --strict.",
+    "W": "A warning, nothing refuses it.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `stage` says who refuses the netlist (NETLIST 2); `explanation` is what `explain` prints."""
+    """One rule. `stage` says who refuses the netlist (NETLIST 2); `wrong` and `right` are a line of a netlist each."""
 
     id: str
     stage: Stage
     summary: str
-    explanation: str
+    why: str
+    wrong: str = ""
+    right: str = ""
+    source: str = "NETLIST 2"
+
+    @property
+    def explanation(self) -> str:
+        """What `explain` prints below the summary: the reason, an example, what happens, where the rule stands."""
+        lines = [self.why]
+        if self.wrong:
+            lines += ["", f"  wrong: {self.wrong}"]
+        if self.right:
+            lines += [f"  right: {self.right}"]
+        return "\n".join([*lines, "", f"{STAGES[self.stage]} Stated in {self.source}."])
 
     def severity(self, strict: bool = False) -> Severity:
         """Errors refuse the netlist. Device rules (N, R) are errors only with `strict`."""

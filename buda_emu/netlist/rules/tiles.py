@@ -1,7 +1,6 @@
 """Tile-dim rules: which operands may have tiles other than 32x32 (NETLIST 2, V055-V066; 11.1 A2, A15)."""
 
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.spec.attributes import SFPU_TYPES
@@ -59,7 +58,7 @@ def equal_tiles(_: Context, op: Op) -> Findings:
 @op_check("V061", *WIDTH_KEEPERS)
 def width_kept(_: Context, op: Op) -> Findings:
     """Half-width tiles stay half-width."""
-    yield from _half_width(op.at("tile_dim"), 0, op)
+    yield from _half_width(op, 0)
 
 
 @op_check("V062", "unary", "ethernet")
@@ -85,7 +84,7 @@ def small_matmul(_: Context, op: Op) -> Findings:
 @op_check("V064", "matmul", unless=("V066",))
 def matmul_width_kept(_: Context, op: Op) -> Findings:
     """The columns of a product are the columns of input 1."""
-    yield from _half_width(op.at("tile_dim"), 1, op)
+    yield from _half_width(op, 1)
 
 
 @op_check("V065", "reduce")
@@ -115,8 +114,8 @@ def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
     return known.family in WIDTH_KEEPERS
 
 
-def _half_width(mark: Mark, index: int, op: Op) -> Findings:
+def _half_width(op: Op, index: int) -> Findings:
     read, own = op.input_tile_dims[index], op.blocking.tile_dim
     if (read == (32, 16)) != (own == (32, 16)):
         what = f"input {index} has tiles of {list(read)}, the output {list(own)}"
-        yield Finding(mark, what, "both or none must be [32, 16]")
+        yield Finding(op.at("tile_dim"), what, "both or none must be [32, 16]")

@@ -1,0 +1,191 @@
+"""Rules on data formats (NETLIST 2, OPS 9)."""
+
+from buda_emu.netlist.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "V029",
+        "P",
+        "an untilized output needs ublock_order r",
+        "Rows of the tensor are written one after the other as the packer produces them.",
+        "{untilize_output: true, ublock_order: c}",
+        "{untilize_output: true, ublock_order: r}",
+    ),
+    Rule(
+        "V030",
+        "P",
+        "out_df cannot be untilized",
+        "Outside of tiles only plain numbers exist: Float16, Float16_b and Float32, and from wormhole on Int8 and"
+        " Int32. Block formats share exponents inside a tile.",
+        "{untilize_output: true, out_df: Bfp8_b}",
+        "{untilize_output: true, out_df: Float16_b}",
+    ),
+    Rule(
+        "V031",
+        "P",
+        "gradient_op is not available for this op on grayskull",
+        "There only matmul, multiply, nop and datacopy read their old result back.",
+        "{type: add, gradient_op: true} on grayskull",
+        "{type: multiply, gradient_op: true} on grayskull",
+    ),
+    Rule(
+        "V039",
+        "P",
+        "a Float32 reduce reads a format with a 5-bit exponent",
+        "With a 32-bit dest a reduce unpacks 8-bit exponents only: not Float16, Bfp8, Bfp4, Bfp2.",
+        "{type: reduce, acc_df: Float32, in_df: [Float16]}",
+        "{type: reduce, acc_df: Float32, in_df: [Float16_b]}",
+        "NETLIST 2, OPS 9.5",
+    ),
+    Rule(
+        "V071",
+        "P",
+        "an untilizing op must feed exactly one queue of grid [1, 1]",
+        "Its cores write their rows side by side into one buffer.",
+        "{untilize_output: true} feeding a queue with grid_size: [1, 2]",
+        "{untilize_output: true} feeding one queue with grid_size: [1, 1]",
+    ),
+    Rule(
+        "V072",
+        "P",
+        "untilized data is used as an op input",
+        "Ops read tiles. Untilized data can only be read by the host.",
+        "inputs: [output_queue] where output_queue is fed by an untilizing op",
+        "read the op that untilizes through a copy of its input instead",
+    ),
+    Rule(
+        "V090",
+        "P",
+        "a format combination that grayskull does not have",
+        "Grayskull has no 32-bit dest, runs the SFPU on the math thread only, and while it accumulates "
+        "(gradient_op, or m_k above 1) out_df and intermed_df need the same exponent width, or Float32 with an "
+        "8-bit one.",
+        "acc_df: Float32 on grayskull",
+        "acc_df: Float16_b on grayskull",
+        "NETLIST 2, OPS 9.3",
+    ),
+    Rule(
+        "V091",
+        "P",
+        "intermed_df is too coarse for accumulation",
+        "Partial sums of a matmul (m_k above 1, or a bias) and gradients are not kept in Bfp4 or Bfp2.",
+        "{type: matmul, intermed_df: Bfp4_b, attributes: {m_k: 2, u_kt: 1}}",
+        "{type: matmul, intermed_df: Bfp8_b, attributes: {m_k: 2, u_kt: 1}}",
+        "NETLIST 2, OPS 9.4",
+    ),
+    Rule(
+        "V092",
+        "P",
+        "accumulation in a format other than acc_df",
+        "A matmul that accumulates in L1 adds 32-bit numbers to what lies there: intermed_df must be acc_df.",
+        "{acc_df: Float32, intermed_df: Float16_b, attributes: {l1_acc: true}}",
+        "{acc_df: Float32, intermed_df: Float32, attributes: {l1_acc: true}}",
+        "NETLIST 2, 11.3 C10",
+    ),
+    Rule(
+        "V093",
+        "P",
+        "Float32 accumulation on wormhole A0 needs a Float32 input",
+        "On the obsolete first part (`wormhole`) copies and sfpu ops bring the input to dest as it is.",
+        "{type: exp, in_df: [Float16_b], acc_df: Float32} on wormhole",
+        "{type: exp, in_df: [Float32], acc_df: Float32} on wormhole",
+        "NETLIST 2, OPS 9.4",
+    ),
+    Rule(
+        "V094",
+        "P",
+        "stochastic rounding does not go with the formats",
+        "Modes fpu and all round into a 16-bit dest, so not with acc_df Float32; modes pack and all round in the "
+        "packer, but not to Bfp8.",
+        "{acc_df: Float32, attributes: {stoch_rnd_mode: fpu}}",
+        "{acc_df: Float16_b, attributes: {stoch_rnd_mode: fpu}}",
+        "NETLIST 2, OPS 9.4",
+    ),
+    Rule(
+        "V095",
+        "P",
+        "a gradient op has formats or TMs that cannot accumulate",
+        "A gradient op adds to its own result: intermed_df and out_df are equal, acc_df is no Int32, maximum "
+        "cannot be one, and only matmul and copies may transpose.",
+        "{gradient_op: true, intermed_df: Float16_b, out_df: Float32}",
+        "{gradient_op: true, intermed_df: Float32, out_df: Float32}",
+        "NETLIST 2, OPS 6.12",
+    ),
+    Rule(
+        "V096",
+        "P",
+        "an untilized output of an op that accumulates",
+        "Partial results are read back as tiles: no untilize_output on a matmul with m_k other than 1 or a reduce"
+        " over z.",
+        "{type: matmul, untilize_output: true, attributes: {m_k: 2, u_kt: 1}}",
+        "{type: matmul, untilize_output: true, attributes: {m_k: 1, u_kt: 2}}",
+        "NETLIST 2, OPS 9.5",
+    ),
+    Rule(
+        "V097",
+        "P",
+        "a reduce over z changes the format",
+        "Slices are compared with what the output buffer holds: input, intermed_df and out_df are equal.",
+        "{type: reduce, in_df: [Float16_b], out_df: Float32, attributes: {dim: z, type: max, z: 2}}",
+        "{type: reduce, in_df: [Float32], intermed_df: Float32, out_df: Float32}",
+        "NETLIST 2, OPS 9.5",
+    ),
+    Rule(
+        "V098",
+        "P",
+        "splice inputs have different formats",
+        "Pieces are moved, not converted.",
+        "{type: splice, in_df: [Float16_b, Float16]}",
+        "{type: splice, in_df: [Float16_b, Float16_b]}",
+        "NETLIST 2, OPS 9.5",
+    ),
+    Rule(
+        "V099",
+        "P",
+        "l1_acc where it is not available",
+        "The packer of wormhole and later adds to L1 in Float32, Int32 and Float16_b; grayskull's does not add.",
+        "{intermed_df: Float16, attributes: {l1_acc: true}}",
+        "{intermed_df: Float16_b, attributes: {l1_acc: true}}",
+    ),
+    Rule(
+        "V100",
+        "P",
+        "UInt16 where it is not available",
+        "UInt16 exists for the indices of topk: its input 1, and its output with sort: argmax, which has the "
+        "format of the indices. It is no format of intermediates or of dest.",
+        "{type: nop, in_df: [UInt16]}",
+        "{type: topk, in_df: [Float16_b, UInt16]}",
+        "NETLIST 2, OPS 6.11",
+    ),
+    Rule(
+        "V101",
+        "P",
+        "UInt8 where it is not available",
+        "The quantisation ops and reduce work on signed numbers.",
+        "{type: dequantization, in_df: [UInt8, Float32]}",
+        "{type: dequantization, in_df: [Int8, Float32]}",
+        "NETLIST 2, OPS 9.7",
+    ),
+    Rule(
+        "V102",
+        "P",
+        "integer and float formats are mixed",
+        "An op with an integer input is an integer op: acc_df Int32, intermed_df Int8, UInt8 or Int32, "
+        "math_fidelity HiFi4, and an integer result unless it dequantises. A matmul multiplies Int8 (or UInt8), "
+        "adds an Int32 bias and scales by Float32. relu keeps within Int8, or is a plain cut at 0 for Int32. "
+        "Without integer inputs acc_df Int32 is left to quantization, fused ops and nop.",
+        "{type: add, in_df: [Int8, Int8], out_df: Float16_b, acc_df: Float16_b}",
+        "{type: add, in_df: [Int8, Int8], out_df: Int8, intermed_df: Int8, acc_df: Int32, math_fidelity: HiFi4}",
+        "NETLIST 2, 11.3 C8, OPS 9.6",
+    ),
+    Rule(
+        "V103",
+        "P",
+        "formats of a quantization, requantization or dequantization",
+        "quantization: Float32 and Float32 to Int8. requantization: Int32 or Int8 and Float32 to Int8. "
+        "dequantization: Int32 or Int8 and Float32 to Float32. All with acc_df Int32.",
+        "{type: quantization, in_df: [Float32, Float16_b], out_df: Int8}",
+        "{type: quantization, in_df: [Float32, Float32], out_df: Int8, acc_df: Int32}",
+        "NETLIST 2, OPS 9.7",
+    ),
+)

@@ -1,0 +1,202 @@
+"""Rules on programs (NETLIST 3). Of programs with one name only the last body is judged beyond its syntax."""
+
+from buda_emu.netlist.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "V074",
+        "P",
+        "graphs of different input_count consume one queue",
+        "A queue hands its entries out in batches of input_count. Rams may be shared.",
+        "g0 {input_count: 1} and g1 {input_count: 2} read queue q",
+        "g0 {input_count: 2} and g1 {input_count: 2} read queue q",
+        "NETLIST 1.3, 2",
+    ),
+    Rule(
+        "V110",
+        "P",
+        "a program or instruction is malformed or unknown",
+        "`programs` is a list of {name: [instructions]}, an instruction a map {name: operand}: param, var, "
+        "staticvar, varinst, loop, endloop, execute, allocate_queue, deallocate_queue.",
+        "- run: fwd",
+        "- execute: {graph_name: fwd}",
+        "NETLIST 3",
+    ),
+    Rule(
+        "V111",
+        "P",
+        "a bare instruction other than endloop",
+        "Only endloop stands alone. The end of a program is implied, endprogram is not written.",
+        "- endprogram",
+        "- endloop",
+        "NETLIST 2",
+    ),
+    Rule(
+        "V112",
+        "P",
+        "a declaration is not a list or map",
+        "var and staticvar take a list (values start at 0) or a map of names to values, param a list.",
+        "- var: $x",
+        "- var: [$x]",
+        "NETLIST 3",
+    ),
+    Rule(
+        "V113",
+        "P",
+        "a varinst has too few operands or an unknown opcode",
+        "A varinst is [variable, opcode, arguments]; opcodes are set, add, mul, inc and incwrap. Whether the "
+        "number of arguments is right shows when the program runs.",
+        "- varinst: [$x, sub, 1]",
+        "- varinst: [$x, inc, -1]",
+        "NETLIST 3.3, 11.2 B7",
+    ),
+    Rule(
+        "V114",
+        "P",
+        "allocate_queue or deallocate_queue names no queue",
+        "Both take a list of queues that are declared further up in the file.",
+        "- allocate_queue: buf0",
+        "- allocate_queue: [buf0]",
+        "NETLIST 3.6",
+    ),
+    Rule(
+        "V115",
+        "P",
+        "unknown key in execute or queue_settings",
+        "execute has graph_name and queue_settings. A setting has prologue, epilogue, zero, read_only, "
+        "rd_ptr_global, rd_ptr_local, wr_ptr_global and the autoincrements.",
+        "- execute: {graph: fwd}",
+        "- execute: {graph_name: fwd}",
+        "NETLIST 3",
+    ),
+    Rule(
+        "V116",
+        "P",
+        "settings for a queue that does not exist",
+        "queue_settings name queues of this netlist. A queue with a list of devices is queue.device in a graph on"
+        " one device.",
+        "queue_settings: {q9: {...}}",
+        "queue_settings: {q0: {...}}",
+    ),
+    Rule(
+        "V117",
+        "P",
+        "queue_settings without rd_ptr_global",
+        "Every execute says where reading starts. Nothing after the colon counts as a value, quotes around "
+        "nothing do not.",
+        "q0: {rd_ptr_local: $lp}",
+        "q0: {rd_ptr_local: $lp, rd_ptr_global: $gp}",
+        "NETLIST 2, 11.2 B9",
+    ),
+    Rule(
+        "V118",
+        "P",
+        "settings of a queue lack or have the wrong pointers",
+        "A queue has rd_ptr_local and rd_ptr_global; its write pointer is the device's own. A queue that an op "
+        "feeds has no epilogue.",
+        "q0: {rd_ptr_global: $gp, wr_ptr_global: $gp}",
+        "q0: {rd_ptr_global: $gp, rd_ptr_local: $lp}",
+        "NETLIST 2, 11.2 B8",
+    ),
+    Rule(
+        "V119",
+        "P",
+        "settings of a ram lack or have the wrong pointers",
+        "A ram has rd_ptr_global and wr_ptr_global: slots, not a position in a stream.",
+        "w0: {rd_ptr_global: $c_zero, rd_ptr_local: $c_zero}",
+        "w0: {rd_ptr_global: $c_zero, wr_ptr_global: $c_zero}",
+    ),
+    Rule(
+        "V120",
+        "P",
+        "both autoincrements of a queue are set, differently",
+        "rd_ptr_autoinc (1 for a queue unless written) and global_rdptr_autoinc move one stream; texts are "
+        "compared, so two variables differ even if their values do not.",
+        "q0: {rd_ptr_autoinc: 1, global_rdptr_autoinc: 2}",
+        "q0: {rd_ptr_autoinc: 2, global_rdptr_autoinc: 2}",
+        "NETLIST 1.5, 2",
+    ),
+    Rule(
+        "V121",
+        "P",
+        "param is not the first instruction",
+        "Parameters are bound when the program is called.",
+        "[var: [$x], param: [$p_n]]",
+        "[param: [$p_n], var: [$x]]",
+        "NETLIST 3",
+    ),
+    Rule(
+        "V122",
+        "P",
+        "a gradient op's queue has no settings",
+        "Only the settings say whether the accumulator starts from zero.",
+        "execute: {graph_name: bwd, queue_settings: {}}",
+        "execute: {graph_name: bwd, queue_settings: {grad: {prologue: true, epilogue: true, zero: $z, ...}}}",
+        "NETLIST 2, 4.4",
+    ),
+    Rule(
+        "V123",
+        "P",
+        "settings for a queue that the graph does not use",
+        "The executed graph must read or write every queue that the settings name.",
+        "execute: {graph_name: fwd, queue_settings: {queue_of_another_graph: {...}}}",
+        "execute: {graph_name: fwd, queue_settings: {input_of_fwd: {...}}}",
+    ),
+    Rule(
+        "V124",
+        "P",
+        "an input queue has no settings",
+        "Without settings nobody says where the graph reads a queue that the host fills. Rams and queues fed by "
+        "ops may go without.",
+        "execute: {graph_name: fwd}",
+        "execute: {graph_name: fwd, queue_settings: {in: {rd_ptr_local: $lp, rd_ptr_global: $gp, ...}}}",
+    ),
+    Rule(
+        "V125",
+        "R",
+        "a constant variable is written again",
+        "A variable whose name starts with $c_ keeps the value it has when the program's first loop or execute "
+        "begins; a static one is only changed by set.",
+        "[loop: 2, varinst: [$c_one, inc, 1], endloop]",
+        "[varinst: [$c_one, set, 1], loop: 2, endloop]",
+        "NETLIST 3",
+    ),
+    Rule(
+        "V126",
+        "R",
+        "the graphs of a temporal graph are not executed together",
+        "They run at the same time and wait for each other: a program executes all of them before it executes one"
+        " again or another group.",
+        "[execute: g0, execute: g0, execute: g1, execute: g1] where g0 feeds g1",
+        "[execute: g0, execute: g1, execute: g0, execute: g1]",
+        "NETLIST 2, 4.3",
+    ),
+    Rule(
+        "V127",
+        "W",
+        "a buffered queue is not allocated dynamically or reads by more than one",
+        "A queue from one op to another of the same temporal graph, with several entries, is a buffer. It is "
+        "meant to be allocated by the program and read entry by entry.",
+        "a queue between two ops that no allocate_queue names",
+        "- allocate_queue: [buf0]",
+    ),
+    Rule(
+        "V128",
+        "P",
+        "execute of a graph that does not exist",
+        'An execute without graph_name names the graph "". On grayskull an execute without settings fails only '
+        "when it runs.",
+        "execute: {graph_name: fwdd}",
+        "execute: {graph_name: fwd}",
+        "NETLIST 2, 11.2 B11",
+    ),
+    Rule(
+        "V177",
+        "P",
+        "a queue is named twice in queue_settings",
+        "The second settings would never be used, also where `queue_settings` itself is repeated.",
+        "queue_settings: {q0: {...}, q0: {...}}",
+        "queue_settings: {q0: {...}, q1: {...}}",
+        "NETLIST 11.1 A11",
+    ),
+)
