@@ -1,0 +1,51 @@
+"""The commands and programs of the docs do what the pages say (docs/contributing.md, "Docs")."""
+
+import doctest
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from documents import marked_blocks
+from shared_files import ROOT
+
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if any(b.mark == "run" for b in marked_blocks(page))]
+MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture
+def place(tmp_path, child_environment):
+    """A directory with the example netlists, and an environment in which `buda-emu` is this project's."""
+    shutil.copytree(ROOT / "netlists", tmp_path / "work" / "netlists")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    (commands / "buda-emu").write_text(f'#!/bin/sh\nexec {sys.executable} -m buda_emu "$@"\n')
+    (commands / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    for command in commands.iterdir():
+        command.chmod(0o755)
+    return tmp_path / "work", {**child_environment, "PATH": f"{commands}:{child_environment['PATH']}"}
+
+
+def test_there_are_commands_to_hold():
+    assert {page.name for page in PAGES} >= {"getting-started.md", "run.md", "check.md", "embedding.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page, place):
+    """Runs the blocks of a page one after the other in one directory."""
+    directory, environment = place
+    shown = ""
+    for block in marked_blocks(page):
+        where = f"{page.name}:{block.line}"
+        if block.mark == "run":
+            command = ["bash", "-euo", "pipefail"] if block.language == "sh" else [sys.executable, "-W", "error", "-"]
+            done = subprocess.run(
+                command, input=block.text, cwd=directory, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
+            shown = done.stdout
+        elif block.mark == "output":
+            assert doctest.OutputChecker().check_output(block.text, shown, MATCH), f"{where}: it printed\n{shown}"
+        else:
+            pytest.fail(f"{where}: unknown mark {block.mark}")

@@ -1,0 +1,47 @@
+"""The generated pages are up to date, and what pages point to exists."""
+
+import re
+
+import pytest
+
+from generate_docs import pages
+from shared_files import ROOT
+
+DOCS = ROOT / "docs"
+ALL = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+GENERATED = pages()
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_a_generated_page_is_what_the_tables_say(name):
+    assert (DOCS / name).read_text() == GENERATED[name], "run tools/generate_docs.py"
+
+
+def anchors(page):
+    """The anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        found = page if not path else (page.parent / path).resolve()
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"`((?:buda_emu|netlists|benchmarks|tools|tests|schemas|docs)/[\w./-]*)`", page.read_text())
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_page_is_reachable_from_the_readme():
+    linked = set(re.findall(r"\]\(docs/(\w[\w-]*\.md)", (ROOT / "README.md").read_text()))
+    for page in sorted(linked):
+        linked |= set(re.findall(r"\]\((\w[\w-]*\.md)", (DOCS / page).read_text()))
+    assert {page.name for page in DOCS.glob("*.md")} <= linked

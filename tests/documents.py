@@ -1,0 +1,33 @@
+"""Reads the marked code blocks of Markdown pages: `<!-- run -->`, `<!-- output -->`, `<!-- command: NAME -->`."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"```(\w*)")
+_MARK = re.compile(r"<!-- (.*) -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A marked code block: where it starts, its mark, its language, its text."""
+
+    line: int
+    mark: str
+    language: str
+    text: str
+
+
+def marked_blocks(page: Path) -> list[Block]:
+    """Every code block that stands directly under a mark, in order. A mark without a block is an error."""
+    blocks = []
+    lines = page.read_text().splitlines()
+    for number, line in enumerate(lines):
+        mark = _MARK.fullmatch(line)
+        if mark is None or mark[1].startswith("Generated"):
+            continue
+        fence = _FENCE.fullmatch(lines[number + 1])
+        assert fence is not None, f"{page.name}:{number + 1}: no code block under {line}"
+        end = lines.index("```", number + 2)
+        blocks.append(Block(number + 2, mark[1], fence[1], "\n".join(lines[number + 2 : end]) + "\n"))
+    return blocks
