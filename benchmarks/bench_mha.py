@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""One BERT attention layer (netlist_bert_mha of the corpus, else netlists/attention.yaml), in process.
+
+    python benchmarks/bench_mha.py [--repeat 200] [--threads 1 2]
+
+Prints the least and the median time of `Emulator.run` in milliseconds. Inputs are pushed again before each run, and the
+output is popped after it; neither is timed. The first runs, which compile and plan, are left out.
+"""
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+from conditions import ROOT, SHARED, conditions
+
+import buda_emu as be
+from buda_emu.api.default_inputs import default_inputs
+from buda_emu.api.entries import default_parameters
+from buda_emu.api.stimulus import read_test_config
+
+BOUND_MS = 5.0
+
+
+def times(netlist_path: str, threads: int, repeat: int) -> list[float]:
+    """Seconds of each timed run of all programs."""
+    netlist = be.load(netlist_path)
+    config = read_test_config(netlist.path, netlist.sections)
+    programs = list(netlist.programs.values())
+    parameters = default_parameters(programs, config.args)
+    blocks = list(default_inputs(netlist, config, programs, parameters, seed=0))
+    outputs = [queue.name for queue in netlist.queues.values() if not queue.host_fed and not queue.is_ram]
+    measured: list[float] = []
+    with be.Emulator(netlist, threads=threads) as emulator:
+        for round_number in range(repeat + 3):
+            for block in blocks:
+                if block.slot is not None or not len(emulator.peek(block.queue)):
+                    emulator.push(block.queue, block.array, block.slot)
+            start = time.perf_counter()
+            for program in programs:
+                emulator.run(program.name, parameters)
+            if round_number >= 3:
+                measured.append(time.perf_counter() - start)
+            for name in outputs:
+                left = len(emulator.peek(name))
+                if left:
+                    assert np.isfinite(emulator.pop(name, left)).all()
+    return measured
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=200)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    arguments = parser.parse_args()
+    public = SHARED / "corpus" / "netlists" / "verif" / "graph_tests" / "netlists" / "netlist_bert_mha.yaml"
+    path = public if public.exists() else ROOT / "netlists" / "attention.yaml"
+    print(conditions())
+    print(f"{path.name:32} {'least ms':>9} {'median ms':>10} {'bound ms':>9}")
+    for threads in arguments.threads:
+        measured = [1e3 * value for value in times(str(path), threads, arguments.repeat)]
+        print(f"  threads {threads:<22} {min(measured):9.2f} {statistics.median(measured):10.2f} {BOUND_MS:9.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""What every benchmark prints about where it ran, and where the shared corpus lies."""
+
+import os
+import platform
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("BUDA_EMU_SHARED") or ROOT.parent / "shared")
+
+
+def conditions() -> str:
+    """Interpreter, processor count and load of this machine, in one line."""
+    one, _, _ = os.getloadavg()
+    return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {one:.1f}"
+
+
+def public_netlists() -> list[Path]:
+    """The corpus' netlists by size, smallest first. Empty without the corpus."""
+    return sorted((SHARED / "corpus" / "netlists").rglob("*.yaml"), key=lambda path: (path.stat().st_size, path))
