@@ -1,7 +1,6 @@
 """`buda-emu check`: hold netlists against the rules."""
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from buda_emu.cli.output import say
@@ -10,7 +9,6 @@ from buda_emu.spec.archs import ARCHS
 if TYPE_CHECKING:
     from buda_emu.netlist.load import CheckResult
 
-HELP = "Check netlists against the rules and print every finding with its place."
 EXAMPLE = "buda-emu check net.yaml --strict"
 
 
@@ -47,6 +45,8 @@ def _text(results: "dict[str, CheckResult]") -> str:
 
 
 def _json(results: "dict[str, CheckResult]") -> str:
+    import json
+
     from buda_emu.netlist.render import as_json
 
     content = as_json([diagnostic for result in results.values() for diagnostic in result.diagnostics])

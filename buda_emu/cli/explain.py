@@ -6,7 +6,6 @@ from difflib import get_close_matches
 
 from buda_emu.cli.output import complain, say, table
 
-HELP = "Explain a rule of the checker, or list all of them."
 EXAMPLE = "buda-emu explain V041"
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from buda_emu.cli.output import say, table
 from buda_emu.spec.formats import FORMATS, FormatSpec, tile_bytes
 
-HELP = "List the number formats of the netlist language."
 EXAMPLE = "buda-emu formats"
 
 HEADERS = (

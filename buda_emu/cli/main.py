@@ -2,18 +2,24 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from importlib import import_module
 from io import TextIOWrapper
-from types import ModuleType
 from typing import NoReturn
 
 from buda_emu import __version__
-from buda_emu.cli import check, explain, formats, ops, run
 from buda_emu.cli.output import complain
 from buda_emu.errors import BudaError, NetlistError
 
-VERBS: tuple[ModuleType, ...] = (run, check, explain, ops, formats)
+# One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
+VERBS: Mapping[str, str] = {
+    "run": "Run the programs of a netlist and print what its queues hold.",
+    "check": "Check netlists against the rules and print every finding with its place.",
+    "explain": "Explain a rule of the checker, or list all of them.",
+    "ops": "List the op types of the netlist language and their attributes.",
+    "formats": "List the number formats of the netlist language.",
+}
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 
 
@@ -39,8 +45,8 @@ class ExampleParser(argparse.ArgumentParser):
         return f"example: {self.example}\n\n{super().format_help()}"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all verbs."""
+def build_parser(verb: str) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of the verb that is going to be used."""
     parser = ExampleParser(
         prog="buda-emu",
         example=EXAMPLE,
@@ -49,11 +55,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
-    for verb in VERBS:
-        name = verb.__name__.rpartition(".")[2]
-        sub = verbs.add_parser(name, help=verb.HELP, description=verb.HELP, example=verb.EXAMPLE)
-        verb.add_arguments(sub)
-        sub.set_defaults(verb=verb.main)
+    for name, line in VERBS.items():
+        if name != verb:
+            verbs.add_parser(name, help=line)
+            continue
+        module = import_module(f"buda_emu.cli.{name}")
+        own = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
+        module.add_arguments(own)
+        own.set_defaults(verb=module.main)
     return parser
 
 
@@ -62,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
-    args = build_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    args = build_parser(next((text for text in given if not text.startswith("-")), "")).parse_args(given)
     try:
         return args.verb(args)
     except BudaError as error:

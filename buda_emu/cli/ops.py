@@ -7,7 +7,6 @@ from buda_emu.cli.output import say, table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES, OpType
 
-HELP = "List the op types of the netlist language and their attributes."
 EXAMPLE = "buda-emu ops"
 
 OP_HEADERS = ("op", "inputs", "in fused ops", "what it computes")

@@ -1,9 +1,7 @@
 """How the command prints and writes: plain tables, no complaint when a pipe is closed, files never half written."""
 
-import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +37,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file beside its place and move it there when it is whole. Raises OSError."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -54,6 +54,8 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write strict JSON (no NaN) as `write_file` does."""
+    import json
+
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     write_file(path, lambda stream: stream.write(text.encode()))
 

@@ -13,7 +13,6 @@ from buda_emu.spec.archs import ARCHS
 if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
 
-HELP = "Run the programs of a netlist and print what its queues hold."
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import buda_emu
-from buda_emu.cli import main as main_module
+from buda_emu.cli import ops
 from buda_emu.cli.main import VERBS, main
 from buda_emu.errors import HostError, InternalError, ProgramError, UnsupportedError
 
@@ -30,7 +30,7 @@ def failing(monkeypatch):
         def verb(args):
             raise error
 
-        monkeypatch.setattr(main_module.ops, "main", verb)
+        monkeypatch.setattr(ops, "main", verb)
 
     return arrange
 
@@ -40,7 +40,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"buda-emu {buda_emu.__version__}\n"
 
 
-@pytest.mark.parametrize("verb", [[], *([verb.__name__.rpartition(".")[2]] for verb in VERBS)], ids=str)
+@pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)], ids=str)
 def test_help_begins_with_an_example(verb, capsys):
     assert run(*verb, "--help") == 0
     first = capsys.readouterr().out.splitlines()[0]
@@ -120,8 +120,8 @@ def test_a_closed_pipe_is_no_error(child_environment):
 
 def test_an_interrupt_ends_with_130(child_environment):
     script = (
-        "import sys, time; from buda_emu.cli import main; "
-        "main.ops.main = lambda args: (print('ready', flush=True), time.sleep(60)); sys.exit(main.main(['ops']))"
+        "import sys, time; from buda_emu.cli import main, ops; "
+        "ops.main = lambda args: (print('ready', flush=True), time.sleep(60)); sys.exit(main.main(['ops']))"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", script], env=child_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
