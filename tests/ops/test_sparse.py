@@ -289,3 +289,32 @@ def test_the_number_of_inputs():
     call = make_call("matmul", [operand((1, 1, 1))] * 2, attributes={"identity": True})
     with pytest.raises(ProgramError, match="needs 3 inputs, it has 2"):
         ops.implementation("matmul").shape(call)
+
+
+# ----------------------------------------------------------------------------------------------- real encodings
+
+
+def words_of(path):
+    return np.fromfile(path, "<u2").tolist()
+
+
+def test_an_encoding_written_by_the_compiler(corpus):
+    folder = corpus / "pytorch/matmul_ident/sanity"  # its netlist says m_k 4, u_kt 2, mblock [4, 4], ublock [2, 2]
+    code = Encoding("op0", 10, 10, 4, 2, 2, weights=128, act_rows=8)
+    code.check(128)
+    terms = list(code.decode(words_of(folder / "input2_encoding.0.bin"), 1))
+    assert {term.act_row for term in terms} <= set(range(8))
+    assert {term.row for term in terms} <= set(range(8))
+    weights = np.fromfile(folder / "input0_sparse.0.bin", F32).reshape(32, 128, 32).swapaxes(0, 1)
+    used = weights[sorted({term.weight for term in terms})]
+    assert used.any(axis=(1, 2)).all(), "the encoding names no empty tile"
+    assert not weights[max(term.weight for term in terms) + 1 :].any(), "and leaves none out"
+
+
+@pytest.mark.parametrize(("case", "dims"), [("single_tile", (1, 1, 1)), ("16x16_t_9_inner_r_2_inner_c_2", (4, 2, 1))])
+def test_encodings_of_the_old_kind_are_refused(corpus, case, dims):
+    code = Encoding("sparse0", 0, 0, *dims, weights=10, act_rows=144)
+    with pytest.raises(ProgramError, match="op sparse0: sparse encoding"):
+        code.check(10)
+    with pytest.raises(ProgramError, match="op sparse0: sparse encoding"):
+        list(code.decode(words_of(corpus / "pytorch/matmul_ident" / case / "lc.input_tensor.sparse0.1.0.bin"), 1))
