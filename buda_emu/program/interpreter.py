@@ -17,6 +17,7 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 from buda_emu.program.arithmetic import OPCODES
+from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Kind, Variables, is_variable, wrap32
 
 
@@ -44,29 +45,27 @@ Observer = Callable[[int, Instruction, Variables], None]
 
 
 class Interpreter:
-    """One program with its variables. `step_limit` bounds the instructions of one run, so that no program hangs."""
+    """One program with its variables. Every instruction counts against `steps`."""
 
-    __slots__ = ("_machine", "_observer", "_step_limit", "program", "variables")
+    __slots__ = ("_machine", "_observer", "_steps", "program", "variables")
 
-    def __init__(self, program: Program, machine: Machine, step_limit: int, observer: Observer | None = None) -> None:
+    def __init__(self, program: Program, machine: Machine, steps: StepBudget, observer: Observer | None = None) -> None:
         self.program = program
         self.variables = Variables()
         self._machine = machine
         self._observer = observer
-        self._step_limit = step_limit
+        self._steps = steps
 
     def run(self, parameters: Mapping[str, str]) -> None:
         """Run to the end. Raises ProgramError that names instruction and line."""
         self.variables.begin_run(parameters)
         loops: list[tuple[int, int]] = []  # (index of the first instruction of the body, rounds left)
-        counter, steps = 0, 0
+        counter = 0
         instructions = self.program.instructions
         while counter < len(instructions):
             instruction = instructions[counter]
-            steps += 1
             try:
-                if steps > self._step_limit:
-                    raise ProgramError(f"more than {self._step_limit} instructions in one run (step_limit)")
+                self._steps.take()
                 if self._observer is not None:
                     self._observer(counter, instruction, self.variables)
                 counter = self._step(counter, instruction, loops)

@@ -12,6 +12,7 @@ from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Instruction, Netlist, TemporalGraph
 from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables
 from buda_emu.runtime.epochs import Epochs
 from buda_emu.runtime.execute import Context, Executor
@@ -56,9 +57,11 @@ class Emulator:
         self._memory = Memory(netlist, memory_limit)
         quantised = precision == "format"
         self._host = HostIo(netlist, self._memory, self._pool, quantised)
-        self._executor = Executor(Context(netlist, self._memory, self._pool, quantised, self._watched))
+        self._steps = StepBudget(step_limit)
+        self._executor = Executor(
+            Context(netlist, self._memory, self._pool, quantised, self._watched, self._steps, memory_limit)
+        )
         self._epochs = Epochs(netlist, self._memory, self._run_graph)
-        self._step_limit = step_limit
         self._interpreters: dict[str, Interpreter] = {}
         self._closed = False
 
@@ -106,10 +109,11 @@ class Emulator:
             raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")
         interpreter = self._interpreters.get(program)
         if interpreter is None:
-            interpreter = Interpreter(body, self._epochs, self._step_limit, self._observe)
+            interpreter = Interpreter(body, self._epochs, self._steps, self._observe)
             self._interpreters[program] = interpreter
         self._program = program
         self._epochs.begin_run()
+        self._steps.begin_run()
         with np.errstate(all="ignore"):  # inf and NaN are values here
             interpreter.run({name: str(value) for name, value in (params or {}).items()})
 

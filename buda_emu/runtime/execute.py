@@ -14,6 +14,7 @@ from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantise_tiles
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.ops.base import Parallel
+from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.buffers import BufferPool
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
@@ -21,6 +22,7 @@ from buda_emu.runtime.schedule import Chunk, Scheduler
 from buda_emu.runtime.topology import Topology, topology
 
 Tensor = NDArray[np.float32]
+TILE_BYTES = 4 * TILE_ELEMENTS
 _CHUNK_BYTES = 512 << 20  # intermediates of one chunk
 
 
@@ -33,6 +35,8 @@ class Context:
     parallel: Parallel
     quantised: bool
     watched: Watched
+    steps: StepBudget
+    memory_limit: int
     pool: BufferPool = field(default_factory=BufferPool)
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
 
@@ -57,8 +61,14 @@ class Executor:
         left = topo.input_count
         while left:
             plan = self._plan(temporal.id, topo, scheduler.peek())
-            most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_ELEMENTS * 4, 1))
+            if plan.peak_tiles * TILE_BYTES > context.memory_limit:
+                raise ProgramError(
+                    f"one input needs {plan.peak_tiles * TILE_BYTES / 2**30:.2f} GiB of intermediate tensors, "
+                    f"the limit is {context.memory_limit / 2**30:.2f} GiB (memory_limit)"
+                )
+            most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_BYTES, 1))
             chunk = scheduler.take(min(left, most))
+            context.steps.take(chunk.inputs)
             _ChunkRun(context, plan, chunk).run()
             left -= chunk.inputs
         for channel in popping:

@@ -17,7 +17,7 @@ from buda_emu.ops.base import Implementation, OpCall, Operand
 from buda_emu.runtime.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS
-from buda_emu.tensor.tilemap import TileMap, TmError
+from buda_emu.tensor.tilemap import TileMap, TmError, require_tiles
 
 FORWARD = "<forward>"  # in place of a label: the entry read is the one that the graph has just pushed
 _TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
@@ -99,7 +99,10 @@ class _Builder:
 
     def build(self) -> Plan:
         for name in self._topology.reads:
-            self._read(name, flat=False)
+            try:
+                self._read(name, flat=False)
+            except TmError as error:
+                raise ProgramError(f"queue {name}: {error}") from None
         for op in self._topology.ops:
             try:
                 self._op(op)
@@ -110,6 +113,7 @@ class _Builder:
         return Plan(tuple(self._steps), tiles, releases, _peak(self._steps, tiles, releases))
 
     def _tensor(self, shape: Shape, label: str) -> int:
+        require_tiles(shape)
         self._shapes.append(shape)
         self._value_labels.append(label)
         return len(self._shapes) - 1

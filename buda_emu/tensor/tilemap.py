@@ -15,6 +15,8 @@ from buda_emu.spec.blocking import Shape
 Tiles = NDArray[np.float32]
 Index = NDArray[np.int32]
 PAD_TILE = -1
+MAX_TILES = 1 << 24
+"""Tiles of one tensor, broadcasts included: 64 GiB of float32. More is a mistake; its map alone would fill memory."""
 
 
 class TmError(ValueError):
@@ -39,7 +41,7 @@ class TileMap:
     @staticmethod
     def identity(shape: Shape) -> "TileMap":
         """The map of an empty TM list."""
-        t, rows, cols = shape
+        t, rows, cols = require_tiles(shape)
         return TileMap(shape, shape, _frozen(np.arange(t * rows * cols, dtype=np.int32)))
 
     @property
@@ -54,6 +56,8 @@ class TileMap:
         _check(dim in axes, f"broadcast along {dim!r}: there are r, c and z")
         repeats = [1, 1, 1]
         repeats[axes[dim]] = factor
+        t, rows, cols = self.shape
+        require_tiles((t * repeats[0], rows * repeats[1], cols * repeats[2]))
         return self._moved(np.tile(self._grid(), repeats))
 
     def hslice(self, n: int) -> "TileMap":
@@ -90,6 +94,8 @@ class TileMap:
     def pad(self, rt: int, ct: int, value: float) -> "TileMap":
         """Append `rt` tile rows at the bottom and `ct` tile columns at the right, full of `value`."""
         _check(rt >= 0 and ct >= 0, f"pad by {rt} rows and {ct} columns: the counts must not be negative")
+        t, rows, cols = self.shape
+        require_tiles((t, rows + rt, cols + ct))
         padded = np.pad(self._grid(), ((0, 0), (0, rt), (0, ct)), constant_values=PAD_TILE)
         return self._moved(padded, value)
 
@@ -131,6 +137,13 @@ def _frozen(index: Index) -> Index:
     index = np.ascontiguousarray(index, dtype=np.int32)
     index.flags.writeable = False
     return index
+
+
+def require_tiles(shape: Shape) -> Shape:
+    """The shape itself. Raises TmError when it is empty or has more than MAX_TILES tiles."""
+    t, rows, cols = shape
+    _check(min(shape) >= 1 and t * rows * cols <= MAX_TILES, f"a tensor of {t} x {rows} x {cols} tiles cannot be held")
+    return shape
 
 
 def _check(holds: bool, message: str) -> None:

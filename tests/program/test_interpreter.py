@@ -3,6 +3,7 @@ import pytest
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Allocate, Declare, EndLoop, Execute, Loop, Param, Program, VarInst
 from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Kind
 
 
@@ -27,7 +28,13 @@ class Recorder:
 
 def make(*instructions, step_limit=10_000):
     recorder = Recorder()
-    return Interpreter(Program(name="p", instructions=instructions), recorder, step_limit), recorder
+    program = Program(name="p", instructions=instructions)
+    return Interpreter(program, recorder, StepBudget(step_limit)), recorder
+
+
+def run(interpreter, parameters=None):
+    interpreter._steps.begin_run()
+    interpreter.run(parameters or {})
 
 
 def var(kind="var", **values):
@@ -42,13 +49,13 @@ def test_nested_loops_run_inside_out():
     program, machine = make(
         var(a=0), Loop(count="2"), Loop(count="3"), inst("$a", "inc", 1), EndLoop(), Execute(graph="g"), EndLoop()
     )
-    program.run({})
+    run(program)
     assert [call[1]["$a"] for call in machine.calls if call[0] == "g"] == [3, 6]
 
 
 def test_a_loop_count_is_taken_once():
     program, machine = make(var(n=2), Loop(count="$n"), inst("$n", "set", 9), EndLoop())
-    program.run({})
+    run(program)
     assert machine.calls == [("$n", 9), ("$n", 9)]
 
 
@@ -56,25 +63,25 @@ def test_a_loop_count_is_taken_once():
 def test_zero_trip_loops_do_not_exist(count):  # NETLIST 3.4
     program, _ = make(Loop(count=count), EndLoop())
     with pytest.raises(ProgramError, match="at least once"):
-        program.run({})
+        run(program)
 
 
 def test_locals_are_new_and_statics_live_on():
     program, machine = make(var(l=5), var("staticvar", s=5), inst("$l", "inc", 1), inst("$s", "inc", 1))
-    program.run({})
-    program.run({})
+    run(program)
+    run(program)
     assert machine.calls == [("$l", 6), ("$s", 6), ("$l", 6), ("$s", 7)]
 
 
 def test_a_var_inside_a_loop_fails_in_its_second_round():
     program, _ = make(Loop(count="2"), var(x=1), EndLoop())
     with pytest.raises(ProgramError, match=r"instruction 1 .*already in use"):
-        program.run({})
+        run(program)
 
 
 def test_an_untyped_variable_survives_and_blocks_a_later_declaration():  # NETLIST 3.2
     program, _ = make(Loop(count="1"), inst("$u", "set", 1), EndLoop())
-    program.run({})
+    run(program)
     assert program.variables.value("$u") == 1
     with pytest.raises(ProgramError, match="already in use"):
         program.variables.declare("$u", Kind.LOCAL, 0)
@@ -82,18 +89,18 @@ def test_an_untyped_variable_survives_and_blocks_a_later_declaration():  # NETLI
 
 def test_params_are_bound_by_exact_name_and_kept_for_later_runs():
     program, machine = make(Param(names=("$p_n",)), Loop(count="$p_n"), Execute(graph="g"), EndLoop())
-    program.run({"$p_n": "2"})
-    program.run({})
+    run(program, {"$p_n": "2"})
+    run(program)
     assert len(machine.calls) == 4
     missing, _ = make(Param(names=("$p_n",)))
     with pytest.raises(ProgramError, match=r"param \$p_n has no value; parameters given: p_n"):
-        missing.run({"p_n": "2"})
+        run(missing, {"p_n": "2"})
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", 1), ("False", 0), ("12", 12), (" 7x", 7), ("-3", -3), ("$$v", 4)])
 def test_operands(text, value):  # NETLIST 3.1
     program, machine = make(var(v=4), inst("$o", "set", text))
-    program.run({})
+    run(program)
     assert machine.calls == [("$o", value)]
 
 
@@ -101,35 +108,35 @@ def test_operands(text, value):  # NETLIST 3.1
 def test_operands_without_a_value(text):
     program, _ = make(inst("$o", "set", text))
     with pytest.raises(ProgramError, match="instruction 0"):
-        program.run({})
+        run(program)
 
 
 def test_wrong_operand_count_and_plain_output_name():
     for instruction in (inst("$o", "add", 1), inst("o", "set", 1), inst("$o", "set", 1, 2)):
         program, _ = make(instruction)
         with pytest.raises(ProgramError):
-            program.run({})
+            run(program)
 
 
 def test_endloop_without_loop():
     program, _ = make(EndLoop())
     with pytest.raises(ProgramError, match="endloop without a loop"):
-        program.run({})
+        run(program)
 
 
 def test_step_limit_stops_a_long_program():
     program, _ = make(var(x=0), Loop(count="1000000000"), inst("$x", "inc", 1), EndLoop(), step_limit=1000)
     with pytest.raises(ProgramError, match="step_limit"):
-        program.run({})
+        run(program)
 
 
 def test_values_are_32_bit():
     program, machine = make(var(x=2**30), inst("$x", "mul", "$x", 4))
-    program.run({})
+    run(program)
     assert machine.calls == [("$x", 0)]
 
 
 def test_allocate_goes_to_the_machine():
     program, machine = make(Allocate(queues=("a", "b")))
-    program.run({})
+    run(program)
     assert machine.calls == [("allocate", "a"), ("allocate", "b")]

@@ -1,0 +1,23 @@
+"""A bound on the work of one run, so that no program goes on for ever."""
+
+from dataclasses import dataclass
+
+from buda_emu.errors import ProgramError
+
+
+@dataclass(slots=True)
+class StepBudget:
+    """Counts instructions, and inputs of epochs, of one run."""
+
+    limit: int
+    left: int = 0
+
+    def begin_run(self) -> None:
+        """The whole budget again."""
+        self.left = self.limit
+
+    def take(self, count: int = 1) -> None:
+        """Count some steps. Raises ProgramError when the run has had more than its limit."""
+        self.left -= count
+        if self.left < 0:
+            raise ProgramError(f"more than {self.limit} instructions and epoch inputs in one run (step_limit)")
