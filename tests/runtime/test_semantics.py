@@ -347,10 +347,11 @@ def test_dynamic_queues_reset_their_pointers_and_must_not_overlap(load):
     [(2_000, 1, "step_limit"), (1, 3_000, "memory_limit"), (1, 2_000_000_000, "cannot be held")],
 )
 def test_work_and_memory_are_bounded(load, inputs, broadcast, message):
+    tms = f", input_0_tms: [broadcast: {{z: {broadcast}}}]"
     net = load(
         text(
             [queue("a"), queue("r", "n", kind="ram", t=broadcast)],
-            [graph("g", op("n", "nop", ["a"], t=broadcast, more=f", input_0_tms: [broadcast: {{z: {broadcast}}}]"), inputs=inputs)],
+            [graph("g", op("n", "nop", ["a"], t=broadcast, more=tms), inputs=inputs)],
             [program("p", ZERO, execute("g", fifo_settings("a", more=", rd_ptr_autoinc: 0"), ram_settings("r")))],
         )
     )  # fmt: skip
