@@ -98,6 +98,18 @@ def written(item: Sourced, key: str) -> str:
     return node.text if isinstance(node, nodes.Scalar) else ""
 
 
+def size_problem(item: Sourced, key: str, value: int | tuple[int, int], least: int = 1) -> str:
+    """What is wrong with a size of an object, "" for nothing: `mblock is [0, 2], both must be at least 1`."""
+    smallest, text, both = (
+        (value, str(value), "") if isinstance(value, int) else (min(value), str(list(value)), " both")
+    )
+    if smallest >= least:
+        return ""
+    if not isinstance(item.source, nodes.Mapping) or item.source.find(key) is None:
+        return f"{key} is missing"
+    return f"{key} is {text},{both} must be at least {least}"
+
+
 def attribute_mark(item: Sourced, key: str) -> Mark:
     """The place of an attribute's value, else of the attributes, else of the object's name."""
     node = item.source.find("attributes") if isinstance(item.source, nodes.Mapping) else None

@@ -5,7 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
-from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.context import Context, item_mark, size_problem
 from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, netlist_check, op_check, queue_check
 from buda_emu.netlist.suggest import near
 
@@ -16,9 +16,8 @@ Rectangle = tuple[int, int, int, int]  # first row, first column, row after the 
 def graph_fields(_: Context, graph: Graph) -> Findings:
     """NETLIST 1.4."""
     for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
-        if value < least:
-            what = "missing" if value == -1 and graph.at(key) == graph.at() else f"{value}, must be at least {least}"
-            yield Finding(graph.at(key), f"{key} is {what}")
+        if what := size_problem(graph, key, value, least):
+            yield Finding(graph.at(key), what)
 
 
 @op_check("V017", basic=True)
@@ -27,8 +26,9 @@ def inputs_exist(ctx: Context, op: Op) -> Findings:
     for index, name in enumerate(op.inputs):
         if name in ctx.queues or name in ctx.ops:
             continue
-        copies = [other for other in ctx.queues if other.startswith(f"{name}.")]
-        hint = f"the queue now exists as {', '.join(copies[:4])}" if copies else near(name, [*ctx.queues, *ctx.ops])
+        stems = tuple(f"{stem}." for stem in (name, name.rpartition(".")[0]) if stem)
+        copies = [other for other in ctx.queues if other.startswith(stems)]
+        hint = f"the queue exists as {', '.join(copies[:4])}" if copies else near(name, [*ctx.queues, *ctx.ops])
         yield Finding(item_mark(op, "inputs", index), f"input {index} '{name}' is neither a queue nor an op", hint)
 
 

@@ -1,7 +1,7 @@
 """Rules on one op: mandatory fields, number of inputs, dest, kernel broadcasts (NETLIST 2: V024-V034, V040-V051)."""
 
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, written
+from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, size_problem, tms_mark, written
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.suggest import near
 from buda_emu.spec.archs import Arch
@@ -43,12 +43,9 @@ def enough_inputs(_: Context, op: Op) -> Findings:
 def sizes(_: Context, op: Op) -> Findings:
     """NETLIST 1.4: no defaults."""
     blocking = op.blocking
-    if blocking.t < 1:
-        yield Finding(op.at("t"), "t is missing" if blocking.t == -1 else f"t is {blocking.t}, must be at least 1")
-    for key, pair in (("mblock", blocking.mblock), ("ublock", blocking.ublock)):
-        if min(pair) < 1:
-            what = "is missing" if pair == (-1, -1) else f"is {list(pair)}, both must be at least 1"
-            yield Finding(op.at(key), f"{key} {what}")
+    for key, value in (("t", blocking.t), ("mblock", blocking.mblock), ("ublock", blocking.ublock)):
+        if what := size_problem(op, key, value):
+            yield Finding(op.at(key), what)
     if blocking.ublock_order not in ("r", "c"):
         text = written(op, "ublock_order")
         what = f"ublock_order '{text}' is unknown" if text else "ublock_order is missing"
@@ -61,18 +58,15 @@ def mandatory_fields(_: Context, op: Op) -> Findings:
     for key, value in (("out_df", op.out_df), ("intermed_df", op.intermed_df), ("math_fidelity", op.math_fidelity)):
         if not value:
             yield Finding(op.at(key), f"{key} is missing")
-    if op.buf_size_mb < 0:
-        what = "is missing" if op.buf_size_mb == -1 else f"is {op.buf_size_mb}, must be 0 or more"
-        yield Finding(op.at("buf_size_mb"), f"buf_size_mb {what}", "add the number of output mblocks, such as 2")
+    if what := size_problem(op, "buf_size_mb", op.buf_size_mb, least=0):
+        yield Finding(op.at("buf_size_mb"), what, "add the number of output mblocks, such as 2")
 
 
 @op_check("V027", basic=True)
 def place(_: Context, op: Op) -> Findings:
     """NETLIST 1.4; 11.2 B10: a negative or huge grid_loc is accepted here (V150 looks at it)."""
-    if min(op.blocking.grid_size) < 1:
-        size = op.blocking.grid_size
-        what = "is missing" if size == (0, 0) else f"is {list(size)}, both must be at least 1"
-        yield Finding(op.at("grid_size"), f"grid_size {what}")
+    if what := size_problem(op, "grid_size", op.blocking.grid_size):
+        yield Finding(op.at("grid_size"), what)
     if len(op.grid_loc) != 2 and op.type != "ethernet_datacopy":
         what = f"has {len(op.grid_loc)} values, must be [row, column]" if op.grid_loc else "is missing"
         yield Finding(op.at("grid_loc"), f"grid_loc {what}")

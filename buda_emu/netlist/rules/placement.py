@@ -23,8 +23,8 @@ def in_worker_grid(ctx: Context, op: Op) -> Findings:
     row, column, row_end, column_end = rectangle(op)
     rows, columns = ctx.arch.grid
     if min(row, column) < 0 or row_end > rows or column_end > columns:
-        what = f"occupies rows {row} to {row_end - 1} and columns {column} to {column_end - 1}"
-        yield Finding(op.at("grid_loc"), f"{what}, {ctx.arch.name} has {rows} x {columns} worker cores")
+        what = f"stands on cores [{row}, {column}] to [{row_end - 1}, {column_end - 1}]"
+        yield Finding(op.at("grid_loc"), f"{what}, the last one of {ctx.arch.name} is [{rows - 1}, {columns - 1}]")
 
 
 @op_check("V158")
@@ -55,7 +55,7 @@ def ethernet_channels(ctx: Context, op: Op) -> Findings:
     counts = {len(values) for values in channels.values() if values}
     if op.type == "ethernet_datacopy" and counts and counts != {op.blocking.cells}:
         what = f"{len(own.ingress_channels)} ingress and {len(own.egress_channels)} egress channels"
-        yield Finding(op.at("attributes"), f"{what} for {op.blocking.cells} grid cells")
+        yield Finding(op.at("attributes"), f"{what}, one is needed for each of {op.blocking.cells} cells")
 
 
 @program_check("V161")

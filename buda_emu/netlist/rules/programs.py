@@ -58,7 +58,8 @@ def named_once(_: Context, program: Program) -> Findings:
 def queue_exists(ctx: Context, program: Program) -> Findings:
     """NETLIST 2."""
     for setting in _settings(program):
-        if setting.queue not in ctx.queues:
+        # A name that an op reads too is reported there, as V017.
+        if setting.queue not in ctx.queues and setting.queue not in ctx.readers:
             what = f"settings for queue '{setting.queue}', which does not exist"
             yield Finding(setting.at(), what, near(setting.queue, [*ctx.queues]))
 
@@ -121,7 +122,7 @@ def gradient_queue_set(ctx: Context, program: Program) -> Findings:
             for queue in ctx.fed.get(op.name, ()) if op.gradient_op else ():
                 if queue.name not in named:
                     what = f"lacks settings for {queue.name}, which gradient op {op.name} feeds"
-                    yield Finding(step.at("queue_settings", "graph_name"), f"execute of {graph.name} {what}")
+                    yield Finding(step.at("graph_name"), f"execute of {graph.name} {what}")
 
 
 @program_check("V123", unless=("V128",))
@@ -147,7 +148,7 @@ def inputs_set(ctx: Context, program: Program) -> Findings:
             queue = ctx.queues.get(name)
             if queue is not None and queue.host_fed and not queue.is_ram:
                 what = f"execute of {graph.name} lacks settings for its input queue {name}"
-                yield Finding(step.at("queue_settings", "graph_name"), what)
+                yield Finding(step.at("graph_name"), what)
 
 
 def _executes(program: Program) -> Iterator[Execute]:

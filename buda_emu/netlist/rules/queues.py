@@ -1,7 +1,7 @@
 """Rules on one queue: its sizes, words and allocations, and the op that feeds it (NETLIST 2: V012-V016, V067, V070)."""
 
 from buda_emu.netlist.model import Queue
-from buda_emu.netlist.rules.context import Context, written
+from buda_emu.netlist.rules.context import Context, size_problem, written
 from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
 from buda_emu.netlist.suggest import near
 
@@ -12,17 +12,13 @@ QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
 @queue_check("V012", basic=True)
 def sizes(_: Context, queue: Queue) -> Findings:
     """NETLIST 1.3: sizes have no defaults."""
-    if queue.target_device < 0:
-        yield Finding(queue.at("target_device"), f"target_device {_size(queue.target_device)}")
-    if queue.entries < 1:
-        yield Finding(queue.at("entries"), f"entries {_size(queue.entries, 1)}")
     blocking = queue.blocking
-    if blocking.t < 1:
-        yield Finding(queue.at("t"), f"t {_size(blocking.t, 1)}")
-    if min(blocking.mblock) < 1:
-        yield Finding(queue.at("mblock"), f"mblock {_pair(blocking.mblock)}")
-    if min(blocking.ublock) < 1:
-        yield Finding(queue.at("ublock"), f"ublock {_pair(blocking.ublock)}")
+    sizes = {"t": blocking.t, "entries": queue.entries, "mblock": blocking.mblock, "ublock": blocking.ublock}
+    for key, value in sizes.items():
+        if what := size_problem(queue, key, value):
+            yield Finding(queue.at(key), what)
+    if what := size_problem(queue, "target_device", queue.target_device, least=0):
+        yield Finding(queue.at("target_device"), what)
     if blocking.ublock_order not in ("r", "c"):
         text = written(queue, "ublock_order")
         yield Finding(queue.at("ublock_order"), f"ublock_order '{text}' is unknown", "write r or c")
@@ -43,9 +39,8 @@ def words(_: Context, queue: Queue) -> Findings:
 @queue_check("V014", basic=True)
 def grid(_: Context, queue: Queue) -> Findings:
     """NETLIST 1.3 grid_size."""
-    if min(queue.blocking.grid_size) < 1:
-        text = _pair(queue.blocking.grid_size, missing=(0, 0))
-        yield Finding(queue.at("grid_size"), f"grid_size {text}")
+    if what := size_problem(queue, "grid_size", queue.blocking.grid_size):
+        yield Finding(queue.at("grid_size"), what)
 
 
 @queue_check("V015", basic=True)
@@ -119,14 +114,6 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
 def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
     suffix = f".{queue.target_device}"
     return queue.input in names or (queue.input.endswith(suffix) and queue.input.removesuffix(suffix) in names)
-
-
-def _size(value: int, least: int = 0) -> str:
-    return "is missing" if value == -1 else f"is {value}, must be at least {least}"
-
-
-def _pair(value: tuple[int, int], missing: tuple[int, int] = (-1, -1)) -> str:
-    return "is missing" if value == missing else f"is {list(value)}, both must be at least 1"
 
 
 def _count(number: int, noun: str) -> str:

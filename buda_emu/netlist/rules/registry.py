@@ -59,7 +59,7 @@ class Check(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Checks(Generic[T]):
-    """The checks of one kind of object, in the order in which their files were imported."""
+    """The checks of one kind of object."""
 
     all: list[Check[T]] = field(default_factory=list[Check[T]])
 

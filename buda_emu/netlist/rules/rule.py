@@ -32,13 +32,9 @@ class Rule:
 
     @property
     def explanation(self) -> str:
-        """What `explain` prints below the summary: the reason, an example, what happens, where the rule stands."""
-        lines = [self.why]
-        if self.wrong:
-            lines += ["", f"  wrong: {self.wrong}"]
-        if self.right:
-            lines += [f"  right: {self.right}"]
-        return "\n".join([*lines, "", f"{STAGES[self.stage]} Stated in {self.source}."])
+        """What `explain` prints below summary and stage, in paragraphs: reason, example, where the rule stands."""
+        example = [f"Wrong: {self.wrong}", f"Right: {self.right}"] if self.wrong else []
+        return "\n\n".join([self.why, *example, f"Stated in {self.source}."])
 
     def severity(self, strict: bool = False) -> Severity:
         """Errors refuse the netlist. Device rules (N, R) are errors only with `strict`."""

@@ -1,4 +1,4 @@
-"""The rule files in the order in which their checks run on one object. Importing them registers their checks."""
+"""All rule files. Importing them registers their checks."""
 
 from buda_emu.netlist.rules import (
     aliases,

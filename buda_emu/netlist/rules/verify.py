@@ -120,12 +120,18 @@ def _fused_name(identifier: str) -> str:
 
 @cache
 def _of_phase(checks: Checks[T], phase: Phase) -> tuple[Check[T], ...]:
-    return tuple(check for check in checks.all if _phase(check) == phase)
+    found = [check for check in checks.all if _phase(check) == phase]
+    return tuple(sorted(found, key=lambda check: _rank(check, found)))
 
 
 @cache
 def _of_type(op_type: str, phase: Phase) -> "tuple[Check[Any], ...]":
     return tuple(check for check in _of_phase(op_check, phase) if check.types is None or op_type in check.types)
+
+
+def _rank(check: Check[Any], among: "list[Check[Any]]") -> int:
+    """0 for a check that depends on no other, else one more than those whose findings make it superfluous."""
+    return max((_rank(other, among) + 1 for other in among if other.rule.id in check.unless), default=0)
 
 
 def _phase(check: Check[Any]) -> Phase:

@@ -1,0 +1,67 @@
+"""The catalogue: complete, consistent, and honest about what is not checked."""
+
+import re
+
+import pytest
+
+from buda_emu.netlist.rules import RULES, STAGES, Rule
+from buda_emu.netlist.rules.registry import (
+    fused_check,
+    graph_check,
+    netlist_check,
+    op_check,
+    program_check,
+    queue_check,
+)
+from netlist.rules.test_rules import CASES
+
+KINDS = (fused_check, graph_check, netlist_check, op_check, program_check, queue_check)
+CHECKED = {check.rule.id for kind in KINDS for check in kind.all}
+
+# Found while a value is read, by buda_emu.netlist.reader.
+READING = {
+    "V000", "V001", "V002", "V003", "V004", "V005", "V006", "V007", "V008", "V009", "V010", "V011", "V020",
+    "V022", "V023", "V032", "V035", "V036", "V037", "V038", "V110", "V111", "V112", "V114", "V115", "V180",
+    "V181", "V182", "V183", "V184", "V185", "V186", "V187", "V188", "V189", "V190", "V191",
+}  # fmt: skip
+# Cannot happen (V057, V073, V075), or nobody could say from a netlist alone.
+NOT_CHECKED = {"V057", "V073", "V075", "V081", "V084", "V153", "V157", "V160", "V163"}
+
+
+def test_every_rule_is_checked_somewhere_or_says_that_it_is_not() -> None:
+    assert set(RULES) == CHECKED | READING | NOT_CHECKED
+    assert not CHECKED & READING
+    assert not CHECKED & NOT_CHECKED
+    for rule in NOT_CHECKED:
+        assert "not checked" in RULES[rule].why
+
+
+def test_every_check_has_a_case() -> None:
+    assert {case.rule for case in CASES} == CHECKED
+
+
+def test_every_rule_of_the_facts_is_there() -> None:
+    """NETLIST 2 numbers its rules up to V164, with holes."""
+    holes = {19, 52, 53, 54, 68, 69, 86, 87, 88, 89, 129, 143, 144, 145, 146, 147, 148, 149}
+    assert {f"V{number:03}" for number in range(165) if number not in holes} <= set(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
+def test_a_rule_explains_itself(rule: Rule) -> None:
+    assert re.fullmatch(r"V\d{3}", rule.id)
+    assert RULES[rule.id] is rule
+    assert rule.stage in STAGES
+    assert len(rule.summary) < 90
+    assert not rule.summary.endswith(".")
+    assert rule.why.endswith(".")
+    assert bool(rule.wrong) == bool(rule.right)
+    assert rule.why in rule.explanation
+    assert rule.wrong in rule.explanation
+    assert rule.source in rule.explanation
+    assert re.match(r"(NETLIST|OPS) \d", rule.source)
+
+
+def test_severity_depends_on_the_stage() -> None:
+    assert RULES["V040"].severity() == RULES["V040"].severity(strict=True) == "error"
+    assert (RULES["V150"].severity(), RULES["V150"].severity(strict=True)) == ("warning", "error")
+    assert RULES["V127"].severity(strict=True) == "warning"
