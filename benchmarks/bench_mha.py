@@ -12,12 +12,12 @@ import statistics
 import time
 
 import numpy as np
-from conditions import ROOT, SHARED, conditions
 
 import buda_emu as be
 from buda_emu.api.default_inputs import default_inputs
 from buda_emu.api.entries import default_parameters
 from buda_emu.api.stimulus import read_test_config
+from conditions import ROOT, SHARED, conditions
 
 BOUND_MS = 5.0
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from buda_emu.netlist.model import Netlist, Op, Program, Queue
 from buda_emu.spec.formats import is_integer, is_raw
 
 _BLOCK_BYTES: Final = 32 << 20  # of float64 draws: bounds what is held at a time
-_ENTRY_BYTES_LIMIT: Final = 8 << 30
+_TOTAL_BYTES_LIMIT: Final = 2 << 30  # of float32 data; the largest public netlist takes 0.6 GiB
 _ENCODINGS: Final = ("sparse_encoding", "sparse_encoding_nz_counts")
 
 
@@ -50,24 +51,33 @@ def default_inputs(
     """
     needed = entries_read(netlist, programs, parameters)
     readers = _readers(netlist)
+    entries: dict[str, int] = {}
     for queue in netlist.queues.values():
         if queue.host_fed:
-            entries = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+            entries[queue.name] = queue.entries if queue.is_ram else needed.get(queue.name, 0)
         elif queue.is_ram and "e2e" not in queue.name and (len(netlist.programs) > 1 or queue.name in readers):
-            entries = queue.entries
-        else:
-            continue
-        yield from _blocks(queue, entries, _Source(netlist, config, queue, readers.get(queue.name, ()), seed))
+            entries[queue.name] = queue.entries
+    _check_size(netlist, entries)
+    for name, count in entries.items():
+        queue = netlist.queues[name]
+        yield from _blocks(queue, count, _Source(netlist, config, queue, readers.get(name, ()), seed))
+
+
+def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
+    """Refuse to make up more data than any real netlist needs. Raises HostError naming the largest queue."""
+    sizes = {name: count * 4 * prod(netlist.queues[name].blocking.element_shape) for name, count in entries.items()}
+    total = sum(sizes.values())
+    if total > _TOTAL_BYTES_LIMIT:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise HostError(
+            f"inputs of {total / 2**30:.1f} GiB are not made up (the limit is {_TOTAL_BYTES_LIMIT / 2**30:.0f} GiB); "
+            f"queue {largest} alone takes {sizes[largest] / 2**30:.1f} GiB for {entries[largest]} entries; "
+            "give them by --inputs"
+        )
 
 
 def _blocks(queue: Queue, entries: int, source: "_Source") -> Iterator[InputBlock]:
-    t, rows, cols = queue.blocking.element_shape
-    entry_bytes = t * rows * cols * 8
-    if entry_bytes > _ENTRY_BYTES_LIMIT:
-        raise HostError(
-            f"queue {queue.name}: one entry has {t}x{rows}x{cols} elements, too many to be made up; give it by --inputs"
-        )
-    step = max(1, _BLOCK_BYTES // max(entry_bytes, 1))
+    step = max(1, _BLOCK_BYTES // (8 * prod(queue.blocking.element_shape)))
     for first in range(0, entries, step):
         array = source.entries(first, min(step, entries - first))
         yield InputBlock(queue.name, array, first if queue.is_ram else None, source.text)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.settings import evaluate
+from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables, stored_name
 
 # NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
@@ -60,8 +61,10 @@ def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapp
     is filled (NETLIST 5.4). Raises ProgramError as the run would.
     """
     reads = _Reads(netlist)
-    interpreters = {program.name: Interpreter(program, reads, _STEP_LIMIT) for program in programs}
+    steps = StepBudget(_STEP_LIMIT)
+    interpreters = {program.name: Interpreter(program, reads, steps) for program in programs}
     for program in programs:
+        steps.begin_run()
         interpreters[program.name].run(parameters)
     return reads.entries
 
