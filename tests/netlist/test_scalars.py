@@ -20,13 +20,31 @@ def test_integers(text: str, value: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " 2", "08", "0b10", "1_0", "2.0", "1e3", "0x", "two", "--1", "2 3", "2147483648", "0x80000000", "9" * 5000, "٣"],
+    [
+        "",
+        " 2",
+        "08",
+        "0b10",
+        "1_0",
+        "2.0",
+        "1e3",
+        "0x",
+        "two",
+        "--1",
+        "2 3",
+        "2147483648",
+        "0x80000000",
+        "9" * 5000,
+        "٣",
+    ],
 )
 def test_not_integers(text: str) -> None:
     assert parse_int(text) is None
 
 
-@pytest.mark.parametrize(("text", "value"), [("0xf9000000", 0xF9000000), ("4294967295", 4294967295), ("0", 0), ("+1", 1)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("0xf9000000", 0xF9000000), ("4294967295", 4294967295), ("0", 0), ("+1", 1)]
+)
 def test_addresses_are_unsigned(text: str, value: int) -> None:
     assert parse_address(text) == value
 
@@ -43,7 +61,16 @@ def test_every_decimal_integer_is_read_or_out_of_range(value: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("true", True), ("True", True), ("YES", True), ("on", True), ("y", True), ("n", False), ("No", False), ("FALSE", False)],
+    [
+        ("true", True),
+        ("True", True),
+        ("YES", True),
+        ("on", True),
+        ("y", True),
+        ("n", False),
+        ("No", False),
+        ("FALSE", False),
+    ],
 )
 def test_booleans(text: str, value: bool) -> None:
     assert parse_bool(text) is value
@@ -56,8 +83,8 @@ def test_not_booleans(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1e-3", 1e-3), ("6.000000e+00", 6.0), (".5", 0.5), ("5.", 5.0), ("-2", -2.0), ("+.inf", math.inf), ("-.INF", -math.inf),
-     ("1e-60", 1e-60), ("3.4028235e38", 3.4028235e38)],
+    [("1e-3", 1e-3), ("6.000000e+00", 6.0), (".5", 0.5), ("5.", 5.0), ("-2", -2.0), ("+.inf", math.inf),
+     ("-.INF", -math.inf), ("1e-60", 1e-60), ("3.4028235e38", 3.4028235e38)],
 )  # fmt: skip
 def test_numbers(text: str, value: float) -> None:
     assert parse_float(text) == value

@@ -1,6 +1,5 @@
 import pytest
 
-from buda_emu.netlist.load import check_text
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes
 from buda_emu.spec.ops import OP_TYPES
 from netlist.netlist_texts import NETLIST, edited, found, rules
@@ -35,10 +34,15 @@ def reading_rules(op_type: str, attributes: str, arch: str | None = None) -> lis
     return [item.rule for item in document.diagnostics]
 
 
-SAMPLES = {"int": ("1", 1), "float": ("0.5", 0.5), "bool": ("true", True), "text": ("abc", "abc"), "ints": ("[0]", (0,))}
+SAMPLES = {
+    "int": ("1", 1), "float": ("0.5", 0.5), "bool": ("true", True), "text": ("abc", "abc"), "ints": ("[0]", (0,)),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name, spec in ATTRIBUTES.items() if spec.kind in SAMPLES or spec.kind == "word"])
+READABLE = [name for name, spec in ATTRIBUTES.items() if spec.kind in SAMPLES or spec.kind == "word"]
+
+
+@pytest.mark.parametrize("name", READABLE)
 def test_every_attribute_is_read_where_it_is_legal_and_refused_elsewhere(name: str) -> None:
     spec = ATTRIBUTES[name]
     before = "dim: z, accumulate: true, " if name == "z" else ""
@@ -161,9 +165,8 @@ def test_grayskull_has_no_stochastic_rounding() -> None:
 def test_kernel_broadcasts_of_one_input() -> None:
     # NETLIST 1.4, 11.3 C1 (M745, M746)
     assert read("add", "{kernel_broadcast: {input_0: 4, input_1: 8}}").kernel_broadcast == ((0, 4), (1, 8))
-    assert read("add", "{kernel_broadcast: {input_0: 4}, kernel_broadcast_per_t: {input_1: 2}}").kernel_broadcast_per_t == (
-        (1, 2),
-    )
+    both = read("add", "{kernel_broadcast: {input_0: 4}, kernel_broadcast_per_t: {input_1: 2}}")
+    assert (both.kernel_broadcast, both.kernel_broadcast_per_t) == (((0, 4),), ((1, 2),))
     later = read("add", "{kernel_broadcast: {input_0: 4, input_1: 8}, single_tile: [1]}")
     assert (later.kernel_broadcast, later.single_tile) == (((0, 4),), (1,))
     for twice in (

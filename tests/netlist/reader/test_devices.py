@@ -32,7 +32,9 @@ def test_the_listed_architectures_are_kept() -> None:
     assert netlist.archs == ("grayskull", "blackhole")
 
 
-@pytest.mark.parametrize("arch", ["wormhole_b", "invalid", "[]", "[grayskull, nope]", "[grayskull, [wormhole]]", "", "{a: b}"])
+@pytest.mark.parametrize(
+    "arch", ["wormhole_b", "invalid", "[]", "[grayskull, nope]", "[grayskull, [wormhole]]", "", "{a: b}"]
+)
 def test_an_unknown_architecture_is_refused(arch: str) -> None:
     assert rules(with_arch(arch)) == ["V002"]
 
