@@ -12,11 +12,12 @@ import numpy as np
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper, kernel
 
-__all__ = ["cosf", "sinf"]
+__all__ = ["LARGE", "cosf", "cosf_small", "sinf", "sinf_small"]
 
 _HALF_PI: Final = float.fromhex("0x1.921fb54442d18p+0")
 _QUADRANTS_PER_RADIAN: Final = float.fromhex("0x1.45f306dc9c883p+23")  # 2/pi in units of 2^-24
-_LARGE: Final = np.float32(120)
+_INTEGER: Final = 1.5 * 2.0**52  # an integer added to it stands in the low bits of the sum
+LARGE: Final = np.float32(120)
 
 # The leading 192 bits of 4/pi, and the 32-bit words that start at each eighth bit of them (24 zero bits in front).
 _FOUR_OVER_PI: Final = 0xA2F9836E_4E441529_FC2757D1_F534DDC0_DB629599_3C439041
@@ -39,20 +40,37 @@ _INVALID: Final = 0xFFC00000  # bits of the NaN of an invalid operation
 @kernel
 def sinf(x: np.float32) -> np.float32:
     """sin x; NaN for an infinite x."""
+    if abs(x) < LARGE:
+        return sinf_small(x)
     if not abs(x) < np.float32(np.inf):
         return _not_finite(x)
-    if x == np.float32(0):
-        return x  # the polynomial would lose the sign of -0
-    r, n = _reduce(x)
+    r, n = _reduce_large(x)
     return np.float32(_quarter_wave(r, n))
 
 
 @kernel
 def cosf(x: np.float32) -> np.float32:
     """cos x; NaN for an infinite x."""
+    if abs(x) < LARGE:
+        return cosf_small(x)
     if not abs(x) < np.float32(np.inf):
         return _not_finite(x)
-    r, n = _reduce(x)
+    r, n = _reduce_large(x)
+    return np.float32(_quarter_wave(r, n + 1))
+
+
+@helper
+def sinf_small(x: np.float32) -> np.float32:
+    """`sinf` for |x| < LARGE. It has no branches, so that a loop over it becomes vector code."""
+    r, n = _reduce_small(x)
+    wave = np.float32(_quarter_wave(r, n))
+    return wave if x != np.float32(0) else x  # the polynomial loses the sign of -0
+
+
+@helper
+def cosf_small(x: np.float32) -> np.float32:
+    """`cosf` for |x| < LARGE, without branches."""
+    r, n = _reduce_small(x)
     return np.float32(_quarter_wave(r, n + 1))
 
 
@@ -62,14 +80,12 @@ def _not_finite(x: np.float32) -> np.float32:
 
 
 @helper
-def _reduce(x: np.float32) -> tuple[np.float64, np.int64]:
-    """r and n mod 4 of a finite x."""
-    if abs(x) < _LARGE:
-        wide = np.float64(x)
-        quadrants = np.int64(wide * _QUADRANTS_PER_RADIAN)
-        n = (quadrants + (1 << 23)) >> 24
-        return fma(-np.float64(n), _HALF_PI, wide), n
-    return _reduce_large(x)
+def _reduce_small(x: np.float32) -> tuple[np.float64, np.int64]:
+    """r and n mod 4 of a small x: n is 2/pi * x, cut to a multiple of 2^-24, then rounded with halves upwards."""
+    wide = np.float64(x)
+    cut = np.trunc(wide * _QUADRANTS_PER_RADIAN)
+    n = np.floor((cut + 2.0**23) * 2.0**-24)
+    return fma(-n, _HALF_PI, wide), np.float64(n + _INTEGER).view(np.int64)
 
 
 @helper
@@ -90,7 +106,8 @@ def _reduce_large(x: np.float32) -> tuple[np.float64, np.int64]:
 @helper
 def _quarter_wave(r: np.float64, n: np.int64) -> np.float64:
     """sin r, cos r, -sin r, -cos r for n mod 4 = 0, 1, 2, 3."""
-    wave = _cosine(r) if n & 1 else _sine(r)
+    sine, cosine = _sine(r), _cosine(r)
+    wave = cosine if n & 1 else sine
     return -wave if n & 2 else wave
 
 

@@ -1,0 +1,128 @@
+"""The SFPU functions that rest on the C library, in place on a region of every tile (OPS 5).
+
+A region is `runs` runs of `length` elements, the starts 32 apart: (1, 1024) a whole tile, (1, 128) its first four
+rows, (32, 16) its first sixteen columns (OPS 5.2). Each function has a scalar, which defines it, and a kernel of its
+own, so that only what a program uses is compiled.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from buda_emu.kernels.gather import Tensor
+from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.libm.expf import expf
+from buda_emu.kernels.libm.logf import logf
+from buda_emu.kernels.libm.sincosf import LARGE, cosf, cosf_small, sinf, sinf_small
+
+__all__ = ["FUNCTIONS"]
+
+_LARGEST: Final = np.finfo(np.float32).max
+_EPSILON: Final = np.float32(2.0**-23)
+
+
+@kernel
+def exp_scalar(x: np.float32) -> np.float32:
+    """e^x, at most the largest number; that also for NaN."""
+    power = expf(x)
+    return power if power < _LARGEST else _LARGEST
+
+
+@kernel
+def log_scalar(x: np.float32) -> np.float32:
+    """log x; for a zero of either sign log 2^-23."""
+    return logf(x if x != np.float32(0) else _EPSILON)
+
+
+@kernel
+def sigmoid_scalar(x: np.float32) -> np.float32:
+    """1 / (1 + e^-x) in double precision; never 0, as e^-x is at most the largest number."""
+    return np.float32(1.0 / (1.0 + np.float64(exp_scalar(-x))))
+
+
+@helper
+def _run(tiles: Tensor, item: int, runs: int, length: int) -> Tensor:
+    """One run of the region of a tile of float32[w, n, 1024]; items count all runs of all w*n tiles."""
+    n = tiles.shape[1]
+    tile, run = item // runs, item % runs
+    return tiles[tile // n, tile % n, 32 * run : 32 * run + length]
+
+
+@helper
+def _all_small(run: Tensor) -> bool:
+    """Whether sine and cosine may take their fast form on all elements."""
+    small = True
+    for k in range(run.shape[0]):
+        small &= abs(run[k]) < LARGE
+    return small
+
+
+@kernel
+def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`exp_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        for k in range(length):
+            run[k] = exp_scalar(run[k])
+    return 0
+
+
+@kernel
+def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`log_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        for k in range(length):
+            run[k] = log_scalar(run[k])
+    return 0
+
+
+@kernel
+def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`sigmoid_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        for k in range(length):
+            run[k] = sigmoid_scalar(run[k])
+    return 0
+
+
+@kernel
+def sine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`sinf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        if _all_small(run):
+            for k in range(length):
+                run[k] = sinf_small(run[k])
+        else:
+            for k in range(length):
+                run[k] = sinf(run[k])
+    return 0
+
+
+@kernel
+def cosine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`cosf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        if _all_small(run):
+            for k in range(length):
+                run[k] = cosf_small(run[k])
+        else:
+            for k in range(length):
+                run[k] = cosf(run[k])
+    return 0
+
+
+FUNCTIONS: Final[Mapping[str, tuple[Callable[..., int], Callable[[np.float32], np.float32]]]] = MappingProxyType(
+    {
+        "exp": (exp_tiles, exp_scalar),
+        "log": (log_tiles, log_scalar),
+        "sigmoid": (sigmoid_tiles, sigmoid_scalar),
+        "sine": (sine_tiles, sinf),
+        "cosine": (cosine_tiles, cosf),
+    }
+)
