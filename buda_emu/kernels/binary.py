@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
-from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.jit import helper, kernel
 
 ADD: Final = 0
 SUBTRACT: Final = 1
@@ -15,7 +15,7 @@ SCALE_SHIFT: Final = 4  # quantization, requantization: a * b + zero_point
 SHIFT_SCALE: Final = 5  # dequantization: (a + -zero_point) * b
 
 
-@kernel
+@helper
 def multiply(a: np.float32, b: np.float32) -> np.float32:
     """a * b, but +0 if either is +0, even against infinity and NaN; -0 is not special (OPS 5)."""
     a_is_zero = a == np.float32(0) and not np.signbit(a)
@@ -23,7 +23,7 @@ def multiply(a: np.float32, b: np.float32) -> np.float32:
     return np.float32(0) if a_is_zero or b_is_zero else a * b
 
 
-@kernel
+@helper
 def combine(code: int, out: Tile, a: Tile, b: Tile, zero_point: np.float32) -> None:
     """out = a OP b for the 1024 elements of one tile."""
     if code == ADD:

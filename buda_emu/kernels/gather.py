@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.jit import helper, kernel
 
 Tile: TypeAlias = NDArray[np.float32]
 Tensor: TypeAlias = NDArray[np.float32]
@@ -24,7 +24,7 @@ FIRST_COLUMN: Final = 3  # tile_broadcast c
 FIRST_ELEMENT: Final = 4  # tile_broadcast rc
 
 
-@kernel
+@helper
 def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
     """Writes `data` into `out` (both 1024) in the given arrangement."""
     if arrange == TRANSPOSE:
@@ -47,7 +47,7 @@ def arrange_tile(out: Tile, data: Tile, arrange: int) -> None:
             out[k] = data[k]
 
 
-@kernel
+@helper
 def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
     """One tile of an operand: a view of its source, or `scratch` (1024) filled where no tile of it will do."""
     source, index, pad_value, arrange = operand
@@ -63,7 +63,7 @@ def fetch_tile(operand: Operand, entry: int, tile: int, scratch: Tile) -> Tile:
     return scratch
 
 
-@kernel
+@helper
 def blank_tile(tile: Tile, height: int, width: int) -> None:
     """Multiplies what lies outside `height` x `width` by 0: NaN stays NaN, -x becomes -0 (OPS 6)."""
     for i in range(32):
