@@ -14,7 +14,8 @@ from buda_emu.netlist.yaml_reader import read_tree
 from shared_files import CORPUS, ROOT
 
 PUBLIC = (
-    "verif/op_tests/netlists/netlist_binary_a_b_format.yaml",
+    "verif/op_tests/netlists/netlist_splice_kernel_broadcast.yaml",
+    "verif/op_tests/netlists/netlist_int8_dequant.yaml",
     "verif/op_tests/netlists/netlist_matmul_ident_op_nz_counts.yaml",
     "verif/op_tests/netlists/netlist_topk_k4.yaml",
     "verif/netlist_tests/netlists/basic_ram/netlist_dual_view_ram.yaml",
