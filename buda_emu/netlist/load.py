@@ -11,11 +11,11 @@ from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.expand import expand
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.reader import Document, read_document
-from buda_emu.netlist.render import render, split_lines, with_source_lines
+from buda_emu.netlist.render import render, with_source_lines
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.temporal import temporal_graphs
-from buda_emu.netlist.yaml_reader import DocumentError, StrPath, read_text, read_tree
+from buda_emu.netlist.yaml_reader import DocumentError, StrPath, read_text, read_tree, split_lines
 
 
 @dataclass(frozen=True, slots=True)

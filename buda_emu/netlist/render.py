@@ -1,6 +1,5 @@
 """Findings as text for people, as JSON and as annotations of a code forge (DESIGN: errors)."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,12 +8,6 @@ from buda_emu.netlist.diagnostics import Diagnostic
 
 SCHEMA_VERSION = 1
 MAX_SOURCE = 160  # characters of a source line that are shown
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # as YAML counts lines
-
-
-def split_lines(text: str) -> list[str]:
-    """The lines of a text as YAML counts them."""
-    return _LINE_BREAK.split(text)
 
 
 def with_source_lines(diagnostics: Iterable[Diagnostic], lines: Sequence[str]) -> list[Diagnostic]:

@@ -5,6 +5,7 @@ keys stay, and an alias is the very node of its anchor (NETLIST 11.3 C1, C12). T
 any other.
 """
 
+import re
 from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
 
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
@@ -67,6 +69,11 @@ def decode(data: bytes) -> str:
         raise DocumentError(f"the file is not UTF-8 text (byte 0x{data[error.start]:02x})", line, column) from None
 
 
+def split_lines(text: str) -> list[str]:
+    """The lines of a text as YAML counts them."""
+    return _LINE_BREAK.split(text)
+
+
 def read_tree(text: str) -> Mapping:
     """The only document of a YAML text, as a map. Raises DocumentError."""
     if len(text) > MAX_BYTES:
@@ -86,8 +93,11 @@ def _first_document(text: str) -> Node:
     try:
         return _build(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise DocumentError(_sentence(error), *_place(mark)) from None
+        line, column = _place(error.problem_mark or error.context_mark)
+        lines = split_lines(text)
+        if line > len(lines):  # the end of the text counts as a line of its own
+            line, column = len(lines), len(lines[-1]) + 1
+        raise DocumentError(_sentence(error), line, column) from None
     except ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "replace")
         line_start = max(before.rfind("\n"), before.rfind("\r")) + 1

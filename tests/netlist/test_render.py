@@ -2,7 +2,7 @@ import json
 
 from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.render import MAX_SOURCE, as_github, as_json, render, render_one, split_lines, summary
+from buda_emu.netlist.render import MAX_SOURCE, as_github, as_json, render, render_one, summary
 from netlist.netlist_texts import edited
 
 
@@ -65,10 +65,6 @@ def test_json_is_versioned_plain_data() -> None:
 def test_github_annotations_escape_their_values() -> None:
     line = as_github([finding(path="a,b:c.yaml", message="50%\nmore", hint="")])
     assert line == "::error file=a%2Cb%3Ac.yaml,line=5,col=14,endColumn=18,title=V013::50%25%0Amore"
-
-
-def test_lines_are_split_as_yaml_does() -> None:
-    assert split_lines("a\nb\r\nc\rd\x85e\u2028f\x0cg") == ["a", "b", "c", "d", "e", "f\x0cg"]
 
 
 def test_real_findings_render() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from buda_emu.netlist import yaml_reader
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.yaml_reader import DocumentError, decode, read_text, read_tree
+from buda_emu.netlist.yaml_reader import DocumentError, decode, read_text, read_tree, split_lines
 
 
 def plain(node: Node) -> object:
@@ -78,7 +78,14 @@ def test_a_netlist_is_a_map(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "line", "column"),
-    [("a: [1, 2\nb: 3", 2, 2), ("a: 1\n  b: 2", 2, 4), ("a: 'x\n", 2, 1), ("a:\n\t- 1", 2, 1), ("{a: 1}}", 1, 7)],
+    [
+        ("a: [1, 2\nb: 3", 2, 2),
+        ("a: 1\n  b: 2", 2, 4),
+        ("a: 'x\n", 2, 1),
+        ("a:\n\t- 1", 2, 1),
+        ("{a: 1}}", 1, 7),
+        ("a: 1\n0", 2, 2),
+    ],
 )
 def test_invalid_yaml_says_where(text: str, line: int, column: int) -> None:
     error = refusal(text)
@@ -191,3 +198,7 @@ def test_a_large_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "net.yaml").write_text("a: 123456789")
     with pytest.raises(DocumentError, match="larger"):
         read_text(tmp_path / "net.yaml")
+
+
+def test_lines_are_split_as_yaml_does() -> None:
+    assert split_lines("a\nb\r\nc\rd\x85e\u2028f\x0cg") == ["a", "b", "c", "d", "e", "f\x0cg"]

@@ -88,7 +88,8 @@ def with_op(op_type: str, inputs: int, index: int, df: str = "Float16_b") -> str
         ("matmul", 2, 1, True), ("matmul", 2, 0, False), ("nop", 1, 0, True), ("datacopy", 1, 0, True),
         ("exp", 1, 0, True), ("add", 2, 0, True), ("add", 2, 1, False), ("quantization", 2, 0, True),
         ("ethernet_datacopy", 1, 0, False), ("reduce", 1, 0, False), ("splice", 1, 0, False),
-        ("depthwise", 2, 1, False), ("topk", 2, 0, False), ("embedding", 2, 0, False), ("tilizer", 1, 0, False), ("fused_op", 1, 0, False),
+        ("depthwise", 2, 1, False), ("topk", 2, 0, False), ("embedding", 2, 0, False), ("tilizer", 1, 0, False),
+        ("fused_op", 1, 0, False),
     ],
 )  # fmt: skip
 def test_where_a_transpose_may_stand(op_type: str, inputs: int, index: int, allowed: bool) -> None:
