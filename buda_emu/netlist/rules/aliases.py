@@ -1,5 +1,7 @@
 """Two rams on the same memory (NETLIST 1.10, V104-V109; 11.1 A12)."""
 
+from functools import partial
+
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, queue_check
@@ -18,7 +20,7 @@ def not_itself(_: Context, queue: Queue) -> Findings:
 def target_exists(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 2."""
     if queue.alias and queue.alias not in ctx.queues:
-        yield Finding(queue.at("alias"), f"alias '{queue.alias}' is no queue", near(queue.alias, [*ctx.queues]))
+        yield Finding(queue.at("alias"), f"alias '{queue.alias}' is no queue", partial(near, queue.alias, ctx.queues))
 
 
 @queue_check("V106", unless=("V104",))

@@ -30,6 +30,10 @@ class Context:
     dynamic: frozenset[str]
     """Queues that a program allocates; all others are static (NETLIST 3.6)."""
     broken: frozenset[str]
+    doubtful: frozenset[str]
+    """Graphs that are broken or hold a broken op: what they read and write cannot be said."""
+    read: Mapping[str, frozenset[str]]
+    """Names that the ops of a graph read, by the graph's name."""
 
     @classmethod
     def of(cls, netlist: Netlist, broken: frozenset[str]) -> "Context":
@@ -53,12 +57,20 @@ class Context:
             temporal=MappingProxyType({name: one.id for one in netlist.temporal_graphs for name in one.graphs}),
             names_before_expansion=frozenset(op.written_name or op.name for op in ops.values()),
             dynamic=_allocated(netlist),
-            broken=broken,
-        )
+            broken=frozenset(),
+            doubtful=frozenset(),
+            read=MappingProxyType(
+                {
+                    graph.name: frozenset(name for op in graph.ops for name in op.inputs)
+                    for graph in netlist.graphs.values()
+                }
+            ),
+        ).without(broken)
 
     def without(self, broken: frozenset[str]) -> "Context":
         """The same netlist with another set of broken objects."""
-        return replace(self, broken=broken)
+        graphs = (self.ops[name].graph if name in self.ops else name for name in broken)
+        return replace(self, broken=broken, doubtful=frozenset(name for name in graphs if name in self.netlist.graphs))
 
     def source(self, name: str) -> Queue | Op | None:
         """The intact queue or op of that name; queues come first, as when an input is read (NETLIST 1.1)."""

@@ -3,6 +3,8 @@
 Only definitions that an op uses are judged (NETLIST 11.3 C13).
 """
 
+from functools import partial
+
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, buffer_number
@@ -20,7 +22,7 @@ def definition_fits(ctx: Context, op: Op) -> Findings:
     definition = ctx.netlist.fused_ops.get(name)
     if definition is None:
         what = f"fused_op_id '{name}' is not defined" if name else "fused_op_id is missing"
-        yield Finding(attribute_mark(op, "fused_op_id"), what, near(name, [*ctx.netlist.fused_ops]) if name else "")
+        yield Finding(attribute_mark(op, "fused_op_id"), what, partial(near, name, ctx.netlist.fused_ops))
     elif 0 <= definition.inputs != len(op.inputs):
         what = f"has {len(op.inputs)} inputs, fused_op {name} declares {definition.inputs}"
         yield Finding(op.at("inputs"), what)
@@ -66,12 +68,12 @@ def sub_op_complete(_: Context, use: FusedUse) -> Findings:
 def pops(_: Context, use: FusedUse) -> Findings:
     """As above."""
     for step in use.steps:
-        sub = step.sub
+        sub, inputs = step.sub, {*step.sub.inputs}
         for key, names in (("pop", sub.pop), ("pop_last", sub.pop_last)):
             if len({*names}) != len(names):
                 yield step.at(f"{key} names a buffer twice", key)
         for name in sub.pop:
-            if name not in sub.inputs:
+            if name not in inputs:
                 yield step.at(f"pops {name}, which is no input of it", "pop")
         for name in sub.pop_last:
             if not name.startswith("intermed"):

@@ -13,11 +13,12 @@ def life(_: Context, use: FusedUse) -> Findings:
     ends = {step.schedule: step.sub.type for step in use.steps if step.last}
     live: dict[str, Step] = {}
     for step in use.steps:
-        for name in dict.fromkeys(step.sub.inputs):
+        inputs = dict.fromkeys(step.sub.inputs)
+        for name in inputs:
             if name.startswith("intermed"):
                 yield from _read(step, name, live.get(name[-1]), ends)
         for name in (*step.sub.pop, *step.sub.pop_last):
-            if name.startswith("intermed") and live.pop(name[-1], None) is None and name not in step.sub.inputs:
+            if name.startswith("intermed") and live.pop(name[-1], None) is None and name not in inputs:
                 yield step.at(f"pops {name}, which holds nothing", "pop_last")
         if step.sub.output.startswith("intermed"):
             holder = live.get(step.sub.output[-1])

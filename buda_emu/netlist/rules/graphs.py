@@ -1,6 +1,7 @@
 """Rules on graphs and what ties ops together: cores, temporal graphs, cycles (NETLIST 1.8, 11.1 A1, A14)."""
 
 from bisect import bisect_left
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
@@ -26,10 +27,8 @@ def inputs_exist(ctx: Context, op: Op) -> Findings:
     for index, name in enumerate(op.inputs):
         if name in ctx.queues or name in ctx.ops:
             continue
-        stems = tuple(f"{stem}." for stem in (name, name.rpartition(".")[0]) if stem)
-        copies = [other for other in ctx.queues if other.startswith(stems)]
-        hint = f"the queue exists as {', '.join(copies[:4])}" if copies else near(name, [*ctx.queues, *ctx.ops])
-        yield Finding(item_mark(op, "inputs", index), f"input {index} '{name}' is neither a queue nor an op", hint)
+        what = f"input {index} '{name}' is neither a queue nor an op"
+        yield Finding(item_mark(op, "inputs", index), what, partial(_alike, ctx, name))
 
 
 @op_check("V042")
@@ -50,9 +49,10 @@ def inputs_in_reach(ctx: Context, op: Op) -> Findings:
 @op_check("V044")
 def forked_inputs(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.4 forked_dram_inputs: {queue: op}; no effect on values."""
+    read = {*op.inputs}
     for name, other in op.forked_dram_inputs:
         mark = op.at("forked_dram_inputs")
-        if name not in ctx.queues or name not in op.inputs:
+        if name not in ctx.queues or name not in read:
             yield Finding(mark, f"forked_dram_inputs names '{name}', which is no queue that the op reads")
         elif other not in ctx.ops or ctx.ops[other].graph != op.graph:
             yield Finding(mark, f"forked_dram_inputs names '{other}', which is no op of graph {op.graph}")
@@ -158,6 +158,12 @@ def acyclic(ctx: Context, __: Netlist) -> Findings:
                 f"the ops form a cycle: {' -> '.join(cycle[:6])}{' -> ...' if len(cycle) > 6 else ''}",
                 "feed values back through a queue of type ram",
             )
+
+
+def _alike(ctx: Context, name: str) -> str:
+    stems = tuple(f"{stem}." for stem in (name, name.rpartition(".")[0]) if stem)
+    copies = [other for other in ctx.queues if other.startswith(stems)]
+    return f"the queue exists as {', '.join(copies[:4])}" if copies else near(name, [*ctx.queues, *ctx.ops])
 
 
 def rectangle(op: Op) -> Rectangle:

@@ -102,8 +102,10 @@ def overlap_of_dynamic(ctx: Context, program: Program) -> Findings:
                             yield Finding(step.at("allocate_queue"), _overlap(one, other))
                 insort(live, item)
         elif isinstance(step, Deallocate):
-            names = {*step.queues}
-            live = [item for item in live if item[3] not in names]
+            for one in (one for name in step.queues for one in ranges(ctx, ctx.queues[name])):
+                slot = bisect_left(live, (one.memory, one.start, one.end, one.queue.name))
+                if slot < len(live) and live[slot][3] == one.queue.name:
+                    del live[slot]
 
 
 @op_check("V164")

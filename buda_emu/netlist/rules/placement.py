@@ -64,10 +64,10 @@ def prologue_is_local(ctx: Context, program: Program) -> Findings:
     for graph, setting, queue in _set_queues(ctx, program):
         if setting.prologue.lower() not in TRUE or queue.loc != "dram":
             continue
-        if queue.input in {op.name for op in graph.ops if op.gradient_op}:
+        producer = ctx.ops.get(queue.input)
+        if producer is not None and producer.gradient_op and producer.graph == graph.name:
             continue
-        readers = [op for op in ctx.readers.get(queue.name, ()) if op.graph == graph.name]
-        if not readers:
+        if queue.name not in ctx.read[graph.name]:
             yield Finding(setting.at("prologue"), f"prologue of {queue.name}, which graph {graph.name} does not read")
         elif queue.target_device != graph.target_device:
             what = f"prologue of {queue.name} on device {queue.target_device}, graph {graph.name} is on "
@@ -78,7 +78,8 @@ def prologue_is_local(ctx: Context, program: Program) -> Findings:
 def prologue_and_epilogue(ctx: Context, program: Program) -> Findings:
     """Accumulators are read before and written after all inputs; nothing else is."""
     for graph, setting, queue in _set_queues(ctx, program):
-        producer = next((op for op in graph.ops if op.name == queue.input), None)
+        producer = ctx.ops.get(queue.input)
+        producer = producer if producer is not None and producer.graph == graph.name else None
         flags = {"prologue": setting.prologue.lower(), "epilogue": setting.epilogue.lower()}
         if producer is not None and producer.gradient_op:
             for key, value in flags.items():

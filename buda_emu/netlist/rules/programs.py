@@ -4,12 +4,16 @@ Only the last body of a program name is judged (11.1 A16): the model holds no ot
 """
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 
-from buda_emu.netlist.model import Execute, Graph, Param, Program, QueueSettings, VarInst
+from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
 from buda_emu.netlist.suggest import near
 
+SHOWN = 4
+"""How many names a message lists."""
 OPCODES = ("set", "add", "mul", "inc", "incwrap")
 
 
@@ -39,7 +43,7 @@ def graph_exists(ctx: Context, program: Program) -> Findings:
             and (ctx.arch.name != "grayskull" or step.queue_settings)
         ):
             what = f"executes graph '{step.graph}', which does not exist" if step.graph else "executes no graph"
-            hint = near(step.graph, [*ctx.netlist.graphs]) if step.graph else "add graph_name"
+            hint = partial(near, step.graph, ctx.netlist.graphs) if step.graph else "add graph_name"
             yield Finding(step.at("graph_name"), what, hint)
 
 
@@ -61,7 +65,7 @@ def queue_exists(ctx: Context, program: Program) -> Findings:
         # A name that an op reads too is reported there, as V017.
         if setting.queue not in ctx.queues and setting.queue not in ctx.readers:
             what = f"settings for queue '{setting.queue}', which does not exist"
-            yield Finding(setting.at(), what, near(setting.queue, [*ctx.queues]))
+            yield Finding(setting.at(), what, partial(near, setting.queue, ctx.queues))
 
 
 @program_check("V117")
@@ -116,24 +120,21 @@ def one_autoincrement(ctx: Context, program: Program) -> Findings:
 @program_check("V122")
 def gradient_queue_set(ctx: Context, program: Program) -> Findings:
     """NETLIST 2: the accumulator needs its flags."""
-    for step, graph in _intact_executes(ctx, program):
-        named = {setting.queue for setting in step.queue_settings}
-        for op in graph.ops:
-            for queue in ctx.fed.get(op.name, ()) if op.gradient_op else ():
-                if queue.name not in named:
-                    what = f"lacks settings for {queue.name}, which gradient op {op.name} feeds"
-                    yield Finding(step.at("graph_name"), f"execute of {graph.name} {what}")
+    gradients = [op for op in ctx.ops.values() if op.gradient_op]
+    fed = _by_graph((queue, op) for op in gradients for queue in ctx.fed.get(op.name, ()))
+    yield from _unset(ctx, program, fed, "which a gradient op feeds")
 
 
 @program_check("V123", unless=("V128",))
 def setting_used(ctx: Context, program: Program) -> Findings:
     """NETLIST 2."""
     for step, graph in _intact_executes(ctx, program):
-        names = {op.name for op in graph.ops}
-        read = {name for op in graph.ops for name in op.inputs}
         for setting in step.queue_settings:
             queue = ctx.queues.get(setting.queue)
-            if queue is not None and queue.name not in read and queue.input not in names:
+            if queue is None or queue.name in ctx.read[graph.name]:
+                continue
+            producer = ctx.ops.get(queue.input)
+            if producer is None or producer.graph != graph.name:
                 what = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
                 yield Finding(setting.at(), what)
 
@@ -141,14 +142,28 @@ def setting_used(ctx: Context, program: Program) -> Findings:
 @program_check("V124")
 def inputs_set(ctx: Context, program: Program) -> Findings:
     """NETLIST 2: rams and op-fed queues may go without."""
+    host = [queue for queue in ctx.queues.values() if queue.host_fed and not queue.is_ram]
+    read = _by_graph((queue, op) for queue in host for op in ctx.readers.get(queue.name, ()))
+    yield from _unset(ctx, program, read, "which it reads")
+
+
+def _by_graph(pairs: Iterator[tuple[Queue, Op]]) -> dict[str, dict[str, None]]:
+    """Names of queues by the graph of the op that uses them, in order."""
+    result: dict[str, dict[str, None]] = {}
+    for queue, op in pairs:
+        result.setdefault(op.graph, {})[queue.name] = None
+    return result
+
+
+def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], why: str) -> Findings:
     for step, graph in _intact_executes(ctx, program):
+        names = needed.get(graph.name, {})
         named = {setting.queue for setting in step.queue_settings}
-        missing = dict.fromkeys(name for op in graph.ops for name in op.inputs if name not in named)
-        for name in missing:
-            queue = ctx.queues.get(name)
-            if queue is not None and queue.host_fed and not queue.is_ram:
-                what = f"execute of {graph.name} lacks settings for its input queue {name}"
-                yield Finding(step.at("graph_name"), what)
+        missing = len(names) - len(named & names.keys())
+        if missing:
+            some = ", ".join(islice((name for name in names if name not in named), SHOWN))
+            more = f" and {missing - SHOWN} more" if missing > SHOWN else ""
+            yield Finding(step.at("graph_name"), f"execute of {graph.name} lacks settings for {some}{more}, {why}")
 
 
 def _executes(program: Program) -> Iterator[Execute]:
@@ -163,7 +178,5 @@ def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, 
     """Executes whose graph exists and has no broken op: those of others cannot be judged."""
     for step in _executes(program):
         graph = ctx.netlist.graphs.get(step.graph)
-        if graph is None or step.broken or graph.name in ctx.broken:
-            continue
-        if not any(op.name in ctx.broken for op in graph.ops):
+        if graph is not None and not step.broken and graph.name not in ctx.doubtful:
             yield step, graph

@@ -1,5 +1,7 @@
 """Rules on one queue: its sizes, words and allocations, and the op that feeds it (NETLIST 2: V012-V016, V067, V070)."""
 
+from functools import partial
+
 from buda_emu.netlist.model import Queue
 from buda_emu.netlist.rules.context import Context, size_problem, written
 from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
@@ -77,7 +79,7 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
         what = f"is fed by {queue.input} but its target_device is {queue.target_device}"
         yield Finding(queue.at("input"), what, why)
         return
-    hint = "HOST is written in capitals" if queue.input.upper() == "HOST" else near(queue.input, ["HOST", *names])
+    hint = "HOST is written in capitals" if queue.input.upper() == "HOST" else partial(near, queue.input, names)
     yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
 
 
@@ -85,9 +87,8 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
 def one_producer(ctx: Context, queue: Queue) -> Findings:
     """After expansion the feeding op must still be there (NETLIST 1.7); op names are unique, so never two."""
     if not queue.host_fed and queue.input not in ctx.ops:
-        copies = [op.name for op in ctx.ops.values() if op.written_name == queue.input]
-        hint = f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
-        yield Finding(queue.at("input"), f"no op '{queue.input}' after expansion over devices", hint)
+        what = f"no op '{queue.input}' after expansion over devices"
+        yield Finding(queue.at("input"), what, partial(_copies, ctx, queue.input))
 
 
 @queue_check("V018")
@@ -109,6 +110,11 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
             f"{list(producer.blocking.tile_dim)}",
             f"write `tile_dim: {list(producer.blocking.tile_dim)}`",
         )
+
+
+def _copies(ctx: Context, name: str) -> str:
+    copies = [op.name for op in ctx.ops.values() if op.written_name == name]
+    return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
 
 
 def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:

@@ -26,11 +26,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check yields: where, what is wrong (without the object's name), what to do about it."""
+    """What a check yields: where, what is wrong (without the object's name), what to do about it.
+
+    A hint that takes a search through all names is a function; `verify` calls it for the first few findings only.
+    """
 
     mark: Mark
     message: str
-    hint: str = ""
+    hint: str | Callable[[], str] = ""
     within: str = ""
     """The part of the object that it is about, as it is named in the message: `op s4` of a fused op."""
 

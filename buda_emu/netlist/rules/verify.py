@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 from buda_emu.netlist.diagnostics import Diagnostic
-from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -28,6 +28,8 @@ from buda_emu.netlist.rules.subjects import SUBJECTS
 
 T = TypeVar("T")
 Phase = Literal["basic", "load", "device"]
+MAX_SEARCHES = 50
+"""How many findings get a hint that searches all names: a file where everything is wrong stays quick."""
 
 __all__ = ["SUBJECTS", "verify"]
 
@@ -58,6 +60,8 @@ class _Run:
         self.found: list[Diagnostic] = []
         self.errors = False
         self._seen: set[tuple[str, Mark, str]] = set()
+        self._searches = 0
+        self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
         """Run the checks of one phase on every intact object; yields the names of those that failed one."""
@@ -67,7 +71,10 @@ class _Run:
         yield from self._each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
         for name, op in ctx.ops.items():
             yield from self._each(ctx, "op", ((name, op),), _of_type(op.type, phase))
-        yield from self._each(ctx, "", _fused_uses(ctx), _of_phase(fused_check, phase))
+        if self._uses is None:
+            self._uses = _fused_uses(ctx)
+        uses = ((f"fused op {use.definition.id}", use) for use in self._uses if use.op.name not in ctx.broken)
+        yield from self._each(ctx, "", uses, _of_phase(fused_check, phase))
         checks = _of_phase(program_check, phase)
         for name, program in netlist.programs.items():  # the checks step over what is broken in one
             self._judge(ctx, f"program {name}", program, checks)
@@ -97,25 +104,32 @@ class _Run:
         severity = check.rule.severity(self.strict)
         self.errors = self.errors or severity == "error"
         line, column, end = finding.mark.line, finding.mark.column, finding.mark.end_column
-        self.found.append(Diagnostic(self.path, line, column, check.rule.id, severity, message, end, "", finding.hint))
+        hint = finding.hint
+        if not isinstance(hint, str):
+            self._searches += 1
+            hint = hint() if self._searches <= MAX_SEARCHES else ""
+        self.found.append(Diagnostic(self.path, line, column, check.rule.id, severity, message, end, "", hint))
 
 
 def _unread(netlist: Netlist) -> frozenset[str]:
     """Names of objects in which reading found an error. Of programs only the broken parts are left out."""
     items = (*netlist.queues.values(), *netlist.graphs.values(), *netlist.ops.values())
-    fused = {_fused_name(item.id) for item in netlist.fused_ops.values() if item.broken}
+    fused = {f"fused op {item.id}" for item in netlist.fused_ops.values() if item.broken}
     return frozenset(item.name for item in items if item.broken) | fused
 
 
-def _fused_uses(ctx: Context) -> Iterator[tuple[str, FusedUse]]:
+def _fused_uses(ctx: Context) -> tuple[FusedUse, ...]:
+    """Every definition as it is used, once for each set of properties that its rules look at."""
+    uses: dict[tuple[object, ...], tuple[Op, FusedOp]] = {}
     for op in ctx.ops.values():
         definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id) if op.type == "fused_op" else None
         if definition is not None and op.name not in ctx.broken:
-            yield _fused_name(definition.id), FusedUse.of(op, definition)
-
-
-def _fused_name(identifier: str) -> str:
-    return f"fused op {identifier}"
+            own = op.attributes
+            relu = (own.relu_en, own.relu_threshold, own.relu_mode)
+            formats = (op.in_df, op.intermed_df, op.acc_df, op.out_df)
+            blocks = (op.blocking.mblock, op.blocking.ublock, len(op.inputs))
+            uses.setdefault((definition.id, formats, blocks, relu), (op, definition))
+    return tuple(FusedUse.of(op, definition) for op, definition in uses.values())
 
 
 @cache
