@@ -13,7 +13,8 @@ from buda_emu.numerics import quantise
 from buda_emu.ops import sfpu
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements, serial
 from buda_emu.ops.common import items, relu
-from buda_emu.ops.fused_plan import OUTPUT, FusedPlan, Step, fused_parts, fused_plan
+from buda_emu.ops.fused_parts import Part, fused_parts
+from buda_emu.ops.fused_plan import OUTPUT, FusedPlan, Step, fused_plan
 from buda_emu.spec.blocking import Shape
 
 # Tiles of one temporary. What is tile-wise goes through the schedule in parts that stay in a core's cache (512 KiB).
@@ -58,7 +59,7 @@ class Fused:
         if len(parts) == 0:
             _run_groups(0, out.shape[0], out, inputs, fused_plan(call), GROUP_TILES, parallel)
         elif len(parts) == 1:  # entries are small: several together
-            parallel(_run_groups, out.shape[0], out, inputs, parts[0][1], PART_TILES, serial)
+            parallel(_run_groups, out.shape[0], out, inputs, parts[0].plan, PART_TILES, serial)
         else:
             parallel(_run_parts, out.shape[0] * len(parts), out, inputs, parts)
 
@@ -99,16 +100,14 @@ def _run_groups(
         _run_plan(plan, [_entries(source, entries) for source in inputs], out[entries], pool, parallel)
 
 
-def _run_parts(
-    start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts: Sequence[tuple[slice, FusedPlan]]
-) -> None:
+def _run_parts(start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], parts: Sequence[Part]) -> None:
     """Items are the parts of the entries of `out`, one entry after the other."""
     pool = _Pool(1)
     for item in range(start, stop):
         entry, number = divmod(item, len(parts))
-        tiles, plan = parts[number]
         entries = slice(entry, entry + 1)
-        _run_plan(plan, [_entries(source, entries) for source in inputs], out[entries, tiles], pool, serial)
+        sources = [_entries(source, entries) for source in inputs]
+        _run_plan(parts[number].plan, sources, out[entries, parts[number].tiles], pool, serial)
 
 
 def _entries(source: Tiles, entries: slice) -> Tiles:

@@ -19,7 +19,6 @@ from buda_emu.tensor.tilemap import TileMap, TmError
 
 DEST: Final = "dest"
 OUTPUT: Final = "output"
-_TILE_WISE: Final = ("binary", "quantization", "unary", "ethernet", "sfpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +53,6 @@ class FusedPlan:
     shape: Shape
     label: str
 
-    @property
-    def is_tile_wise(self) -> bool:
-        """Whether tile n of every buffer and of the result is made from tiles n alone: any part can run by itself."""
-        return all(step.shape == self.shape and _is_tile_wise(step) for step in self.steps)
-
-    def part(self, start: int, stop: int) -> "FusedPlan":
-        """The plan for tiles start..stop of the result of a tile-wise plan, as a tensor of one row."""
-        shape = (1, 1, stop - start)
-        return FusedPlan(
-            tuple(_part_of_step(step, slice(start, stop), shape) for step in self.steps), shape, self.label
-        )
-
-
-def _is_tile_wise(step: Step) -> bool:
-    in_place = all(
-        operand.map.is_identity
-        for operand, source in zip(step.call.operands, step.sources, strict=True)
-        if source.buffer
-    )
-    return in_place and OP_TYPES[step.call.type].family in _TILE_WISE
-
-
-def _part_of_step(step: Step, tiles: slice, shape: Shape) -> Step:
-    def part_of(operand: Operand, source: Source) -> Operand:
-        if source.buffer:
-            return replace(operand, map=TileMap.identity(shape))
-        return replace(operand, map=replace(operand.map, shape=shape, index=operand.map.index[tiles]))
-
-    operands = tuple(map(part_of, step.call.operands, step.sources))
-    return replace(step, call=replace(step.call, operands=operands), shape=shape)
-
 
 @dataclass(frozen=True, slots=True)
 class _Content:
@@ -92,44 +60,26 @@ class _Content:
     label: str
 
 
-def fused_plan(call: OpCall) -> FusedPlan:
-    """The plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
-    return _cached_plan(_Same(call))
-
-
-class _Same:
-    """A call as a key of the cache: equal to itself only, since equal calls may bind different definitions."""
+class SameCall:
+    """A call as the key of a cache: equal to itself only, since equal calls may bind different definitions."""
 
     def __init__(self, call: OpCall) -> None:
         self.call = call
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.call is self.call
+        return isinstance(other, SameCall) and other.call is self.call
 
     def __hash__(self) -> int:
         return id(self.call)
 
 
-def fused_parts(call: OpCall, tiles: int) -> tuple[tuple[slice, FusedPlan], ...]:
-    """The plan of a tile-wise fused op, cut into parts of at most `tiles` tiles of an entry; () for another one."""
-    return _cached_parts(_Same(call), tiles)
+def fused_plan(call: OpCall) -> FusedPlan:
+    """The plan of a fused op. Raises ProgramError, naming op and sub-op, where the reference aborts."""
+    return _plan(SameCall(call))
 
 
 @lru_cache(maxsize=256)
-def _cached_parts(key: _Same, tiles: int) -> tuple[tuple[slice, FusedPlan], ...]:
-    plan = _cached_plan(key)
-    if not plan.is_tile_wise:
-        return ()
-    t, rows, cols = plan.shape
-    total = t * rows * cols
-    starts = range(0, total, tiles)
-    return tuple(
-        (slice(start, min(start + tiles, total)), plan.part(start, min(start + tiles, total))) for start in starts
-    )
-
-
-@lru_cache(maxsize=256)
-def _cached_plan(key: _Same) -> FusedPlan:
+def _plan(key: SameCall) -> FusedPlan:
     if key.call.fused is None:
         raise InternalError(f"op {key.call.name}: fused op without a definition")
     return _Planner(key.call, key.call.fused).plan()
@@ -235,6 +185,8 @@ class _Planner:
             type=given.type or base.attributes.type,
             zero_point=sub.zero_point,
         )
+        if sub.type == "reduce" and attributes.dim not in ("r", "c"):
+            raise ProgramError(f"op {name}: reduce in a fused op has dim r or c, not {attributes.dim!r}")
         blocking = Blocking(
             base.blocking.grid_size, base.blocking.t, sub.mblock, sub.ublock, base.blocking.ublock_order,
             base.blocking.tile_dim,

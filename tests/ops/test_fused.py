@@ -7,6 +7,7 @@ from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Tm
 from buda_emu.ops import fused
+from buda_emu.ops.fused_parts import is_tile_wise
 from buda_emu.ops.fused_plan import fused_plan
 from op_examples.example import operand, reference, run
 from op_examples.fused import broadcast, fused_call, sub, tile_broadcast
@@ -188,7 +189,7 @@ def test_any_partition_gives_the_same(monkeypatch, tiles, tms):
         schedule.insert(0, sub("reduce", "input2", "intermed1", dim="c", m_k=3, u_kt=1))
         schedule.insert(1, sub("nop", "intermed1", "dest", pop="intermed1"))
     call = fused_call([operand(shape, 1, 2.5), operand(shape), operand(shape, 2)], schedule, attributes={"type": "max"})
-    assert fused_plan(call).is_tile_wise == (not tms)
+    assert is_tile_wise(fused_plan(call)) == (not tms)
     rng = np.random.default_rng(1)
     sources = [
         rng.normal(size=(w, *one.map.source_shape, 32, 32)).astype(np.float32)
@@ -229,6 +230,7 @@ ABORTS = {
     "no input 'input3'": [sub("nop", "input3", "output")],
     "no input 'foo'": [sub("nop", "foo", "output")],
     "takes 1 input": [sub("exp", "input0 input0", "output")],
+    "dim r or c, not 'z'": [sub("reduce", "input0", "output", dim="z")],
     "different dims": [sub("add", "input0 input0", "output", tms={1: (broadcast("r", 2),)})],
     "writes output": [sub("nop", "input0", "dest")],
     "m_k > 1 cannot pop": [
