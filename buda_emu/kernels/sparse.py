@@ -1,11 +1,48 @@
-"""The sum of tile products of an identity (sparse) matmul (OPS 6.2)."""
+"""The sum of tile products of an identity (sparse) matmul (OPS 6.2), whose weight tiles are nearly empty."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.gather import Operand, Tensor, fetch_tile
 from buda_emu.kernels.jit import kernel
-from buda_emu.kernels.tile_product import EDGE, TILE, add_sparse_tile_product, add_tile_product
+from buda_emu.kernels.tile_product import EDGE, TILE, add_row_product, add_sparse_tile_product, add_tile_product
+
+
+class Weights(NamedTuple):
+    """Weight tiles float32[w or 1, tiles, 1024], and where they are not zero. Tiles are counted over all w, n of them.
+
+    `nonzero`: the ascending flat positions of elements that are not zero, those of tile n at begin[n]..begin[n + 1].
+    `single`: tiles with at most one such element in each row; these stand in row i of tile n at columns[n, i], with the
+    value factors[n, i] (a row without one: factor 0).
+    """
+
+    tiles: Tensor
+    nonzero: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    single: NDArray[np.bool_]
+    columns: NDArray[np.int64]
+    factors: NDArray[np.float32]
+
+    @staticmethod
+    def of(tiles: Tensor) -> "Weights":
+        """The form of weight tiles float32[w or 1, tiles, 1024] that the kernel reads."""
+        count = tiles.shape[0] * tiles.shape[1]
+        nonzero = np.flatnonzero(tiles).astype(np.int64)
+        rows = nonzero // EDGE
+        columns, factors = np.zeros(count * EDGE, np.int64), np.zeros(count * EDGE, np.float32)
+        columns[rows] = nonzero % EDGE
+        factors[rows] = tiles.reshape(-1)[nonzero]
+        in_row = np.bincount(rows, minlength=count * EDGE).reshape(count, EDGE)
+        return Weights(
+            tiles,
+            nonzero,
+            np.searchsorted(nonzero, np.arange(0, tiles.size + 1, TILE)),
+            np.asarray(in_row.max(axis=1) <= 1),
+            columns.reshape(count, EDGE),
+            factors.reshape(count, EDGE),
+        )
 
 
 @kernel
@@ -26,9 +63,7 @@ def sparse_tiles(
     start: int,
     stop: int,
     out: Tensor,
-    weights: Tensor,
-    nonzero: NDArray[np.int64],
-    nonzero_begin: NDArray[np.int64],
+    weights: Weights,
     acts: Operand,
     finite: NDArray[np.bool_],
     terms: NDArray[np.int64],
@@ -39,8 +74,6 @@ def sparse_tiles(
 ) -> None:
     """Every tile of out float32[w, rows * cols, 1024] as the ordered sum of its tile products. Items: these tiles.
 
-    weights: float32[w or 1, tiles, 1024]. `nonzero` are the ascending flat positions of its elements that are not zero;
-    those of tile n (counted over all w) stand at nonzero_begin[n]..nonzero_begin[n + 1].
     acts: the operand of `cols` tiles a row; `finite` [w or 1, source tiles] marks its source.
     terms: [groups, rows + 1]; the products of output row r in column group g = column // group_cols are number
     terms[g, r]..terms[g, r + 1] in term_weight (weight tile) and term_row (row of tiles in acts).
@@ -48,7 +81,7 @@ def sparse_tiles(
     rows = terms.shape[1] - 1
     source, index, pad_value, _ = acts
     pad_is_finite = abs(pad_value) < np.float32(np.inf)
-    all_weights = weights.reshape(weights.size)
+    all_weights = weights.tiles.reshape(weights.tiles.size)
     scratch = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
     for item in range(start, stop):
@@ -57,18 +90,20 @@ def sparse_tiles(
         row = tile // cols
         column = tile - row * cols
         act_entry = entry if source.shape[0] > 1 else 0
-        weight_entry = entry if weights.shape[0] > 1 else 0
+        first_weight = entry * weights.tiles.shape[1] if weights.tiles.shape[0] > 1 else 0
         target = out[entry, tile]
         for k in range(TILE):
             target[k] = np.float32(0)
         group = column // group_cols
         for term in range(terms[group, row], terms[group, row + 1]):
+            number = first_weight + term_weight[term]
             position = term_row[term] * cols + column
             at = index[position]
             b = fetch_tile(acts, entry, position, scratch)
-            if pad_is_finite if at < 0 else finite[act_entry, at]:
-                number = weight_entry * weights.shape[1] + term_weight[term]
-                positions = nonzero[nonzero_begin[number] : nonzero_begin[number + 1]]
-                add_sparse_tile_product(target, positions, number * TILE, all_weights, b, line)
+            if not (pad_is_finite if at < 0 else finite[act_entry, at]):
+                add_tile_product(target, all_weights[number * TILE : (number + 1) * TILE], b, line)
+            elif weights.single[number]:
+                add_row_product(target, weights.columns[number], weights.factors[number], b)
             else:
-                add_tile_product(target, weights[weight_entry, term_weight[term]], b, line)
+                positions = weights.nonzero[weights.begin[number] : weights.begin[number + 1]]
+                add_sparse_tile_product(target, positions, number * TILE, all_weights, b, line)

@@ -44,41 +44,41 @@ def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile) -> None:
             accumulator[i * EDGE + j] += line[j]
 
 
+# The next two leave out zeros of `a`, for a finite `b` and an accumulator without -0. These would add zeros to sums
+# that begin with +0, and change nothing but the sign of a sum of zero; and a zero of either sign leaves such an
+# accumulator as it is. So the bits are those of `add_tile_product`.
+
+
+@helper
+def add_row_product(accumulator: Tile, columns: NDArray[np.int64], factors: Tile, b: Tile) -> None:
+    """accumulator += a x b, where row i of a holds factors[i] in column columns[i] and zeros."""
+    for i in range(EDGE):
+        factor = factors[i]
+        k = columns[i] * EDGE
+        for j in range(EDGE):
+            accumulator[i * EDGE + j] += factor * b[k + j]
+
+
 @helper
 def add_sparse_tile_product(
     accumulator: Tile, positions: NDArray[np.int64], first: int, elements: Tile, b: Tile, line: Tile
 ) -> None:
-    """accumulator += a x b, where b is finite, no element of the accumulator is -0, and a begins at elements[first].
-
-    `positions` are the ascending positions, in `elements`, of a's elements that are not zero; others would add
-    zeros. Neither they nor the leading +0 change anything but the sign of a sum of zero, and a zero of either sign
-    leaves such an accumulator as it is: the bits are those of `add_tile_product`.
-    """
+    """accumulator += a x b, where a begins at elements[first], and is not zero at the ascending `positions`."""
     n = 0
     count = positions.shape[0]
     while n < count:
         i = (positions[n] - first) // EDGE
         end = first + (i + 1) * EDGE
-        target = accumulator[i * EDGE : (i + 1) * EDGE]
-        factor = elements[positions[n]]
-        k = (positions[n] - first) % EDGE
-        row = b[k * EDGE : (k + 1) * EDGE]
-        n += 1
-        if n == count or positions[n] >= end:  # one element in this row: the usual case
-            for j in range(EDGE):
-                target[j] += factor * row[j]
-            continue
         for j in range(EDGE):
-            line[j] = factor * row[j]
+            line[j] = np.float32(0)
         while n < count and positions[n] < end:
             factor = elements[positions[n]]
-            k = (positions[n] - first) % EDGE
-            row = b[k * EDGE : (k + 1) * EDGE]
+            k = (positions[n] - first) % EDGE * EDGE
             for j in range(EDGE):
-                line[j] += factor * row[j]
+                line[j] += factor * b[k + j]
             n += 1
         for j in range(EDGE):
-            target[j] += line[j]
+            accumulator[i * EDGE + j] += line[j]
 
 
 @kernel

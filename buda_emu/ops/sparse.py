@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.kernels import gather
-from buda_emu.kernels.sparse import mark_finite_tiles, sparse_tiles
+from buda_emu.kernels.sparse import Weights, mark_finite_tiles, sparse_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import items
 from buda_emu.ops.operands import after_tms, blanked, gathered
@@ -178,11 +178,8 @@ def _run_entries(
     call: OpCall, terms: Terms, weights: Tiles, acts: gather.Operand, out: Tiles, parallel: Parallel
 ) -> None:
     """The product for all entries of `out` by one encoding."""
-    nonzero = np.flatnonzero(weights)
-    tile_begins = np.arange(0, weights.size + 1, 1024, dtype=np.int64)
-    begin = np.searchsorted(nonzero, tile_begins)
     finite = np.empty(acts[0].shape[:2], np.bool_)
     parallel(mark_finite_tiles, items(acts[0]), finite, acts[0])
     cols = call.blocking.cols
     group_cols = cols // call.attributes.fracture_factor
-    parallel(sparse_tiles, items(out), out, weights, nonzero, begin, acts, finite, *terms, cols, group_cols)
+    parallel(sparse_tiles, items(out), out, Weights.of(weights), acts, finite, *terms, cols, group_cols)

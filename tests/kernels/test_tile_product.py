@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.kernels.sparse import mark_finite_tiles, sparse_tiles
+from buda_emu.kernels.sparse import Weights, mark_finite_tiles, sparse_tiles
 from buda_emu.kernels.tile_product import depthwise_tiles
 
 pytestmark = pytest.mark.tiny
@@ -63,15 +63,13 @@ def test_depthwise_reads_pads():
 
 def sparse(weights, acts, terms, term_weight, term_row, cols, group_cols=None):
     rows = len(terms[0]) - 1
-    flat = np.ascontiguousarray(weights).reshape(len(weights), -1, 1024)
-    nonzero = np.flatnonzero(flat)
-    begin = np.searchsorted(nonzero, np.arange(0, flat.size + 1, 1024))
+    form = Weights.of(np.ascontiguousarray(weights).reshape(len(weights), -1, 1024))
     finite = np.zeros(acts[0].shape[:2], np.bool_)
     mark_finite_tiles(0, finite.size, finite, acts[0])
     w = max(len(weights), len(acts[0]))
     out = np.full((w, rows * cols, 1024), np.nan, F32)
     lists = (np.array(numbers, np.int64) for numbers in (terms, term_weight, term_row))
-    sparse_tiles(0, w * rows * cols, out, flat, nonzero, begin, acts, finite, *lists, cols, group_cols or cols)
+    sparse_tiles(0, w * rows * cols, out, form, acts, finite, *lists, cols, group_cols or cols)
     return out.reshape(w, rows, cols, 32, 32)
 
 
