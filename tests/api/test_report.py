@@ -2,7 +2,6 @@ import hashlib
 import json
 
 import numpy as np
-import pytest
 
 from buda_emu.api.report import SCHEMA_VERSION, digest, summarise
 from buda_emu.api.run_netlist import run_netlist
@@ -34,7 +33,6 @@ def test_a_nan_counts_as_one_value_whatever_its_bits():
     assert digest(other_nan) != digest(one_nan)
 
 
-@pytest.mark.tiny
 def test_the_json_form_is_plain_and_strict(root):
     report = run_netlist(load(root / "netlists/softmax.yaml"))
     content = report.as_json()

@@ -19,7 +19,6 @@ def expected(data):
     return np.maximum(x @ w + data["bias"][:, :, :1], 0)  # row 0 of the bias tiles
 
 
-@pytest.mark.tiny
 @pytest.mark.parametrize("precision", ["ideal", "format"])
 def test_is_the_product(precision):
     data = inputs(1)

@@ -4,7 +4,6 @@ import pytest
 from example_netlists import assert_close, normal, run, softmax
 
 
-@pytest.mark.tiny
 @pytest.mark.parametrize("precision", ["ideal", "format"])
 def test_is_the_softmax_of_rows(precision):
     x = normal(np.random.default_rng(4), 4, 2, 128, 128, scale=3.0)
