@@ -6,7 +6,7 @@ from typing import Literal
 Severity = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding. Line and column count from 1; `hint` is a suggestion such as "did you mean 'queue'?"."""
 

@@ -50,10 +50,14 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
         netlist, findings = _judge(text, path, arch.lower() if arch is not None else None, strict)
     unique = {(item.line, item.column, item.rule, item.severity): item for item in reversed(findings)}
     lines = split_lines(text) if unique else []
-    diagnostics = tuple(sorted(with_source_lines(unique.values(), lines)))
+    diagnostics = tuple(sorted(with_source_lines(unique.values(), lines), key=_place))
     if netlist is None or any(item.severity == "error" for item in diagnostics):
         return CheckResult(None, diagnostics)
     return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics)
+
+
+def _place(item: Diagnostic) -> tuple[int, int, str]:
+    return item.line, item.column, item.rule
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def places(tree: Tree, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
 
 WORDS = (
     "0 -1 1 2 3 7 64 99999 4294967295 2147483648 1.5 .nan true null r c z matmul nop reduce splice fused_op add src "
-    "dst copy fwd HOST ram queue host dram Int8 Int32 Float32 Bfp2_b RawUInt32 input0 intermed0 intermed9 dest output $lptr"
+    "dst copy fwd HOST queue host dram Int8 Int32 Float32 Bfp2_b RawUInt32 input0 intermed0 intermed9 dest output"
 )
 scalars = st.sampled_from(WORDS.split()) | st.text(max_size=5)
 trees = st.recursive(

@@ -6,7 +6,6 @@ tables `_RANGES` and `_WORDS` below; `z` and `relu_mode` look at what stands bef
 
 from collections.abc import Callable
 from collections.abc import Mapping as Map
-from dataclasses import dataclass, field
 from typing import Any
 
 from buda_emu.netlist.fields import Field
@@ -35,23 +34,23 @@ SUB_OP_NOT_LEGAL = "V191"
 MAX_SPLICE_INPUTS = 8
 
 
-@dataclass(slots=True)
 class AttributeState:
     """What the maps read so far gave (repeated `attributes` maps are merged, NETLIST 11.3 C1) and what they depend on.
 
-    `inputs` and `cells` are None where the op's own fields could not be read.
+    `inputs` and `cells` are None where the op's own fields could not be read. `scheduled` is true for a scheduled op.
     """
 
-    op_type: str
-    inputs: int | None
-    cells: int | None
-    scheduled: bool = False  # of a scheduled op of a fused op
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    given: set[str] = field(default_factory=set[str])
-    splices: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    broadcasts: dict[str, dict[int, int]] = field(
-        default_factory=lambda: {"kernel_broadcast": {}, "kernel_broadcast_per_t": {}}
-    )
+    __slots__ = ("broadcasts", "cells", "given", "inputs", "op_type", "scheduled", "splices", "values")
+
+    def __init__(self, op_type: str, inputs: int | None, cells: int | None = None, scheduled: bool = False) -> None:
+        self.op_type = op_type
+        self.inputs = inputs
+        self.cells = cells
+        self.scheduled = scheduled
+        self.values: dict[str, Any] = {}
+        self.given: set[str] = set()
+        self.splices: dict[int, tuple[int, ...]] = {}
+        self.broadcasts: dict[str, dict[int, int]] = {"kernel_broadcast": {}, "kernel_broadcast_per_t": {}}
 
     def result(self) -> Attributes:
         """The attributes of the op."""

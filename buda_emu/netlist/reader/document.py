@@ -11,8 +11,8 @@ from buda_emu.netlist.reader.devices import NO_ARCH, read_devices
 from buda_emu.netlist.reader.fused import read_fused_ops
 from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
 from buda_emu.netlist.reader.maps import keyed
-from buda_emu.netlist.reader.programs import ProgramSection, read_programs
-from buda_emu.netlist.reader.queues import QueueSection, read_queues
+from buda_emu.netlist.reader.programs import read_programs
+from buda_emu.netlist.reader.queues import read_queues
 from buda_emu.netlist.suggest import nearest, quoted
 
 NOTHING, NO_INPUT = "V011", "V017"
@@ -54,15 +54,13 @@ def read_document(root: Mapping, path: str, arch: str | None) -> Document:
 
 
 def _read_sections(root: Mapping, context: Context, document: Document) -> None:
-    queues = QueueSection(document.queues, document.queue_devices)
-    graphs = GraphSection(document.graphs, document.graph_devices, {})
-    programs = ProgramSection(document.programs, document.program_order)
+    graphs = GraphSection(document.graphs, document.graph_devices)
     early: set[str] = set()  # names that were no queue when the graphs that use them were read
     for name, _, node in keyed(context, root):
         if name == "devices":
             read_devices(context, node)
         elif name == "queues":
-            read_queues(context, node, queues)
+            read_queues(context, node, document.queues, document.queue_devices)
             document.readable &= not _is_malformed(node)
         elif name == "graphs":
             before = set(document.graphs)
@@ -71,7 +69,7 @@ def _read_sections(root: Mapping, context: Context, document: Document) -> None:
             new = [graph for name, graph in document.graphs.items() if name not in before]
             early.update(name for graph in new for op in graph.ops for name in op.inputs if name not in document.queues)
         elif name == "programs":
-            read_programs(context, node, programs, document.queues.keys())
+            read_programs(context, node, document.programs, document.program_order, document.queues.keys())
         elif name == "fused_ops":
             read_fused_ops(context, node, document.fused_ops)
             document.readable &= not _is_malformed(node)

@@ -93,7 +93,7 @@ def _read_sub_op(context: Context, name: str, name_node: Scalar, node: Node) -> 
     values = read_fields(context, body, _SUB_OP_READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
     known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
-    attributes = AttributeState(values.get("type", ""), known_inputs, None, scheduled=True)
+    attributes = AttributeState(values.get("type", ""), known_inputs, scheduled=True)
     tms: dict[int, list[Tm]] = {}
     for key, key_node, value in later:
         if key == "attributes":

@@ -1,6 +1,5 @@
 """The `graphs` section: graphs and their ops (NETLIST 1.4)."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from buda_emu.netlist.fields import GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS, PAD_FIELDS
@@ -30,13 +29,15 @@ _GRAPH_READERS = readers(GRAPH_FIELDS)
 _NO_PAD = Pad()
 
 
-@dataclass(slots=True)
 class GraphSection:
     """The graphs read so far. `devices`: chips of those written with a list; `op_lines`: where every op name stands."""
 
-    graphs: dict[str, Graph]
-    devices: dict[str, tuple[int, ...]]
-    op_lines: dict[str, int]
+    __slots__ = ("devices", "graphs", "op_lines")
+
+    def __init__(self, graphs: dict[str, Graph], devices: dict[str, tuple[int, ...]]) -> None:
+        self.graphs = graphs
+        self.devices = devices
+        self.op_lines: dict[str, int] = {}
 
 
 def read_graphs(context: Context, node: Node, section: GraphSection) -> None:
@@ -86,14 +87,16 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
     )
 
 
-@dataclass(slots=True)
 class _Inputs:
     """What is written for each input: `pads` and `unpads` hold fields, `fill` the pad value that was written last."""
 
-    tms: dict[int, list[Tm]] = field(default_factory=dict[int, list[Tm]])
-    pads: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
-    unpads: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
-    fill: dict[int, float] = field(default_factory=dict[int, float])
+    __slots__ = ("fill", "pads", "tms", "unpads")
+
+    def __init__(self) -> None:
+        self.tms: dict[int, list[Tm]] = {}
+        self.pads: dict[int, dict[str, Any]] = {}
+        self.unpads: dict[int, dict[str, Any]] = {}
+        self.fill: dict[int, float] = {}
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:

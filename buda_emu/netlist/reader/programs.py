@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Map
-from dataclasses import dataclass
 
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
 from buda_emu.netlist.model import (
@@ -28,16 +27,13 @@ from buda_emu.netlist.suggest import near, quoted
 MALFORMED, BARE, DECLARATION, VARINST, ALLOCATION, UNKNOWN_KEY = "V110", "V111", "V112", "V113", "V114", "V115"
 
 
-@dataclass(slots=True)
-class ProgramSection:
-    """The programs read so far: the last body of every name, and every name in the order in which it stands."""
+def read_programs(
+    context: Context, node: Node, programs: dict[str, Program], order: list[str], queues: Collection[str]
+) -> None:
+    """Read every program: the last body of a name stays in `programs`, `order` gets every name as it stands.
 
-    programs: dict[str, Program]
-    order: list[str]
-
-
-def read_programs(context: Context, node: Node, section: ProgramSection, queues: Collection[str]) -> None:
-    """Read every program into `section`; `queues` are the names known at this place of the file (V114)."""
+    `queues` are the names known at this place of the file (V114).
+    """
     context.subject = "programs"
     if not isinstance(node, Sequence):
         context.report(MALFORMED, node, f"the section needs a list of programs, not {kind_of(node)}")
@@ -50,8 +46,8 @@ def read_programs(context: Context, node: Node, section: ProgramSection, queues:
             continue
         for name, key, value in keyed(context, item):
             context.subject = f"program {name}"
-            section.programs[name] = _read_program(context, name, key, value, queues)
-            section.order.append(name)
+            programs[name] = _read_program(context, name, key, value, queues)
+            order.append(name)
 
 
 def _read_program(context: Context, name: str, name_node: Scalar, node: Node, queues: Collection[str]) -> Program:
@@ -93,15 +89,17 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
     return None
 
 
-@dataclass(frozen=True, slots=True)
 class _Statement:
     """One instruction as it is written: its word, its operand, and the queues known at this place."""
 
-    context: Context
-    word: str
-    key: Scalar
-    node: Node
-    queues: Collection[str]
+    __slots__ = ("context", "key", "node", "queues", "word")
+
+    def __init__(self, context: Context, word: str, key: Scalar, node: Node, queues: Collection[str]) -> None:
+        self.context = context
+        self.word = word
+        self.key = key
+        self.node = node
+        self.queues = queues
 
 
 def _words(context: Context, rule: str, what: str, node: Node) -> tuple[str, ...] | None:

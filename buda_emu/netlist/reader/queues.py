@@ -1,6 +1,5 @@
 """The `queues` section (NETLIST 1.3)."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,25 +19,19 @@ BLACKHOLE_ALIGNMENT = 64
 _READERS = readers(QUEUE_FIELDS)
 
 
-@dataclass(slots=True)
-class QueueSection:
-    """The queues read so far. `devices`: chips of those that were written with a list (NETLIST 1.7)."""
-
-    queues: dict[str, Queue]
-    devices: dict[str, tuple[int, ...]]
-
-
-def read_queues(context: Context, node: Node, section: QueueSection) -> None:
-    """Read every queue of the section into `section`."""
+def read_queues(
+    context: Context, node: Node, queues: dict[str, Queue], device_lists: dict[str, tuple[int, ...]]
+) -> None:
+    """Read every queue into `queues`; `device_lists` gets the chips of those written with a list (NETLIST 1.7)."""
     context.subject = "queues"
     for name, key, value in keyed(context, body_of(context, "the section", node)):
         context.subject = f"queue {name}"
-        first = section.queues.get(name)
+        first = queues.get(name)
         if first is not None:
             line = first.name_node.line if first.name_node is not None else 0
             context.report(DUPLICATE, key, f"a queue of that name stands in line {line} already")
         else:
-            section.queues[name] = _read_queue(context, name, key, value, section.devices)
+            queues[name] = _read_queue(context, name, key, value, device_lists)
         context.subject = "queues"
 
 
