@@ -68,7 +68,7 @@ def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: 
 
 
 @type_callable(fma)
-def _type_fma(context: Any) -> Any:  # noqa: ARG001
+def _type_fma(_context: Any) -> Any:
     def typer(a: Any, b: Any, c: Any) -> Any:
         return a if a == b == c and a in (types.float32, types.float64) else None
 

@@ -37,7 +37,7 @@ def same(x: Any, y: Any) -> bool:
     return bool(np.isnan(x) and np.isnan(y)) or (x == y and np.signbit(x) == np.signbit(y))
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(floats32, floats32, floats32)
 @example(2.0**-126, 2.0**-24, -(2.0**-149))
 @example(1 + 2.0**-23, 1 + 2.0**-23, 2.0**-60)
@@ -58,7 +58,7 @@ def test_float32_is_the_nearest_to_the_exact_value(a: float, b: float, c: float)
         assert same(result, expected)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(floats64, floats64, floats64)
 @example(2.0**-600, 2.0**-600, 0.0)
 @example(-(2.0**-600), 2.0**-600, 0.0)

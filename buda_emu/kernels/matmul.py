@@ -1,0 +1,117 @@
+"""The dense matrix product over tiles (OPS 6.1).
+
+Items are output tile rows. Up to GROUP of them are computed together, so that a tile of `b`, copied once into a panel
+that is aligned and transposed where asked, serves them all: give threads ranges that are multiples of GROUP where there
+are enough rows. Sums run over DEPTH tiles of the inner dimension at a time, so that those of `a` stay in the cache.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.dense_product import add_dense_product, dense_product
+from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.tile_memory import (
+    EDGE,
+    WORKING_TILES,
+    copy_tile,
+    fill_tile,
+    tile_at,
+    transpose_tile,
+    working_tiles,
+)
+
+__all__ = ["GROUP", "matmul_reference", "matmul_tiles"]
+
+DEPTH: Final = 16
+
+# Tiles of working memory.
+PAD: Final = 0
+PANEL: Final = 1
+PARKING: Final = 2
+ACCUMULATORS: Final = 3
+GROUP: Final = 4
+assert ACCUMULATORS + GROUP <= WORKING_TILES
+
+
+def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The definition, in numpy: a [..., R, K, 32, 32] x b [..., K, C, 32, 32] to [..., R, C, 32, 32] (OPS 6.1)."""
+    leading = np.broadcast_shapes(a.shape[:-4], b.shape[:-4])
+    out = np.zeros((*leading, a.shape[-4], b.shape[-3], EDGE, EDGE), np.float32)
+    with np.errstate(all="ignore"):
+        for k in range(a.shape[-3]):
+            out += dense_product(a[..., :, None, k, :, :], b[..., None, k, :, :, :])
+    return out
+
+
+@kernel
+def matmul_tiles(
+    start: int,
+    stop: int,
+    out: NDArray[np.float32],
+    a: NDArray[np.float32],
+    a_index: NDArray[np.int32],
+    a_pad: np.float32,
+    b: NDArray[np.float32],
+    b_index: NDArray[np.int32],
+    b_pad: np.float32,
+    b_transposed: bool,
+    t: int,
+    rows: int,
+    inner: int,
+    cols: int,
+) -> None:
+    """out = a x b for each of `t` slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
+
+    out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
+    a_index: int32[t * rows * inner] is the source tile of each post-TM tile, negative for a tile full of `a_pad`;
+    b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: each tile of b is transposed inside first.
+    Items: the w * t * rows tile rows of `out`.
+    """
+    work = working_tiles()
+    panel = tile_at(work, 0, PANEL)
+    parking = tile_at(work, 0, PARKING)
+    fill_tile(tile_at(work, 0, PAD), a_pad)
+    per_entry = t * rows
+    item = start
+    while item < stop:
+        entry = item // per_entry
+        row = item - entry * per_entry
+        a_entry = entry if a.shape[0] > 1 else 0
+        b_entry = entry if b.shape[0] > 1 else 0
+        first_b = row // rows * inner * cols
+        group = min(GROUP, stop - item, rows - row % rows)
+        for begin in range(0, inner, DEPTH):
+            end = min(begin + DEPTH, inner)
+            for col in range(cols):
+                for g in range(group):
+                    if begin == 0:
+                        fill_tile(tile_at(work, 0, ACCUMULATORS + g), np.float32(0))
+                    else:
+                        copy_tile(tile_at(work, 0, ACCUMULATORS + g), tile_at(out, entry, (row + g) * cols + col))
+                for k in range(begin, end):
+                    at = b_index[first_b + k * cols + col]
+                    if at < 0:
+                        fill_tile(panel, b_pad)
+                    elif b_transposed:
+                        transpose_tile(panel, tile_at(b, b_entry, at))
+                    else:
+                        copy_tile(panel, tile_at(b, b_entry, at))
+                    following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
+                    at = b_index[following] if following < b_index.size else -1
+                    soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
+                    for g in range(group):
+                        at = a_index[(row + g) * inner + k]
+                        add_dense_product(
+                            tile_at(work, 0, ACCUMULATORS + g),
+                            tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at),
+                            panel,
+                            parking,
+                            soon,
+                            g,
+                            group,
+                        )
+                for g in range(group):
+                    copy_tile(tile_at(out, entry, (row + g) * cols + col), tile_at(work, 0, ACCUMULATORS + g))
+        item += group

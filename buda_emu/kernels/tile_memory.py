@@ -1,0 +1,201 @@
+"""Whole tiles moved as memory: a little LLVM code instead of array loops, which numba is slow to compile.
+
+A tile is named by `tile_at`: in a kernel its address, in Python a view of 1024 floats. An address does not keep an
+array alive: take it of an argument of the kernel, or of its working tiles.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import signature
+from numba.extending import lower_builtin, type_callable
+
+__all__ = [
+    "CACHE_LINE",
+    "EDGE",
+    "FLOAT",
+    "SIZE",
+    "TILE",
+    "WORKING_TILES",
+    "Builder",
+    "Value",
+    "call_shared",
+    "copy_tile",
+    "fill_tile",
+    "tile_at",
+    "tile_pointer",
+    "transpose_tile",
+    "working_tiles",
+]
+
+EDGE: Final = 32
+TILE: Final = EDGE * EDGE
+CACHE_LINE: Final = 64  # bytes
+WORKING_TILES: Final = 8
+# llvmlite says nothing of its types.
+Builder: TypeAlias = Any
+Value: TypeAlias = Any
+
+FLOAT: Final = ir.FloatType()
+SIZE: Final = ir.IntType(64)
+TENSOR: Final = types.Array(types.float32, 3, "C")
+VECTOR: Final = ir.VectorType(FLOAT, 8)
+QUAD: Final = 4  # the widest square of floats that is transposed by one instruction for each pair of rows, everywhere
+
+
+def tile_at(tiles: Any, entry: int, tile: int) -> Any:
+    """Tile number `tile` of entry `entry` of float32[w, n, 1024]."""
+    return tiles[entry, tile]
+
+
+def working_tiles() -> Any:
+    """WORKING_TILES tiles of working memory, as float32[1, n, 1024] for `tile_at`; each begins at a cache line.
+
+    In a kernel they lie on the stack, and only one such array can be made in a kernel.
+    """
+    return np.empty((1, WORKING_TILES, TILE), np.float32)
+
+
+def copy_tile(target: Any, source: Any) -> None:
+    """target = source, every bit; they may not overlap."""
+    target[:] = source
+
+
+def fill_tile(target: Any, value: Any) -> None:
+    """target = value (np.float32) everywhere."""
+    target[:] = value
+
+
+def transpose_tile(target: Any, source: Any) -> None:
+    """target[j][i] = source[i][j], every bit; they may not overlap."""
+    target[:] = source.reshape(EDGE, EDGE).T.reshape(TILE)
+
+
+def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
+    """Call the LLVM function `name` of this module, whose body emit(builder, *arguments) makes at its first use.
+
+    Code that is used in several places is compiled once, and LLVM cannot unroll it into each of them.
+    """
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), [value.type for value in arguments]), name
+        )
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inside: Builder = ir.IRBuilder(function.append_basic_block())
+        emit(inside, *function.args)
+        inside.ret_void()
+    builder.call(function, arguments)
+
+
+def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
+    """The address of a tile as pointer to its first float, or to another type."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+@type_callable(tile_at)
+def _type_tile_at(_context: Any) -> Any:
+    def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
+        if tiles in (types.uintp, TENSOR):
+            return signature(types.uintp, tiles, types.intp, types.intp)
+        return None
+
+    return typer
+
+
+@lower_builtin(tile_at, types.uintp, types.intp, types.intp)
+def _lower_working_tile_at(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    first, _, tile = arguments
+    return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
+
+
+@type_callable(working_tiles)
+def _type_working_tiles(_context: Any) -> Any:
+    return lambda: types.uintp
+
+
+@lower_builtin(working_tiles)
+def _lower_working_tiles(context: Any, builder: Builder, _call: Any, _arguments: Any) -> Value:
+    with builder.goto_entry_block():
+        memory = builder.alloca(ir.ArrayType(FLOAT, WORKING_TILES * TILE))
+    memory.align = CACHE_LINE
+    return builder.ptrtoint(memory, context.get_value_type(types.uintp))
+
+
+@lower_builtin(tile_at, types.Array, types.intp, types.intp)
+def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    tensor = context.make_array(call.args[0])(context, builder, arguments[0])
+    per_entry = cgutils.unpack_tuple(builder, tensor.shape)[1]
+    number = builder.add(builder.mul(arguments[1], per_entry), arguments[2])
+    first = builder.gep(tensor.data, [builder.mul(number, number.type(TILE))])
+    return builder.ptrtoint(first, context.get_value_type(types.uintp))
+
+
+@type_callable(copy_tile)
+@type_callable(transpose_tile)
+def _type_move(_context: Any) -> Any:
+    return lambda target, source: types.none if target == source == types.uintp else None
+
+
+@lower_builtin(copy_tile, types.uintp, types.uintp)
+def _lower_copy_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    call_shared(builder, "copy_tile", arguments, _emit_copy)
+    return context.get_dummy_value()
+
+
+def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
+    to, data = (tile_pointer(builder, address, VECTOR) for address in (target, source))
+    with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
+        value = builder.load(builder.gep(data, [loop.index]), align=4)
+        builder.store(value, builder.gep(to, [loop.index]), align=4)
+
+
+@type_callable(fill_tile)
+def _type_fill_tile(_context: Any) -> Any:
+    return lambda target, value: types.none if (target, value) == (types.uintp, types.float32) else None
+
+
+@lower_builtin(fill_tile, types.uintp, types.float32)
+def _lower_fill_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    call_shared(builder, "fill_tile", arguments, _emit_fill)
+    return context.get_dummy_value()
+
+
+def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
+    to = tile_pointer(builder, target)
+    with cgutils.for_range(builder, SIZE(TILE)) as loop:
+        builder.store(value, builder.gep(to, [loop.index]))
+
+
+@lower_builtin(transpose_tile, types.uintp, types.uintp)
+def _lower_transpose_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    call_shared(builder, "transpose_tile", arguments, _emit_transpose)
+    return context.get_dummy_value()
+
+
+def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
+    to, data = (tile_pointer(builder, address) for address in (target, source))
+    quad = ir.VectorType(FLOAT, QUAD)
+    halves = [[i // 2 + half * QUAD // 2 + i % 2 * QUAD for i in range(QUAD)] for half in range(2)]
+    interleave = [ir.Constant(ir.VectorType(ir.IntType(32), QUAD), half) for half in halves]
+
+    def row(tile: Value, first_row: Value, first_column: Value, number: int) -> Value:
+        place = builder.add(builder.mul(builder.add(first_row, SIZE(number)), SIZE(EDGE)), first_column)
+        return builder.bitcast(builder.gep(tile, [place]), quad.as_pointer())
+
+    steps = SIZE(EDGE // QUAD)
+    with cgutils.for_range(builder, steps) as down, cgutils.for_range(builder, steps) as across:
+        i, j = (builder.mul(loop.index, SIZE(QUAD)) for loop in (down, across))
+        rows = [builder.load(row(data, j, i, number), align=4) for number in range(QUAD)]
+        for _ in range(2):  # interleaving the first half of all elements with the second log2(QUAD) times transposes
+            rows = [
+                builder.shuffle_vector(rows[pair], rows[pair + QUAD // 2], half)
+                for pair in range(QUAD // 2)
+                for half in interleave
+            ]
+        for number in range(QUAD):
+            builder.store(rows[number], row(to, i, j, number), align=4)
