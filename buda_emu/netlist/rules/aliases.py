@@ -62,20 +62,25 @@ def same_size(ctx: Context, queue: Queue) -> Findings:
 @netlist_check("V109")
 def views_divide(ctx: Context, netlist: Netlist) -> Findings:
     """NETLIST 1.10, 11.1 A12: static rams on identical buffers are views of the one with most entries, alias or not."""
-    views: dict[tuple[object, ...], list[Queue]] = {}
+    places: dict[tuple[object, ...], list[Queue]] = {}
     for queue in netlist.queues.values():
-        if queue.is_ram and queue.name not in ctx.dynamic and queue.name not in ctx.broken and queue.buffers:
-            place = (queue.loc, queue.target_device, _buffer_bytes(ctx, queue), queue.buffers)
-            views.setdefault(place, []).append(queue)
-    for group in views.values():
-        base = max(group, key=lambda queue: queue.entries)
-        for view in group:
-            if base.entries % view.entries:
-                yield Finding(
-                    view.at("entries"),
-                    f"ram {view.name} has {view.entries} entries on the memory of {base.name}, whose {base.entries} "
-                    "entries do not divide by that",
-                )
+        if queue.is_ram and queue.buffers and queue.name not in ctx.dynamic and queue.name not in ctx.broken:
+            places.setdefault((queue.loc, queue.target_device, queue.buffers), []).append(queue)
+    for group in places.values():
+        sizes = [_buffer_bytes(ctx, queue) for queue in group] if len(group) > 1 else []
+        for size in {*sizes}:
+            yield from _undivided([queue for queue, own in zip(group, sizes, strict=True) if own == size])
+
+
+def _undivided(views: list[Queue]) -> Findings:
+    base = max(views, key=lambda queue: queue.entries)
+    for view in views:
+        if base.entries % view.entries:
+            yield Finding(
+                view.at("entries"),
+                f"ram {view.name} has {view.entries} entries on the memory of {base.name}, whose {base.entries} "
+                "do not divide by that",
+            )
 
 
 def _target(ctx: Context, queue: Queue) -> Queue | None:

@@ -149,8 +149,7 @@ def l1_bytes(op: Op, alignment: int) -> int:
     if family in ("unary", "binary", "sfpu", "quantization"):
         known = (2 * ublock,) * len(op.inputs)
     elif family == "matmul" and not own.identity:
-        rows = 1 if own.min_buffer_input == 0 else blocking.mblock[0]
-        columns = 1 if own.min_buffer_input == 1 else blocking.mblock[1]
+        rows, columns = (1, 1) if own.min_buffer_input >= 0 else blocking.mblock
         known = (2 * rows * blocking.ublock[0] * own.u_kt, 2 * columns * blocking.ublock[1] * own.u_kt)
     total = 0
     for tiles, df, dims in zip(known, op.in_df, op.input_tile_dims, strict=False):

@@ -1,4 +1,4 @@
-"""What the device's pipe compiler refuses of operands and results (NETLIST 2, V076-V083, V085; stage N).
+"""What the device's pipe compiler refuses of operands and results (NETLIST 2, V076-V083, V085, V178; stage N).
 
 Not judged, for want of its tables: scatter granularity (V081) and multicast inputs of fused ops (V084).
 """
@@ -49,6 +49,13 @@ def one_core_for_each_buffer(ctx: Context, queue: Queue) -> Findings:
             what = f"a buffer holds {own} tile {name}, a core of op {op.name} writes {other}"
             hint = "several cores would fill one buffer: give queue and op the same grid_size"
             yield Finding(queue.at("grid_size"), what, hint)
+
+
+@op_check("V178", "reduce", "depthwise")
+def produced_order(ctx: Context, op: Op) -> Findings:
+    """The reading op walks the ublocks as they come."""
+    if op.blocking.ublock_order != "r" and op.name in ctx.readers:
+        yield Finding(op.at("ublock_order"), f"a {op.type} that feeds an op needs ublock_order r")
 
 
 @op_check("V079")

@@ -47,13 +47,15 @@ def grayskull_remote(ctx: Context, op: Op) -> Findings:
 def ethernet_channels(ctx: Context, op: Op) -> Findings:
     """One channel in and one out for each cell."""
     own = op.attributes
+    if not (own.ingress_channels or own.egress_channels):
+        return
     channels = {"ingress_channels": own.ingress_channels, "egress_channels": own.egress_channels}
     for key, values in channels.items():
         if values and not 0 <= min(values) <= max(values) < max(1, ctx.arch.eth_cores):
             what = f"{key} {list(values)}, {ctx.arch.name} has {ctx.arch.eth_cores} Ethernet cores"
             yield Finding(attribute_mark(op, key), what)
     counts = {len(values) for values in channels.values() if values}
-    if op.type == "ethernet_datacopy" and counts and counts != {op.blocking.cells}:
+    if op.type == "ethernet_datacopy" and counts != {op.blocking.cells}:
         what = f"{len(own.ingress_channels)} ingress and {len(own.egress_channels)} egress channels"
         yield Finding(op.at("attributes"), f"{what}, one is needed for each of {op.blocking.cells} cells")
 

@@ -17,6 +17,7 @@ from buda_emu.netlist.rules import (
     placement,
     programs,
     queues,
+    shapes,
     tiles,
     untilize,
 )
@@ -24,5 +25,5 @@ from buda_emu.netlist.rules import (
 SUBJECTS = (
     queues, aliases, ops, graphs, untilize, tiles, formats, integers,
     fused, fused_tms, fused_life, fused_sizes, fused_formats, programs,
-    pipes, placement, memory, constants,
+    pipes, shapes, placement, memory, constants,
 )  # fmt: skip

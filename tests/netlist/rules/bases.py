@@ -126,7 +126,7 @@ IDENTITY = netlist(
 DEPTHWISE = netlist(
     [
         queue("a", blocks="mblock: [2, 4], ublock: [1, 1]"),
-        queue("w", blocks="mblock: [1, 4], ublock: [1, 1]"),
+        queue("w", blocks="mblock: [4, 1], ublock: [1, 1]"),
         queue("o", "dw", "mblock: [2, 1], ublock: [1, 1]"),
     ],
     [op("dw", "depthwise", "a, w", "mblock: [2, 1], ublock: [1, 1]", attributes="{m_k: 4, u_kt: 1}")],

@@ -3,8 +3,63 @@
 from netlist.rules import bases as b
 from netlist.rules.cases import Case
 
+READER_OF_RD = b.op("c2", "nop", "rd", "mblock: [2, 1], ublock: [1, 1]", grid_loc="[1, 0]")
+
 CASES = (
-    Case("V076", b.GRADIENT, (("gm", "1]", "2]"),), "[1, 1]"),
+    Case(
+        "V178",
+        b.REDUCE,
+        (("rd", "ublock_order: r", "ublock_order: c"), ("", "programs:", f"{READER_OF_RD}\nprograms:")),
+        "c",
+        near=(("rd", "ublock_order: r", "ublock_order: c"),),
+    ),
+    Case(
+        "V179",
+        b.ADD,
+        (("b", "mblock: [2, 2]", "mblock: [2, 1]"),),
+        "b",
+        near=(
+            ("b", "mblock: [2, 2]", "mblock: [2, 1]"),
+            ("ad", "untilize_output", "input_1_tms: [broadcast: {c: 2}], untilize_output"),
+        ),
+    ),
+    Case(
+        "V179",
+        b.COPY,
+        (("cp", "untilize_output", "input_0_tms: [hslice: 3], untilize_output"),),
+        "a",
+        near=(("cp", "untilize_output", "input_0_tms: [hslice: 2, hstack: 2], untilize_output"),),
+    ),
+    Case(
+        "V179",
+        b.COPY,
+        (("o", "mblock: [2, 2]", "mblock: [2, 4]"),),
+        "[2, 4]",
+        near=(
+            ("o", "mblock: [2, 2]", "mblock: [2, 4]"),
+            ("o", "loc: dram", "input_tms: [broadcast: {c: 2}], loc: dram"),
+        ),
+    ),
+    Case(
+        "V179",
+        b.COPY,
+        (("cp", "untilize_output", "input_0_pad: {rt: 1, ct: 0, pad_value: 0.0}, untilize_output"),),
+        "a",
+        near=(
+            (
+                "cp",
+                "untilize_output",
+                "input_0_unpad: {rt: 1, ct: 0}, input_0_pad: {rt: 1, ct: 0, pad_value: 0.0}, untilize_output",
+            ),
+        ),
+    ),
+    Case("V179", b.MATMUL, (("mm", "m_k: 3", "m_k: 2"),), "x"),
+    Case("V179", b.MATMUL, (("mm", "broadcast: {r: 2}", "broadcast: {r: 1}"),), "b"),
+    Case("V179", b.REDUCE, (("rd", "m_k: 2, u_kt: 2", "m_k: 2, u_kt: 1"),), "a"),
+    Case("V179", b.REDUCE_Z, (("rd", "z: 2", "z: 4"),), "a", near=(("rd", ", z: 2", ""),)),
+    Case("V179", b.DEPTHWISE, (("w", "mblock: [4, 1]", "mblock: [1, 4]"),), "w"),
+    Case("V179", b.TOPK, (("tk", "u_kt: 2", "u_kt: 4"),), "a"),
+    Case("V076", b.GRADIENT, (("o", "mblock: [1, 1]", "mblock: [1, 2]"),), "[1, 2]"),
     Case(
         "V077",
         b.UNTILIZE,
@@ -213,11 +268,13 @@ CASES = (
         "V164",
         b.COPY,
         (
+            ("a", "mblock: [2, 2]", "mblock: [20, 20]"),
             ("cp", "mblock: [2, 2]", "mblock: [20, 20]"),
             ("o", "mblock: [2, 2]", "mblock: [20, 20]"),
         ),
         "2",
         near=(
+            ("a", "mblock: [2, 2]", "mblock: [10, 10]"),
             ("cp", "mblock: [2, 2]", "mblock: [10, 10]"),
             ("o", "mblock: [2, 2]", "mblock: [10, 10]"),
         ),

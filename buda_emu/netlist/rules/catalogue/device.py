@@ -224,6 +224,27 @@ RULES = (
         "Tiles of an entry are numbered in a window whose size is not published; it is not checked here.",
     ),
     Rule(
+        "V178",
+        "N",
+        "a reduce's or depthwise's ublock_order is not r though an op reads it",
+        "Both kernels produce their ublocks row by row, and the op that reads them must know.",
+        "{type: reduce, ublock_order: c} read by another op",
+        "{type: reduce, ublock_order: r} read by another op",
+        "NETLIST 2, V026",
+    ),
+    Rule(
+        "V179",
+        "N",
+        "an operand or queue has another shape than its op",
+        "After unpad, TMs and pad an operand has the t, tile rows and tile columns that the op's own t, mblock, "
+        "ublock and grid ask for (a matmul: m_k * u_kt along the inner dimension); a queue has those of the op "
+        "that feeds it. The reference fails when it runs, or computes on without a word.",
+        "op {mblock: [2, 2], ublock: [1, 2]} reading a queue {mblock: [2, 1], ublock: [1, 2]}",
+        "op {mblock: [2, 2], ublock: [1, 2], input_0_tms: [broadcast: {c: 2}]} reading a queue {mblock: [2, 1], "
+        "ublock: [1, 2]}",
+        "OPS 2",
+    ),
+    Rule(
         "V164",
         "N",
         "the buffers of an op do not fit L1",

@@ -1,0 +1,120 @@
+"""Do operands have the shape that their op works on (OPS 2, table; OPS 7 for the TMs; stage N).
+
+The reference notices at run time or not at all. Splice, embedding, fused ops and the sparse operands of an identity
+matmul are judged when they run.
+"""
+
+from collections.abc import Iterator
+
+from buda_emu.netlist.model import Op, Pad, Queue, Tm
+from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
+from buda_emu.spec.blocking import Shape
+from buda_emu.spec.ops import OP_TYPES
+
+Expected = tuple[int | None, int | None, int | None]
+"""(t, tile rows, tile columns) of an operand; None is any."""
+
+
+@op_check("V179")
+def operand_shapes(ctx: Context, op: Op) -> Findings:
+    """Unpad, TMs in order, pad, and then what the kernel expects."""
+    for (index, source), expected in zip(ctx.sources(op), _expected(op), strict=False):
+        shape = _unpadded(source.blocking.shape, op.input_unpad[index] if index < len(op.input_unpad) else Pad())
+        try:
+            for tm in op.input_tms[index] if index < len(op.input_tms) else ():
+                shape = after(tm, shape)
+        except ValueError as error:
+            yield Finding(item_mark(op, "inputs", index), f"input {index}: {error}")
+            continue
+        shape = _padded(shape, op.input_pad[index] if index < len(op.input_pad) else Pad())
+        if any(want not in (None, have) for want, have in zip(expected, shape, strict=True)):
+            what = f"input {index} has {_text(shape)} after its TMs, {op.type} needs {_text(expected)}"
+            yield Finding(item_mark(op, "inputs", index), what, "numbers are t, tile rows, tile columns")
+
+
+@queue_check("V179", unless=("V076", "V077"))
+def queue_shape(ctx: Context, queue: Queue) -> Findings:
+    """A queue holds what its op writes, after its own TMs."""
+    op = None if queue.host_fed else ctx.ops.get(queue.input)
+    if op is None:
+        return
+    shape = op.blocking.shape
+    try:
+        for tm in queue.input_tms:
+            shape = after(tm, shape)
+    except ValueError as error:
+        yield Finding(queue.at("input_tms"), str(error))
+        return
+    if shape != queue.blocking.shape:
+        what = f"holds {_text(queue.blocking.shape)}, op {op.name} writes {_text(shape)}"
+        yield Finding(queue.at("mblock"), what, "numbers are t, tile rows, tile columns")
+
+
+def after(tm: Tm, shape: Shape) -> Shape:
+    """Shape behind one TM. Raises ValueError where it does not divide."""
+    t, rows, columns = shape
+    if tm.name == "transpose":
+        return t, columns, rows
+    if tm.name == "pad":
+        return t, rows + int(tm.args[0]), columns + int(tm.args[1])
+    if tm.name == "broadcast":
+        factor = int(tm.args[1])
+        factors = {"z": (factor, 1, 1), "r": (1, factor, 1), "c": (1, 1, factor)}[str(tm.args[0])]
+        return t * factors[0], rows * factors[1], columns * factors[2]
+    count = int(tm.args[0]) if tm.args else 1
+    if tm.name == "hstack" and count == 0:
+        count = t
+    cut = {"hslice": columns, "vslice": rows, "hstack": t, "vstack": t}.get(tm.name, 0)
+    if count < 1 or cut % count:
+        raise ValueError(f"{tm.name} {count} does not divide {cut}")
+    return {
+        "hslice": (t * count, rows, columns // count),
+        "vslice": (t * count, rows // count, columns),
+        "hstack": (t // count, rows, columns * count),
+        "vstack": (t // count, rows * count, columns),
+    }.get(tm.name, shape)
+
+
+def _expected(op: Op) -> Iterator[Expected]:
+    own = op.attributes
+    t, rows, columns = op.blocking.shape
+    family = OP_TYPES[op.type].family
+    inner = own.m_k * own.u_kt
+    if family in ("unary", "ethernet", "sfpu", "binary", "quantization", "tilizer"):
+        yield from [(t, rows, columns)] * len(op.inputs)
+    elif op.type == "matmul" and own.identity:
+        yield (None, None, None)
+        yield (None, None, columns)
+    elif op.type == "matmul":
+        slices = t * own.z if own.accumulate else t
+        yield (slices, rows, inner)
+        yield (slices, inner, columns)
+        yield from [(t, rows, columns)] * (len(op.inputs) - 2)
+    elif op.type == "depthwise":
+        yield (t, rows, op.blocking.block_cols * own.m_k)
+        yield (t, own.m_k, columns)
+        yield from [(t, rows, columns)] * (len(op.inputs) - 2)
+    elif op.type == "reduce" and own.dim in ("r", "c"):
+        across = inner or None
+        grid_rows, grid_columns = op.blocking.grid_size
+        if own.dim == "r":
+            yield (t, across and grid_rows * across, columns)
+        else:
+            yield (t, rows, across and grid_columns * across)
+    elif op.type == "reduce" and own.dim == "z" and own.z > 0:
+        yield (t * own.z, rows, columns)
+    elif op.type == "topk":
+        yield from [(t, rows, op.blocking.grid_size[1] * inner or None)] * len(op.inputs)
+
+
+def _unpadded(shape: Shape, pad: Pad) -> Shape:
+    return shape[0], shape[1] - pad.rt, shape[2] - pad.ct
+
+
+def _padded(shape: Shape, pad: Pad) -> Shape:
+    return shape[0], shape[1] + pad.rt, shape[2] + pad.ct
+
+
+def _text(shape: Expected) -> str:
+    return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
