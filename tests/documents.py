@@ -1,5 +1,6 @@
 """Reads the marked code blocks of Markdown pages: `<!-- run -->`, `<!-- output -->`, `<!-- command: NAME -->`."""
 
+import doctest
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,16 @@ class Block:
     mark: str
     language: str
     text: str
+
+
+def says(written: str, printed: str) -> bool:
+    """Whether a page shows what was printed. `...` stands for anything; seconds and thread counts may differ."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(_timeless(written), _timeless(printed), flags)
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r"\b[0-9]+\.[0-9]{3}$", "SECONDS", re.sub(r"[0-9]+ threads?", "N threads", text), flags=re.MULTILINE)
 
 
 def marked_blocks(page: Path) -> list[Block]:

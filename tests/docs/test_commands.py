@@ -1,17 +1,15 @@
 """The commands and programs of the docs do what the pages say (docs/contributing.md, "Docs")."""
 
-import doctest
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from documents import marked_blocks
+from documents import marked_blocks, says
 from shared_files import ROOT
 
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if any(b.mark == "run" for b in marked_blocks(page))]
-MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.fixture
@@ -46,6 +44,6 @@ def test_page(page, place):
             assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
             shown = done.stdout
         elif block.mark == "output":
-            assert doctest.OutputChecker().check_output(block.text, shown, MATCH), f"{where}: it printed\n{shown}"
+            assert says(block.text, shown), f"{where}: it printed\n{shown}"
         else:
             pytest.fail(f"{where}: unknown mark {block.mark}")
