@@ -48,9 +48,8 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
     """The same for a text; `path` is the name that findings give."""
     with _no_collections():
         netlist, findings = _judge(text, path, arch.lower() if arch is not None else None, strict)
-    unique = {(item.line, item.column, item.rule, item.severity): item for item in reversed(findings)}
-    lines = split_lines(text) if unique else []
-    diagnostics = tuple(sorted(with_source_lines(unique.values(), lines), key=_place))
+    lines = split_lines(text) if findings else []
+    diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_place))
     if netlist is None or any(item.severity == "error" for item in diagnostics):
         return CheckResult(None, diagnostics)
     return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics)

@@ -60,7 +60,9 @@ def evolve(item: SourcedT, **changes: Any) -> SourcedT:
     """A copy with other values in some fields: `dataclasses.replace`, four times as fast for objects of many fields."""
     copy = object.__new__(type(item))
     for name in _field_names(type(item)):
-        object.__setattr__(copy, name, changes[name] if name in changes else getattr(item, name))
+        object.__setattr__(copy, name, changes.pop(name) if name in changes else getattr(item, name))
+    if changes:
+        raise TypeError(f"{type(item).__name__} has no {', '.join(changes)}")
     return copy
 
 

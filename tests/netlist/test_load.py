@@ -92,6 +92,11 @@ def test_an_object_that_could_not_be_read_is_judged_no_further() -> None:
     ) == ["V190"]
 
 
+def test_every_missing_field_is_named() -> None:
+    text = edited("out_df: Float16_b, intermed_df: Float16_b, ", "")
+    assert [item.rule for item in found(text)] == ["V025", "V025"]
+
+
 def test_the_collector_is_left_as_it_was() -> None:
     check_text(NETLIST)
     assert gc.isenabled()

@@ -18,7 +18,7 @@ class TooManyFindingsError(Exception):
 class Context:
     """State of one reading. Sections are read in document order and look at what was read before (NETLIST 1.1)."""
 
-    __slots__ = ("arch", "archs", "diagnostics", "path", "requested_arch", "subject")
+    __slots__ = ("arch", "archs", "diagnostics", "findings", "path", "requested_arch", "subject")
 
     def __init__(self, path: str, requested_arch: str | None) -> None:
         self.path = path
@@ -27,6 +27,7 @@ class Context:
         self.archs: tuple[str, ...] = ()
         self.subject = ""  # the object that is being read, as it starts a message: "queue q0"
         self.diagnostics: list[Diagnostic] = []
+        self.findings = 0  # errors so far; an object during whose reading it grew is broken
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
         """Add a finding about the object that is being read."""
@@ -36,8 +37,4 @@ class Context:
         self.diagnostics.append(
             Diagnostic(self.path, place.line, place.column, rule, severity, text, place.end_column, "", hint)
         )
-
-    @property
-    def findings(self) -> int:
-        """How many findings there are; an object during whose reading it grew is broken."""
-        return len(self.diagnostics)
+        self.findings += severity == "error"

@@ -85,12 +85,11 @@ def _check_order(context: Context, document: Document, early: set[str], op_lines
     late = {name for name in early if name in document.queues and name not in op_lines}
     for graph in document.graphs.values() if late else ():
         for op in graph.ops:
-            source = op.source.find("inputs") if isinstance(op.source, Mapping) else None
-            for index, name in enumerate(op.inputs):
-                if name in late and isinstance(source, Sequence):
+            for name in op.inputs if not op.broken else ():
+                if name in late:
                     context.subject = f"op {op.name}"
                     message = f"input {quoted(name)} is a queue that is declared further down"
-                    context.report(NO_INPUT, source.items[index], message, "`queues` goes before `graphs`")
+                    context.report(NO_INPUT, op.at("inputs"), message, "`queues` goes before `graphs`")
     context.subject = ""
 
 

@@ -1,32 +1,29 @@
 """The `graphs` section: graphs and their ops (NETLIST 1.4)."""
 
-from typing import Any
-
-from buda_emu.netlist.fields import GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS, PAD_FIELDS
-from buda_emu.netlist.model import Graph, Op, Pad, Tm
+from buda_emu.netlist.fields import GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS
+from buda_emu.netlist.model import Graph, Op
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.attributes import AttributeState, check_splice, read_attributes
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
 from buda_emu.netlist.reader.queues import blocking_of
-from buda_emu.netlist.reader.tms import MALFORMED, check_transposes, input_index, read_tms
+from buda_emu.netlist.reader.shaping import UNKNOWN, Shaping, is_shaping
 from buda_emu.netlist.reader.values import (
     NOT_LIST,
     NOT_MAP,
     NOT_SCALAR,
     kind_of,
-    read_float,
-    read_int,
+    read_formats,
     readers,
     text_of,
 )
 from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.blocking import FULL_TILE
 
-DUPLICATE, UNKNOWN = "V020", "V022"
+DUPLICATE = "V020"
 _READERS = readers(OP_FIELDS)
+del _READERS["in_df"]  # read by _read_op itself: it appends
 _GRAPH_READERS = readers(GRAPH_FIELDS)
-_NO_PAD = Pad()
 
 
 class GraphSection:
@@ -87,65 +84,39 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
     )
 
 
-class _Inputs:
-    """What is written for each input: `pads` and `unpads` hold fields, `fill` the pad value that was written last."""
-
-    __slots__ = ("fill", "pads", "tms", "unpads")
-
-    def __init__(self) -> None:
-        self.tms: dict[int, list[Tm]] = {}
-        self.pads: dict[int, dict[str, Any]] = {}
-        self.unpads: dict[int, dict[str, Any]] = {}
-        self.fill: dict[int, float] = {}
-
-
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
     findings = context.findings
     body = body_of(context, "an op", node)
+    in_df: list[str] = []
+    forks: dict[str, str] = {}
     later: list[tuple[str, Scalar, Node]] = []
 
     def other(key: str, key_node: Scalar, value: Node) -> None:
-        # NETLIST 1.4: TMs, padding and attributes are read in a second pass, so they may stand before `inputs`
-        if key == "attributes" or ("input" in key and ("tms" in key or "pad" in key)):
-            later.append((key, key_node, value))
-        elif key == "in_df":
-            read_in_df(value)
+        if key == "in_df":
+            in_df.extend(read_formats(context, OP_FIELDS[key], value) or ())  # NETLIST 11.3 C1: appended
         elif key == "forked_dram_inputs":
             forks.update(_read_forks(context, value))
+        elif key == "attributes" or is_shaping(key):
+            later.append((key, key_node, value))
         else:
             hint = "YAML merge keys are not followed" if key == "<<" else near(key, (*OP_FIELDS, *INPUT_FIELDS))
             context.report(UNKNOWN, key_node, f"unknown field {quoted(key)}", hint)
 
-    def read_in_df(value: Node) -> None:
-        formats = in_df_reader(context, in_df_field, value)
-        if formats is not None:
-            in_df.extend(formats)  # NETLIST 11.3 C1: a repeated in_df is appended
-
-    in_df: list[str] = []
-    forks: dict[str, str] = {}
-    in_df_field, in_df_reader = _ALL_READERS["in_df"]
     values = read_fields(context, body, _READERS, other)
     inputs: tuple[str, ...] = values.get("inputs", ())
-    known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
     op_type: str = values.get("type", "")
+    known_inputs = len(inputs) if "inputs" in values or body.find("inputs") is None else None
     cells = values["grid_size"][0] * values["grid_size"][1] if "grid_size" in values else None
     attributes = AttributeState(op_type, known_inputs, cells)
-    shaping = _Inputs()
+    shaping = Shaping(op_type, known_inputs, tuple(in_df))
+    # NETLIST 1.4: shaping and attributes are read in a second pass, so they may stand before `inputs`.
     for key, key_node, value in later:
         if key == "attributes":
             read_attributes(context, value, attributes)
-            continue
-        index = input_index(context, key, key_node, known_inputs)
-        if "tms" in key:
-            tms = read_tms(context, key, value, "op")
-            if index is not None:
-                _add_tms(context, key, tms, index, shaping)
-                check_transposes(context, key, tms, op_type, index, tuple(in_df))
-        elif index is not None:
-            _read_padding(context, key, value, index, shaping)
+        else:
+            shaping.read(context, key, key_node, value)
     if op_type == "splice" and context.findings == findings:
         check_splice(context, body.find("attributes") or name_node, attributes)
-    count = len(inputs)
     return Op(
         name=name,
         written_name=name,
@@ -157,19 +128,15 @@ def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: 
         ),
         in_df=tuple(in_df),
         forked_dram_inputs=tuple(forks.items()),
-        input_tms=tuple(_with_fill(shaping, index) for index in range(count)) if shaping.tms else ((),) * count,
-        input_pad=_all_pads(shaping.pads, count, shaping.fill),
-        input_unpad=_all_pads(shaping.unpads, count, {}),
+        input_tms=shaping.tms(len(inputs)),
+        input_pad=shaping.pads(len(inputs)),
+        input_unpad=shaping.unpads(len(inputs)),
         attributes=attributes.result(),
         source=body,
         name_node=name_node,
         broken=context.findings > findings,
         **values,
     )  # fmt: skip
-
-
-_ALL_READERS = dict(_READERS)
-del _READERS["in_df"]  # read by _read_op itself: it appends
 
 
 def _read_forks(context: Context, node: Node) -> dict[str, str]:
@@ -192,48 +159,3 @@ def _read_forks(context: Context, node: Node) -> dict[str, str]:
             else:
                 context.report(NOT_SCALAR, value, f"forked_dram_inputs: {queue} needs the name of an op")
     return forks
-
-
-def _add_tms(context: Context, name: str, tms: list[Tm], index: int, shaping: _Inputs) -> None:
-    """Append (NETLIST 11.3 C1); only one pad is allowed for an input."""
-    have = shaping.tms.setdefault(index, [])
-    for tm in tms:
-        if tm.name == "pad":
-            if any(other.name == "pad" for other in have):
-                context.report(MALFORMED, tm.mark, f"{name}: an input can be padded only once in its TMs")
-            shaping.fill[index] = float(tm.args[2])
-        have.append(tm)
-
-
-def _with_fill(shaping: _Inputs, index: int) -> tuple[Tm, ...]:
-    """The TMs of an input; a pad TM shares its value with input_N_pad, the later one in the file wins (OPS 7.3)."""
-    return tuple(
-        Tm("pad", (tm.args[0], tm.args[1], shaping.fill[index]), tm.mark) if tm.name == "pad" else tm
-        for tm in shaping.tms.get(index, ())
-    )
-
-
-def _read_padding(context: Context, name: str, node: Node, index: int, shaping: _Inputs) -> None:
-    """`input_N_pad: {rt, ct, pad_value}` or `input_N_unpad: {rt, ct}`."""
-    unpad = "unpad" in name
-    values = (shaping.unpads if unpad else shaping.pads).setdefault(index, {})
-    for key, key_node, value in keyed(context, body_of(context, name, node)):
-        known = PAD_FIELDS.get(key)
-        if known is None or (unpad and known.kind == "float"):
-            context.report(UNKNOWN, key_node, f"{name}: unknown field {quoted(key)}", near(key, PAD_FIELDS))
-        elif known.kind == "int":
-            values[key] = read_int(context, known, value) or 0
-        else:
-            number = read_float(context, known, value)
-            if number is not None:
-                shaping.fill[index] = number
-
-
-def _all_pads(written: dict[int, dict[str, Any]], count: int, fill: dict[int, float]) -> tuple[Pad, ...]:
-    if not written:
-        return (_NO_PAD,) * count
-    counts = [written.get(index) for index in range(count)]
-    return tuple(
-        _NO_PAD if size is None else Pad(size.get("rt", 0), size.get("ct", 0), fill.get(index, 0.0))
-        for index, size in enumerate(counts)
-    )

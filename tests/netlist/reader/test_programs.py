@@ -127,8 +127,9 @@ def test_malformed_instructions(instruction: str, rule: str) -> None:
 
 
 def test_param_without_names_is_a_warning() -> None:
-    (finding,) = findings("param: []")
-    assert (finding.rule, finding.severity) == ("V112", "warning")
+    document = read("programs:\n  - run:\n    - param: []\n")
+    assert [(item.rule, item.severity) for item in document.diagnostics] == [("V112", "warning")]
+    assert not document.programs["run"].broken
 
 
 def test_what_fails_only_when_it_runs_is_read() -> None:
