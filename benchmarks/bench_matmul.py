@@ -65,6 +65,8 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
     product = np.empty((32 * rows, 32 * cols), np.float32)
     a, b, out = tilized(left), tilized(right), tilized(product)
     operands = [(x, np.arange(x.shape[1], dtype=np.int32), np.float32(0)) for x in (a, b)]
+    for _, index, _ in operands:
+        index.flags.writeable = False  # as those of a tile map
 
     def tiles(transposed: bool) -> None:
         matmul_tiles(0, rows, out, *operands[0], *operands[1], transposed, 1, rows, inner, cols)

@@ -1,8 +1,8 @@
 """The `kernel` and `helper` decorators: compiled without the GIL, exact arithmetic only, kept on disk between runs.
 
 A kernel is compiled at its first call, for the types of the arguments: explicit signatures would compile, or load,
-every kernel of a module when it is imported. So call a kernel always with the same types: writable C-contiguous arrays,
-Python ints and bools, numpy scalars for floats. A read-only array or an np.int32 is another type, compiled anew.
+every kernel of a module when it is imported. So call a kernel always with the same types: C-contiguous arrays, each
+always writable or always read-only, Python ints and bools, numpy scalars for floats. Another type is compiled anew.
 
 Compiled code lies in the user's cache directory, in a folder named by the version and by the hash of every source that
 may be compiled in: numba itself misses the edit of a helper or constant that stands in another file. Where that folder

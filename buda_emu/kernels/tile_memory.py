@@ -41,7 +41,6 @@ Value: TypeAlias = Any
 
 FLOAT: Final = ir.FloatType()
 SIZE: Final = ir.IntType(64)
-TENSOR: Final = types.Array(types.float32, 3, "C")
 VECTOR: Final = ir.VectorType(FLOAT, 8)
 QUAD: Final = 4  # the widest square of floats that is transposed by one instruction for each pair of rows, everywhere
 
@@ -100,7 +99,7 @@ def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Val
 @type_callable(tile_at)
 def _type_tile_at(_context: Any) -> Any:
     def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
-        if tiles in (types.uintp, TENSOR):
+        if tiles == types.uintp or (tiles.dtype, tiles.ndim, tiles.layout) == (types.float32, 3, "C"):
             return signature(types.uintp, tiles, types.intp, types.intp)
         return None
 

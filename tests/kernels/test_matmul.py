@@ -95,6 +95,7 @@ def run(
         source = np.empty_like(tiles)
         source[:, index] = tiles
         index[list(hole)] = [-1 - n for n in range(len(hole))]
+        index.flags.writeable = False  # as those of a tile map
         sources.append((source, index, np.float32(pad)))
     right = expected[1].swapaxes(-1, -2) if transposed else expected[1]
     out = np.full((entries, t * rows * cols, 1024), np.nan, np.float32)
