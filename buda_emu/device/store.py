@@ -15,6 +15,7 @@ from buda_emu.errors import HostError
 
 TILE_ELEMENTS = 1024
 _NEVER = ""
+_ROOM_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
@@ -50,23 +51,27 @@ class TileStore:
         self.tiles = tiles
         self._budget = budget
         self._data: NDArray[np.float32] = np.empty((0, tiles, TILE_ELEMENTS), np.float32)
-        self._labels: list[str] = []
+        self._labels: list[str] = []  # one for each slice that has been asked for so far
 
     def data(self, slices: int) -> NDArray[np.float32]:
         """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
+        reached = len(self._labels)
+        if slices <= reached:
+            return self._data
+        size = self.tiles * TILE_ELEMENTS * 4
+        self._budget.take((slices - reached) * size, f"memory of {self.name}")
         have = self._data.shape[0]
         if slices > have:
-            wanted = min(self.slices, max(slices, 2 * have))
-            size = self.tiles * TILE_ELEMENTS * 4
-            self._budget.take((wanted - have) * size, f"memory of {self.name}")
+            # Untouched memory costs nothing: room for all at once where that is not much, so nothing is moved later.
+            room = min(self.slices, max(slices, 2 * have, _ROOM_BYTES // size))
             try:
-                grown = np.empty((wanted, self.tiles, TILE_ELEMENTS), np.float32)
+                grown = np.empty((room, self.tiles, TILE_ELEMENTS), np.float32)
             except MemoryError:
-                self._budget.give_back((wanted - have) * size)
-                raise HostError(f"memory of {self.name}: {wanted * size} bytes are not to be had") from None
-            grown[:have] = self._data
+                self._budget.give_back((slices - reached) * size)
+                raise HostError(f"memory of {self.name}: {room * size} bytes are not to be had") from None
+            grown[:reached] = self._data[:reached]
             self._data = grown
-            self._labels.extend([_NEVER] * (wanted - len(self._labels)))
+        self._labels.extend([_NEVER] * (slices - reached))
         return self._data
 
     def label(self, first: int, count: int) -> str:
@@ -109,6 +114,10 @@ class EntryView:
         """One entry, writable: float32[tiles, 1024]."""
         return self.block(slot, 1)[0]
 
+    def reserve(self, entries: int) -> None:
+        """Make room for that many entries at once. Raises HostError when memory does not suffice."""
+        self.store.data(entries * self.t)
+
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
         """`count` consecutive entries, writable, no copy: float32[count, tiles, 1024]."""
         first, last = slot * self.t, (slot + count) * self.t
@@ -122,6 +131,7 @@ class EntryView:
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
         """Store values[i] in slots[i]: float32[w, tiles, 1024]."""
+        self.reserve(max(slots, default=-1) + 1)
         for slot, value in zip(slots, values, strict=True):
             self.entry(slot)[...] = value
             self.store.mark(slot * self.t, self.t, label)

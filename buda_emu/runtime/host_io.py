@@ -37,6 +37,7 @@ class HostIo:
         slots = self._slots(queue, len(values), slot)
         label = queue.df if self._quantised or is_raw(queue.df) else "Float32"
         flat = channel.flat
+        channel.view.reserve(max(slots, default=-1) + 1)
         for first in range(0, len(slots), 64):  # bounded temporaries
             part = slice(first, first + 64)
             tiles = self._tiles(queue, values[part])
