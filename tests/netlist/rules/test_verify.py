@@ -28,7 +28,7 @@ def test_an_accepted_netlist_has_no_findings() -> None:
 
 def test_an_op_without_sizes_is_not_measured() -> None:
     # Its ublock, cores, tiles and the sizes around it would all be wrong as well.
-    assert rules(edited(b.COPY, (("cp", "mblock: [2, 2], ublock: [1, 2], ", ""),))) == ["V024"]
+    assert set(rules(edited(b.COPY, (("cp", "mblock: [2, 2], ublock: [1, 2], ", ""),)))) == {"V024"}
 
 
 def test_a_queue_without_sizes_is_not_measured() -> None:
@@ -44,14 +44,12 @@ def test_an_unknown_op_does_not_make_its_queue_settings_wrong() -> None:
 
 def test_independent_errors_are_all_found() -> None:
     edits = (
-        ("a", "entries: 2", "entries: 0"),
+        ("x", "entries: 2", "entries: 0"),
         ("mm", "ublock_order: r", "ublock_order: c"),
         ("mm", "buf_size_mb: 2, ", ""),
         ("", "rd_ptr_local: $lp", "rd_ptr_local: ''"),
     )
-    found = set(
-        rules(edited(b.MATMUL.replace("  x: ", "  a: ").replace("[x, w", "[a, w").replace("x: {rd", "a: {rd"), edits))
-    )
+    found = set(rules(edited(b.MATMUL, edits)))
     assert found == {"V012", "V025", "V118"}
     assert "V026" in rules(edited(b.MATMUL, (edits[1],)))
 
@@ -96,7 +94,7 @@ def test_the_order_of_checks_does_not_depend_on_imports() -> None:
 
 def _many(count: int) -> str:
     queues = [b.queue(f"q{i}", at=f"[{i % 6}, {0x10000000 + i * 0x10000:#x}]") for i in range(count)]
-    ops = [b.op(f"n{i}", "nop", f"x{i}", grid_loc=f"[{i // 8}, {i % 8}]") for i in range(count)]
+    ops = [b.op(f"n{i}", "nop", f"qq{i}", grid_loc=f"[{i // 8}, {i % 8}]") for i in range(count)]
     return b.netlist(queues, ops, b.settings(*(f"q{i}" for i in range(count))))
 
 
@@ -108,10 +106,14 @@ def test_only_the_first_findings_search_for_a_similar_name() -> None:
 
 def test_huge_sizes_take_no_time() -> None:
     huge = "2000000000"
-    text = b.COPY.replace("t: 1,", f"t: {huge},").replace(
-        "grid_loc: [0, 0], grid_size: [1, 1]", f"grid_loc: [0, 0], grid_size: [{huge}, {huge}]"
-    )
-    text = text.replace("mblock: [2, 2]", f"mblock: [{huge}, {huge}]").replace("buf_size_mb: 2", f"buf_size_mb: {huge}")
+    text = b.COPY
+    for old, new in (
+        ("t: 1,", f"t: {huge},"),
+        ("mblock: [2, 2]", f"mblock: [{huge}, {huge}]"),
+        ("buf_size_mb: 2", f"buf_size_mb: {huge}"),
+        ("grid_loc: [0, 0], grid_size: [1, 1]", f"grid_loc: [0, 0], grid_size: [{huge}, {huge}]"),
+    ):
+        text = text.replace(old, new)
     start = time.process_time()
     assert {"V150", "V152", "V164"} <= set(rules(text))
     assert time.process_time() - start < 1
