@@ -17,8 +17,8 @@ from buda_emu.ops.fused_parts import Part, fused_parts
 from buda_emu.ops.fused_plan import OUTPUT, FusedPlan, Step, fused_plan
 from buda_emu.spec.blocking import Shape
 
-# Tiles of one temporary. What is tile-wise goes through the schedule in parts that stay in a core's cache (512 KiB).
-PART_TILES: Final = 128
+# Tiles of one temporary. What is tile-wise goes through the schedule in parts small enough for caches (1 MiB).
+PART_TILES: Final = 256
 # Other schedules run on whole entries, as many together as make up about this size (4 MiB).
 GROUP_TILES: Final = 1024
 
