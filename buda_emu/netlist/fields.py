@@ -21,7 +21,7 @@ class Field:
     """One field of a map of the netlist.
 
     `kind` names the reader and the schema's shape; `words` are the legal words of a `word` (the reader keeps others,
-    the rules refuse them); `rule` is reported for a malformed value where the kind has no rule of its own.
+    the rules refuse them); `rule` is reported for a value of the wrong form where the kind has no rule of its own.
     """
 
     name: str
@@ -63,7 +63,7 @@ DEVICE_FIELDS = _table(
 )  # fmt: skip
 
 QUEUE_FIELDS = _table(
-    Field("input", "text", "HOST, or the op that feeds it", "", True, example="HOST"),
+    Field("input", "text", "HOST, or the op that feeds it", "", True, example="HOST", rule="V016"),
     Field("input_tms", "tms", "TMs between the producing op and the queue", ()),
     Field("entries", "int", "how many tensors it holds", -1, True, example=2),
     Field("grid_size", "pair", "rows and columns of buffers that one tensor is spread over", (0, 0), True, rule="V003",
@@ -71,7 +71,7 @@ QUEUE_FIELDS = _table(
     Field("t", "int", "z slices of a tensor", -1, True, example=1),
     Field("mblock", "pair", "rows and columns of ublocks in one buffer", (-1, -1), True, rule="V003", example=[1, 1]),
     Field("ublock", "pair", "rows and columns of tiles in a ublock", (-1, -1), True, rule="V003", example=[2, 4]),
-    Field("ublock_order", "word", "order of the ublocks in a buffer: by rows or by columns", "r", words=ORDERS),
+    Field("ublock_order", "word", "order of the ublocks in a buffer: by rows or columns", "r", words=ORDERS, rule="V012"),
     Field("tile_dim", "tile_dim", "rows and columns of elements in a tile", (32, 32), example=[32, 32]),
     Field("df", "format", "number format", "", True, example="Float16_b"),
     Field("target_device", "device", "chip; a list makes one copy for each chip", -1, True, example=0),
@@ -80,9 +80,10 @@ QUEUE_FIELDS = _table(
     Field("host", "host", "address or [channel, address] of each buffer (loc: host)", (), example=[0x1000]),
     Field("read_ports", "ints", "DRAM read port (0 to 2) of each buffer; not on grayskull", ()),
     Field("write_ports", "ints", "DRAM write port (0 to 2) of each buffer; not on grayskull", ()),
-    Field("type", "word", "queue: entries are consumed; ram: entries are addressed", "", True, words=QUEUE_TYPES),
-    Field("layout", "word", "tilized: tiles with headers; flat: plain rows", "tilized", words=LAYOUTS),
-    Field("alias", "text", "another ram that is a second view of the same memory", ""),
+    Field("type", "word", "queue: entries are consumed; ram: entries are addressed", "", True, words=QUEUE_TYPES,
+          rule="V013"),
+    Field("layout", "word", "tilized: tiles with headers; flat: plain rows", "tilized", words=LAYOUTS, rule="V013"),
+    Field("alias", "text", "another ram that is a second view of the same memory", "", rule="V105"),
 )  # fmt: skip
 
 GRAPH_FIELDS = _table(
@@ -91,11 +92,11 @@ GRAPH_FIELDS = _table(
 )
 
 OP_FIELDS = _table(
-    Field("type", "word", "op type", "", True, words=tuple(OP_TYPES), example="matmul"),
+    Field("type", "word", "op type", "", True, words=tuple(OP_TYPES), example="matmul", rule="V051"),
     Field("grid_loc", "ints", "row and column of its first core; ethernet_datacopy needs none", (), True,
           example=[0, 0]),
     Field("grid_size", "pair", "rows and columns of cores", (0, 0), True, rule="V023", example=[1, 1]),
-    Field("inputs", "texts", "queues and ops that it reads", (), True, example=["q0", "w"]),
+    Field("inputs", "texts", "queues and ops that it reads", (), True, example=["q0", "w"], rule="V017"),
     Field("in_df", "formats", "number format of each input", (), True, example=["Float16_b", "Bfp8_b"]),
     Field("out_df", "format", "number format of the result", "", True, example="Float16_b"),
     Field("intermed_df", "format", "number format of partial results in L1", "", True, example="Float16_b"),
@@ -108,7 +109,7 @@ OP_FIELDS = _table(
     Field("t", "int", "z slices of the result", -1, True, example=1),
     Field("mblock", "pair", "rows and columns of ublocks on a core", (-1, -1), True, rule="V023", example=[2, 2]),
     Field("ublock", "pair", "rows and columns of tiles in a ublock", (-1, -1), True, rule="V023", example=[2, 4]),
-    Field("ublock_order", "word", "order of the ublocks on a core: by rows or by columns", "", True, words=ORDERS),
+    Field("ublock_order", "word", "order of the ublocks on a core: by rows or columns", "", True, words=ORDERS, rule="V024"),
     Field("buf_size_mb", "int", "size of the output buffer in mblocks", -1, True, example=2),
     Field("tile_dim", "tile_dim", "rows and columns of elements in an output tile", (32, 32), example=[32, 32]),
     Field("overlay_size", "int", "bytes for the overlay; no effect on values", -1),
@@ -134,18 +135,18 @@ FUSED_FIELDS = _table(
     Field("inputs", "int", "how many operands the op has", -1, True, example=2),
     Field("intermediates", "int", "how many intermediate buffers are used, 0 to 8", -1, True, example=0),
     Field("schedules", "value", "lists of one-key maps {name: scheduled op}, run one after the other", (), True),
-    Field("custom_kernel_path", "text", "file of a hand-written kernel; no effect on values", ""),
+    Field("custom_kernel_path", "text", "file of a hand-written kernel; no effect on values", "", rule="V130"),
 )
 
 SUB_OP_FIELDS = _table(
     Field("type", "word", "op type", "", True, words=tuple(name for name, op in OP_TYPES.items() if op.in_fused),
-          example="add"),
+          example="add", rule="V131"),
     Field("inputs", "names", "inputN, intermedN or dest", (), True, rule="V131", example=["input0", "intermed0"]),
-    Field("output", "text", "intermedN, dest or output", "", True, example="output"),
+    Field("output", "text", "intermedN, dest or output", "", True, example="output", rule="V131"),
     Field("mblock", "pair", "rows and columns of ublocks", (-1, -1), True, rule="V131", example=[2, 2]),
     Field("ublock", "pair", "rows and columns of tiles in a ublock", (-1, -1), True, rule="V131", example=[1, 2]),
-    Field("pop", "texts", "inputs released after each ublock", (), example=["intermed0"]),
-    Field("pop_last", "texts", "intermediates released after the last ublock", (), example=["intermed0"]),
+    Field("pop", "texts", "inputs released after each ublock", (), example=["intermed0"], rule="V131"),
+    Field("pop_last", "texts", "intermediates released after the last ublock", (), example=["intermed0"], rule="V131"),
     Field("zero_point", "float", "zero point of the quantization family", 0.0),
     Field("attributes", "attributes", "what the op type needs beyond its sizes", {}),
 )  # fmt: skip

@@ -13,7 +13,6 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.values import (
-    NOT_LIST,
     Reader,
     integer,
     kind_of,
@@ -101,7 +100,7 @@ def read_sub_op_attributes(context: Context, node: Node, state: AttributeState) 
             message = f"attribute {quoted(name)} is not legal for {state.op_type or 'this op'} in a schedule"
             context.report(SUB_OP_NOT_LEGAL, key, message, hint if spec is None else "")
         elif name in ("relu_mode", "vector"):
-            word = read_text(context, Field(name, "word", spec.doc), value)
+            word = read_text(context, Field(name, "word", spec.doc, rule=OUT_OF_RANGE), value)
             if word in spec.words:
                 state.given.add(name)
                 state.values[name] = word
@@ -137,7 +136,7 @@ def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, st
         return
     if name == "z" and _z_too_early(context, key, state):
         return
-    value: Any = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=NOT_LIST), node)
+    value: Any = _READERS[spec.kind](context, Field(name, "value", spec.doc, rule=OUT_OF_RANGE), node)
     if value is None:
         return
     if spec.kind == "word":

@@ -11,7 +11,6 @@ from buda_emu.netlist.reader.shaping import UNKNOWN, Shaping, is_shaping
 from buda_emu.netlist.reader.values import (
     NOT_LIST,
     NOT_MAP,
-    NOT_SCALAR,
     kind_of,
     read_formats,
     readers,
@@ -157,5 +156,5 @@ def _read_forks(context: Context, node: Node) -> dict[str, str]:
             if isinstance(value, Scalar):
                 forks[queue] = text_of(value)
             else:
-                context.report(NOT_SCALAR, value, f"forked_dram_inputs: {queue} needs the name of an op")
+                context.report(NOT_MAP, value, f"forked_dram_inputs: {queue} needs the name of an op")
     return forks

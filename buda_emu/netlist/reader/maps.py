@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from buda_emu.netlist.fields import Field
 from buda_emu.netlist.nodes import Mapping, Node, Scalar
 from buda_emu.netlist.reader.context import Context
-from buda_emu.netlist.reader.values import NOT_MAP, NOT_SCALAR, Reader, kind_of, text_of
+from buda_emu.netlist.reader.values import NOT_MAP, Reader, kind_of, text_of
 
 Other: TypeAlias = Callable[[str, Scalar, Node], None]
 
@@ -26,7 +26,7 @@ def keyed(context: Context, body: Mapping) -> Iterator[tuple[str, Scalar, Node]]
         if isinstance(key, Scalar):
             yield text_of(key), key, value
         else:
-            context.report(NOT_SCALAR, key, f"a key needs to be a word, not {kind_of(key)}")
+            context.report(NOT_MAP, key, f"a key needs to be a name, not {kind_of(key)}")
 
 
 def read_fields(
@@ -39,7 +39,7 @@ def read_fields(
     values: dict[str, Any] = {}
     for key, value in body.pairs:
         if not isinstance(key, Scalar):
-            context.report(NOT_SCALAR, key, f"a key needs to be a word, not {kind_of(key)}")
+            context.report(NOT_MAP, key, f"a key needs to be a name, not {kind_of(key)}")
             continue
         name = key.text
         found = readers.get(name)

@@ -15,7 +15,7 @@ from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
 
 FORMAT_WORDS = frozenset(NETLIST_FORMATS)
-NOT_INTEGER, NOT_BOOLEAN, NOT_NUMBER, NOT_LIST, NOT_MAP, NOT_SCALAR = "V180", "V181", "V182", "V183", "V184", "V192"
+NOT_INTEGER, NOT_BOOLEAN, NOT_NUMBER, NOT_LIST, NOT_MAP = "V180", "V181", "V182", "V183", "V184"
 
 
 def kind_of(node: Node) -> str:
@@ -34,7 +34,7 @@ def read_text(context: Context, field: Field, node: Node) -> str | None:
     """A word or name as it stands."""
     if isinstance(node, Scalar):
         return text_of(node)
-    context.report(NOT_SCALAR, node, f"{field.name} needs a word, not {kind_of(node)}")
+    context.report(field.rule, node, f"{field.name} needs a word, not {kind_of(node)}")
     return None
 
 
@@ -99,23 +99,22 @@ def read_format(context: Context, field: Field, node: Node) -> str | None:
         hint = "Tf32 exists inside a core only" if node.text == "Tf32" else near(node.text, NETLIST_FORMATS)
         context.report("V010", node, f"{field.name}: unknown format {kind_of(node)}", hint)
         return None
-    context.report(NOT_SCALAR, node, f"{field.name} needs a format, not {kind_of(node)}")
+    context.report("V010", node, f"{field.name} needs a format, not {kind_of(node)}")
     return None
 
 
 def read_fidelity(context: Context, field: Field, node: Node) -> str | None:
     """A math fidelity (V025)."""
-    word = read_text(context, field, node)
-    if word is None or word in FIDELITIES:
-        return FIDELITIES[word] if word is not None else None
-    context.report("V025", node, f"unknown math_fidelity {quoted(word)}", near(word, FIDELITIES))
-    return None
+    word = text_of(node) if isinstance(node, Scalar) else ""
+    if word not in FIDELITIES:
+        context.report("V025", node, f"unknown {field.name} {kind_of(node)}", near(word, FIDELITIES))
+    return FIDELITIES.get(word)
 
 
 def _items(context: Context, field: Field, node: Node) -> list[Node] | None:
     if isinstance(node, Sequence):
         return node.items
-    context.report(field.rule or NOT_LIST, node, f"{field.name} needs a list, not {kind_of(node)}")
+    context.report(NOT_LIST, node, f"{field.name} needs a list, not {kind_of(node)}")
     return None
 
 
@@ -151,7 +150,7 @@ def read_texts(context: Context, field: Field, node: Node) -> tuple[str, ...] | 
     texts = [text_of(item) for item in items if isinstance(item, Scalar)]
     for item in items:
         if not isinstance(item, Scalar):
-            context.report(NOT_SCALAR, item, f"{field.name}: an entry needs a name, not {kind_of(item)}")
+            context.report(field.rule, item, f"{field.name}: an entry needs a name, not {kind_of(item)}")
     return tuple(texts) if len(texts) == len(items) else None
 
 

@@ -83,6 +83,8 @@ def test_attributes_need_an_entry(attributes: str) -> None:
         ("nop", "{m_k: x}", "V180", "x"),
         ("nop", "{bias: 1}", "V181", "1"),
         ("nop", "{zero_point: 0x10}", "V182", "0x10"),
+        ("nop", "{vector: [r]}", "V037", "[r]"),
+        ("fused_op", "{fused_op_id: {a: 1}}", "V037", "{a: 1}"),
         ("nop", "{relu_threshold: -1}", "V037", "-1"),
         ("nop", "{ingress_channels: []}", "V037", "[]"),
         ("nop", "{ingress_channels: 3}", "V183", "3"),

@@ -58,7 +58,7 @@ def test_queues_after_graphs_are_not_found() -> None:
 
 
 def test_a_key_must_be_a_word() -> None:
-    assert rules(NETLIST + "? [a]\n: 1\n") == ["V192"]
+    assert rules(NETLIST + "? [a]\n: 1\n") == ["V184"]
 
 
 def test_reading_stops_after_many_findings(monkeypatch: pytest.MonkeyPatch) -> None:

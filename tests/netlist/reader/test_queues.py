@@ -54,8 +54,8 @@ def test_every_field_is_read() -> None:
         ("entries: 2", "entries: 2.0", "V180", "2.0"),
         ("entries: 2", "entries: ", "V180", ""),
         ("entries: 2", "entries: [2]", "V180", "[2]"),
-        ("entries: 2", "alias: [a], entries: 2", "V192", "[a]"),
-        ("entries: 2", "? [a]\n  : 1, entries: 2", "V192", "[a]"),
+        ("entries: 2", "alias: [a], entries: 2", "V105", "[a]"),
+        ("entries: 2", "? [a]\n  : 1, entries: 2", "V184", "[a]"),
         ("entries: 2", "input_tms: [foo], entries: 2", "V038", "foo"),
     ],
 )  # fmt: skip
