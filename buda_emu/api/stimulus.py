@@ -239,13 +239,17 @@ def _step(
     return tiles.transpose(0, 1, 2, 4, 3, 5).reshape(_shape(blocking, entries)).astype(np.float64)
 
 
+def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArray[np.float64]:
+    """A value for each of `size` places in each of `tiles` tiles; a tile's offset is not times increment (NETLIST 5.1)."""
+    place = np.arange(tiles * size)
+    return stimulus.step_start + (place // size) * offset + (place % size) * stimulus.step_increment
+
+
 def _step_rowwise(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
     _, width = blocking.tile_dim
-    column = np.arange(blocking.cols * width)
-    # the offset of a tile is its width, not width times increment (NETLIST 5.1)
-    line = stimulus.step_start + (column // width) * width + (column % width) * stimulus.step_increment
+    line = _step_line(stimulus, blocking.cols, width, width)
     return np.broadcast_to(line, _shape(blocking, entries)).copy()
 
 
@@ -253,8 +257,7 @@ def _step_columnwise(
     stimulus: Stimulus, blocking: Blocking, _first: int, entries: int, _integer: bool, _stream: np.random.Generator
 ) -> NDArray[np.float64]:
     height, width = blocking.tile_dim
-    row = np.arange(blocking.rows * height)
-    line = stimulus.step_start + (row // height) * width + (row % height) * stimulus.step_increment
+    line = _step_line(stimulus, blocking.rows, height, width)
     return np.broadcast_to(line[:, None], _shape(blocking, entries)).copy()
 
 

@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
     parser.add_argument(
         "--arch",
+        type=str.lower,
         choices=tuple(ARCHS),
         metavar="ARCH",
         help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",

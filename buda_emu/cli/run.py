@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram")
     parser.add_argument(
         "--arch",
+        type=str.lower,
         choices=tuple(ARCHS),
         metavar="ARCH",
         help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
@@ -151,12 +153,9 @@ def _sources(report: "RunReport") -> str:
 
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:
     figures = ("-" if value is None else f"{value:.6g}" for value in (output.min, output.max, output.mean))
-    elements = 1
-    for size in output.shape:
-        elements *= size
     notes = (
         (output.not_finite > 0, f"{output.not_finite} not finite"),
-        (output.zeros == elements, "all zero"),
+        (output.zeros == prod(output.shape), "all zero"),
     )
     note = ", ".join(text for holds, text in notes if holds)
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note

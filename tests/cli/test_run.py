@@ -101,7 +101,7 @@ def test_raw_and_host_readings_differ(root, tmp_path, capsys):
 
 
 def test_another_architecture(root, capsys):
-    assert run(root, "--arch", "grayskull") == 0
+    assert run(root, "--arch", "Grayskull") == 0
     assert ": grayskull," in capsys.readouterr().out
 
 
