@@ -240,7 +240,7 @@ def _step(
 
 
 def _step_line(stimulus: Stimulus, tiles: int, size: int, offset: int) -> NDArray[np.float64]:
-    """A value for each of `size` places in each of `tiles` tiles; a tile's offset is not times increment (NETLIST 5.1)."""
+    """A value for each of `size` places in each of `tiles` tiles; the offset of a tile is plain (NETLIST 5.1)."""
     place = np.arange(tiles * size)
     return stimulus.step_start + (place // size) * offset + (place % size) * stimulus.step_increment
 
