@@ -16,7 +16,7 @@ import numpy as np
 import buda_emu as be
 from buda_emu.api.default_inputs import default_inputs
 from buda_emu.api.entries import default_parameters
-from buda_emu.api.stimulus import read_test_config
+from buda_emu.api.test_config import read_test_config
 from conditions import ROOT, SHARED, conditions
 
 BOUND_MS = 5.0

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from buda_emu.api.entries import entries_read
 from buda_emu.api.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
-from buda_emu.api.stimulus import Stimulus, TestConfig, generator, plain_values
+from buda_emu.api.stimulus import Stimulus, generator, plain_values
+from buda_emu.api.test_config import TestConfig
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
 from buda_emu.spec.formats import is_integer, is_raw

@@ -6,7 +6,7 @@ import pytest
 import buda_emu as be
 from buda_emu.api.default_inputs import default_inputs
 from buda_emu.api.entries import default_parameters
-from buda_emu.api.stimulus import read_test_config
+from buda_emu.api.test_config import read_test_config
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.load import check_text, load
 

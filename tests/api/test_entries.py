@@ -5,7 +5,7 @@ import json
 import pytest
 
 from buda_emu.api.entries import default_parameters, entries_read
-from buda_emu.api.stimulus import read_test_config
+from buda_emu.api.test_config import read_test_config
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.load import load
 from shared_files import corpus_files

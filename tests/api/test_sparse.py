@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.api.sparse import SparseShape, bits, encoding_tiles, sparse_shape, sparse_tiles
-from buda_emu.api.stimulus import Stimulus, generator, read_test_config
+from buda_emu.api.stimulus import Stimulus, generator
+from buda_emu.api.test_config import read_test_config
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Queue
