@@ -13,14 +13,21 @@ import numpy as np
 
 from buda_emu.kernels.gather import Tensor
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.libm.exp import exp, exp_in_range
 from buda_emu.kernels.libm.expf import expf
+from buda_emu.kernels.libm.inline import inline
 from buda_emu.kernels.libm.logf import logf
+from buda_emu.kernels.libm.pow3 import cube
 from buda_emu.kernels.libm.sincosf import LARGE, cosf, cosf_small, sinf, sinf_small
+from buda_emu.kernels.libm.tanh import tanh
+from buda_emu.kernels.libm.tanhf import tanhf
 
 __all__ = ["FUNCTIONS"]
 
 _LARGEST: Final = np.finfo(np.float32).max
 _EPSILON: Final = np.float32(2.0**-23)
+_EXP_IN_RANGE: Final = np.float32(32)  # x^2 / 2 is in the range of `exp_in_range`
+_GELU_SCALE: Final = float.fromhex("0x1.9884533d4365p-1")  # sqrt(2 / pi)
 
 
 @kernel
@@ -42,6 +49,42 @@ def sigmoid_scalar(x: np.float32) -> np.float32:
     return np.float32(1.0 / (1.0 + np.float64(exp_scalar(-x))))
 
 
+@inline
+@kernel
+def gelu_scalar(x: np.float32) -> np.float32:
+    """x times the distribution function of the normal distribution, by the tanh approximation, in double precision."""
+    wide = np.float64(x)
+    return np.float32(0.5 * wide * (1.0 + _gelu_tanh(wide)))
+
+
+@kernel
+def gelu_derivative_scalar(x: np.float32) -> np.float32:
+    """The distribution function by the tanh approximation, plus x times the exact density, in double precision."""
+    wide = np.float64(x)
+    return _gelu_derivative(wide, exp(np.float64(-0.5 * (wide * wide))))
+
+
+@inline
+@helper
+def _gelu_derivative_small(x: np.float32) -> np.float32:
+    """`gelu_derivative_scalar` for |x| < _EXP_IN_RANGE, without branches."""
+    wide = np.float64(x)
+    return _gelu_derivative(wide, exp_in_range(np.float64(-0.5 * (wide * wide))))
+
+
+@inline
+@helper
+def _gelu_derivative(x: np.float64, bell: np.float64) -> np.float32:
+    return np.float32(0.5 * (1.0 + _gelu_tanh(x)) + x * bell * (0.5 * _GELU_SCALE))
+
+
+@inline
+@helper
+def _gelu_tanh(x: np.float64) -> np.float64:
+    return tanh(np.float64(_GELU_SCALE * (x + 0.044715 * cube(x))))
+
+
+@inline
 @helper
 def _run(tiles: Tensor, item: int, runs: int, length: int) -> Tensor:
     """One run of the region of a tile of float32[w, n, 1024]; items count all runs of all w*n tiles."""
@@ -51,12 +94,12 @@ def _run(tiles: Tensor, item: int, runs: int, length: int) -> Tensor:
 
 
 @helper
-def _all_small(run: Tensor) -> bool:
-    """Whether sine and cosine may take their fast form on all elements."""
-    small = True
+def _all_below(limit: np.float32, run: Tensor) -> bool:
+    """Whether a form for magnitudes below the limit, which becomes vector code, serves all elements."""
+    below = True
     for k in range(run.shape[0]):
-        small &= abs(run[k]) < LARGE
-    return small
+        below &= abs(run[k]) < limit
+    return below
 
 
 @kernel
@@ -90,11 +133,45 @@ def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) 
 
 
 @kernel
+def tanh_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`tanhf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        for k in range(length):
+            run[k] = tanhf(run[k])
+    return 0
+
+
+@kernel
+def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`gelu_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        for k in range(length):
+            run[k] = gelu_scalar(run[k])
+    return 0
+
+
+@kernel
+def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
+    """`gelu_derivative_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    for item in range(start * runs, stop * runs):
+        run = _run(tiles, item, runs, length)
+        if _all_below(_EXP_IN_RANGE, run):
+            for k in range(length):
+                run[k] = _gelu_derivative_small(run[k])
+        else:
+            for k in range(length):
+                run[k] = gelu_derivative_scalar(run[k])
+    return 0
+
+
+@kernel
 def sine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
     """`sinf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
     for item in range(start * runs, stop * runs):
         run = _run(tiles, item, runs, length)
-        if _all_small(run):
+        if _all_below(LARGE, run):
             for k in range(length):
                 run[k] = sinf_small(run[k])
         else:
@@ -108,7 +185,7 @@ def cosine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -
     """`cosf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
     for item in range(start * runs, stop * runs):
         run = _run(tiles, item, runs, length)
-        if _all_small(run):
+        if _all_below(LARGE, run):
             for k in range(length):
                 run[k] = cosf_small(run[k])
         else:
@@ -122,6 +199,9 @@ FUNCTIONS: Final[Mapping[str, tuple[Callable[..., int], Callable[[np.float32], n
         "exp": (exp_tiles, exp_scalar),
         "log": (log_tiles, log_scalar),
         "sigmoid": (sigmoid_tiles, sigmoid_scalar),
+        "tanh": (tanh_tiles, tanhf),
+        "gelu": (gelu_tiles, gelu_scalar),
+        "gelu_derivative": (gelu_derivative_tiles, gelu_derivative_scalar),
         "sine": (sine_tiles, sinf),
         "cosine": (cosine_tiles, cosf),
     }

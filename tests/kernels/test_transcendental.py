@@ -28,6 +28,18 @@ DIGESTS: Mapping[str, tuple[str, str]] = {
         "eaf8004f549cc6d6bfea64c0bfcbde45ccbd245d95d6f8c850cd3e8045cc4d81",
         "09b069e346828c6427c99e54b78bd6758806e844479f2263adcd5bfb883ff3b9",
     ),
+    "tanh": (
+        "8a0acc0b996815963c6ae47286b2d03c0adf4daacc2586d3676b623cf14ac13c",
+        "a0397cd0956d4ac18cc0b71b5d7c84eed22e9f339a23f9e9b676b4b83dd84f1c",
+    ),
+    "gelu": (
+        "7f6a221f512d02380d16046e47aab7b23dfbe4f5428d99557f3fbe4780278c4d",
+        "f4809b51749154a25893ab0430ef6984e83ccfbb20f52b435da62e7ddafec8c6",
+    ),
+    "gelu_derivative": (
+        "6f28179c0c77911bb77042e08f6b0809e9d1c3c24ede226d350e9bc012f57b26",
+        "bff807b8006bb7156bb00fbcc7f7af6ce189c7448f74196a37f97ade5ed54689",
+    ),
     "sine": (
         "a4ac30e445c5b37f2830989d86c0231b8b046c0e4881d91e19d4e1abf946fb3a",
         "fe6c9df983aa261f651316e859cb97fc9cfc85d38432fedc2c480949f589ad9d",
@@ -72,6 +84,17 @@ def without_nan_bits(name):
 def test_check_values():
     # OPS 12
     assert scalar_words("exp", -3, -0.3, 0.7, 2, 100) == ["3d4bed86", "3f3da643", "4000e153", "40ec7326", LARGEST]
+    gelu = scalar_words("gelu", -3, -1.5, -0.3, 0.1, 0.7, 2, -8)
+    assert gelu == ["bb6e6150", "bdcdad6b", "bdeac2a7", "3d5d1d05", "3f07d372", "3ffa3042", "80000000"]
+    derivative = scalar_words("gelu_derivative", -3, -1.5, -0.3, 0, 0.7, 2)
+    assert derivative == ["bc45f81e", "be026140", "3e890d6d", "3f000000", "3f79fe34", "3f8aea7b"]
+
+
+@pytest.mark.tiny
+def test_gelu_of_infinities():
+    assert np.isnan(FUNCTIONS["gelu"][1](np.float32(-INF)))
+    assert FUNCTIONS["gelu"][1](np.float32(INF)) == INF
+    assert all(np.isnan(FUNCTIONS["gelu_derivative"][1](np.float32(x))) for x in (INF, -INF))
 
 
 @pytest.mark.tiny
@@ -109,11 +132,11 @@ def test_kernel_is_the_scalar_on_the_region(name, runs, length):
     np.testing.assert_array_equal(tiles.view(np.uint32), expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("name", ["sine", "cosine"])
-def test_fast_form_below_120_has_the_bits_of_the_general_one(name):
+@pytest.mark.parametrize(("name", "limit"), [("sine", 120), ("cosine", 120), ("gelu_derivative", 32)])
+def test_fast_form_below_a_limit_has_the_bits_of_the_general_one(name, limit):
     kernel, scalar = FUNCTIONS[name]
     x = sample(DENSE)
-    x = x[np.abs(x) < 120]
+    x = x[np.abs(x) < limit]
     x = x[: x.size // 1024 * 1024]
     tiles = x.reshape(1, -1, 1024).copy()
     kernel(0, tiles.shape[1], tiles, 1, 1024)
