@@ -34,18 +34,24 @@ _DOWN: Final = 1009  # powers of two taken from a result that may overflow, and 
 _UP: Final = 1022
 
 
-def _power_and_tail(step: int) -> tuple[int, float]:
-    """The bits of 2^(step/128), less `step` at the place where m is added; and what it lacks, relative to it."""
+def _table() -> list[tuple[int, float]]:
+    """For each step the bits of 2^(step/128), less `step` at the place where m is added; and what that power lacks."""
     digits = Context(prec=60)
-    power = digits.power(Decimal(2), digits.divide(Decimal(step), Decimal(_STEPS)))
-    rounded = float(power)
-    tail = digits.divide(digits.subtract(power, Decimal(rounded)), Decimal(rounded))
-    return int(np.float64(rounded).view(np.int64)) - (step << 45), float(tail)
+    ratio = Decimal(2)
+    for _ in range(7):
+        ratio = digits.sqrt(ratio)
+    power, table = Decimal(1), list[tuple[int, float]]()
+    for step in range(_STEPS):
+        rounded = Decimal(float(power))
+        tail = digits.divide(digits.subtract(power, rounded), rounded)
+        table.append((int(np.float64(float(power)).view(np.int64)) - (step << 45), float(tail)))
+        power = digits.multiply(power, ratio)
+    return table
 
 
-_POWERS_AND_TAILS: Final = [_power_and_tail(step) for step in range(_STEPS)]
-_POWERS: Final = np.array([power for power, _ in _POWERS_AND_TAILS], np.int64)
-_TAILS: Final = np.array([tail for _, tail in _POWERS_AND_TAILS])
+_TABLE: Final = _table()
+_POWERS: Final = np.array([power for power, _ in _TABLE], np.int64)
+_TAILS: Final = np.array([tail for _, tail in _TABLE])
 
 
 @kernel
@@ -56,14 +62,14 @@ def exp(x: np.float64) -> np.float64:
     if x != x:
         return x + x
     if abs(x) >= _LIMIT:
-        return np.inf if x > 0.0 else 0.0
+        return np.float64(np.inf if x > 0.0 else 0.0)
     m, r = reduce_by_ln2(x)
     scale_bits, p = power_of_e(m, r)
     if x > 0.0:
         scale = np.int64(scale_bits - (_DOWN << 52)).view(np.float64)
-        return 2.0**_DOWN * fma(scale, p, scale)
+        return np.float64(2.0**_DOWN * fma(scale, p, scale))
     scale = np.int64(scale_bits + (_UP << 52)).view(np.float64)
-    return 2.0**-_UP * _round_early(scale, scale * p)
+    return np.float64(2.0**-_UP * _round_early(scale, scale * p))
 
 
 @inline
@@ -78,7 +84,7 @@ def exp_in_range(x: np.float64) -> np.float64:
 
 @inline
 @helper
-def reduce_by_ln2(x: np.float64) -> tuple[np.int64, np.float64]:
+def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
     """m, of which the low 19 bits count, and r with x = m ln 2 / 128 + r, for |x| < 1024."""
     rounded = np.float64(fma(_STEPS_PER_UNIT, x, _ROUNDER))
     steps = rounded - _ROUNDER
@@ -99,10 +105,10 @@ def power_of_e(m: np.int64, r: np.float64) -> tuple[np.int64, np.float64]:
 @helper
 def _round_early(scale: np.float64, rest: np.float64) -> np.float64:
     """scale + rest, rounded where it will be after division by 2^1022: below 1 a subnormal number comes of it."""
-    total = scale + rest
+    total = scale + rest  # not fused
     if not total < 1.0:
         return total
     lost = (scale - total) + rest
     above = 1.0 + total
     lost = ((1.0 - above) + total) + lost
-    return (above + lost) - 1.0
+    return np.float64((above + lost) - 1.0)

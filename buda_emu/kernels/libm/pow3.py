@@ -36,7 +36,7 @@ _A8: Final = float.fromhex("0x1.0002b8b263fc3p+0")
 
 def _part(index: int) -> tuple[float, float, float]:
     """1 / c, rounded to few bits, and log c: a multiple of 2^-43, and what that lacks."""
-    digits = Context(prec=60)
+    digits = Context(prec=40)
     centre = float(np.int64(_Z_FROM + (2 * index + 1 << _PART_SHIFT - 1)).view(np.float64))
     grain = 128 if centre < 1 else 256
     inverse = round(grain / centre) / grain
@@ -65,8 +65,9 @@ def cube(x: np.float64) -> np.float64:
     scale_bits, p = power_of_e(m, r + power_low)
     scale = np.int64(scale_bits).view(np.float64)
     magnitude = fma(scale, p, scale)
-    # Zeros and infinities stay what they are; a NaN becomes a quiet one.
-    return (magnitude if x > 0.0 else -magnitude) if (abs(x) > 0.0) & (abs(x) < np.inf) else x + x
+    # Zeros and infinities stay what they are; a NaN becomes a quiet one without sign.
+    special = x + x if x == x else abs(x) + abs(x)
+    return (magnitude if x > 0.0 else -magnitude) if (abs(x) > 0.0) & (abs(x) < np.inf) else special
 
 
 @inline

@@ -47,12 +47,12 @@ def tanh(x: np.float64) -> np.float64:
     quotient = (2.0 if large else -t) / (t + 2.0)
     tangent = 1.0 - quotient if large else quotient
     # Zeros keep their sign; a NaN becomes a quiet one.
-    return (tangent if x > 0.0 else -tangent) if abs(x) > 0.0 else x + x
+    return np.float64((tangent if x > 0.0 else -tangent) if abs(x) > 0.0 else x + x)
 
 
 @inline
 @helper
-def _expm1(s: np.float64) -> np.float64:
+def _expm1(s: float) -> float:
     """e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
     # s = n ln 2 + r + c, where c is what the rounding of r has lost.
     nearest = np.float64(np.int32(s * _INVERSE_LN2 + (0.5 if s > 0.0 else -0.5)))
@@ -84,6 +84,6 @@ def _expm1(s: np.float64) -> np.float64:
 
 @inline
 @helper
-def _power_of_two(n: np.float64) -> np.float64:
+def _power_of_two(n: float) -> float:
     """2^n for an integer -1023 < n < 1024."""
     return np.int64(np.float64(n + _EXPONENT).view(np.int64) << 52).view(np.float64)
