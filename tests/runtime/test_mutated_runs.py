@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import buda_emu as be
 from buda_emu.api.default_inputs import default_inputs
 from buda_emu.api.entries import default_parameters
-from buda_emu.api.stimulus import read_test_config
+from buda_emu.api.test_config import read_test_config
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.yaml_reader import read_tree
 from mutations import Tree, mutated, text_of, tree_of
