@@ -120,15 +120,14 @@ def test_sigmoid_never_reaches_zero():
 @pytest.mark.parametrize(("runs", "length"), [(1, 1024), (1, 128), (32, 16)])
 def test_kernel_is_the_scalar_on_the_region(name, runs, length):
     kernel, scalar = FUNCTIONS[name]
-    tiles = np.linspace(-130, 130, 3 * 2 * 1024, dtype=np.float32).reshape(3, 2, 1024)
-    tiles[0, 0, :4] = [INF, -INF, NAN, -0.0]
+    tiles = np.linspace(-130, 130, 2 * 2 * 1024, dtype=np.float32).reshape(2, 2, 1024)
+    tiles[0, 1, :4] = [INF, -INF, NAN, -0.0]
     region = (np.arange(1024) % 32 < length if runs > 1 else np.arange(1024) < length).nonzero()[0]
     expected = tiles.copy()
-    for tile in (1, 2, 3, 5):
+    for tile in (1, 2):
         entry = expected[tile // 2, tile % 2]
         entry[region] = [scalar(x) for x in entry[region]]
-    assert kernel(1, 4, tiles, runs, length) == 0
-    assert kernel(5, 6, tiles, runs, length) == 0
+    assert kernel(1, 3, tiles, runs, length) == 0
     np.testing.assert_array_equal(tiles.view(np.uint32), expected.view(np.uint32))
 
 
