@@ -3,9 +3,9 @@
 One in four hundred results differs from the correctly rounded cube, x * x * x. In gelu and gelu_derivative (OPS 5) this
 never shows: with either cube the float32 results are the same for all 2^32 float32 x, as trying them has shown.
 
-For the logarithm, x = 2^k * z with z between about
-0.7 and 1.4, and log x = k ln 2 + log c + log(z / c), where c is the centre of one of 128 parts of z's range. The last
-term is a polynomial in r = z / c - 1, which is exact. The sum is kept as a high and a low part.
+For the logarithm, x = 2^k * z with z between about 0.7 and 1.4, and log x = k ln 2 + log c + log(z / c), where c is the
+centre of one of 128 parts of z's range. The last term is a polynomial in r = z / c - 1, which is exact. The sum is kept
+as a high and a low part.
 """
 
 from decimal import Context, Decimal
@@ -27,7 +27,7 @@ _PART_SHIFT: Final = 45  # a part spans 2^45 bit patterns
 _LN2_HIGH: Final = float.fromhex("0x1.62e42fefa3800p-1")
 _LN2_LOW: Final = float.fromhex("0x1.ef35793c76730p-45")
 
-# log(1 + r) = r + A2 r^2 + (A3 + A4 r + ...) r^3; the last six are multiples by -2, 4 and -8, as A2 r stands for r.
+# log(1 + r) = r + A2 r^2 + A2 r^3 (A3 + A4 r + A2 r^2 (A5 + A6 r + A2 r^2 (A7 + A8 r))).
 _A2: Final = -0.5
 _A3: Final = float.fromhex("-0x1.5555555555560p-1")
 _A4: Final = float.fromhex("0x1.0000000000006p-1")

@@ -21,13 +21,13 @@ def gelu_derivative(single: np.float32) -> np.float32:
     """0.5 (1 + tanh(k (x + 0.044715 x^3))) + x e^(-0.5 x^2) (0.5 k) in double precision (OPS 5)."""
     x = np.float64(single)
     area = 0.5 * (1 + tanh(np.float64(ROOT_OF_TWO_OVER_PI * (x + 0.044715 * cube(x)))))
-    return np.float32(area + x * exp(-0.5 * x * x) * (0.5 * ROOT_OF_TWO_OVER_PI))
+    return np.float32(area + x * exp(np.float64(-0.5 * x * x)) * (0.5 * ROOT_OF_TWO_OVER_PI))
 
 
 def gauss(stride: int) -> list[np.float64]:
     """The arguments that gelu_derivative forms from a sample of float32 (OPS 5)."""
     with np.errstate(all="ignore"):
-        return [-0.5 * np.float64(x) * np.float64(x) for x in sample(stride)]
+        return [np.float64(-0.5 * np.float64(x) * np.float64(x)) for x in sample(stride)]
 
 
 def ladder(steps: int) -> list[np.float64]:

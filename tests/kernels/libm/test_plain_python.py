@@ -11,8 +11,8 @@ from buda_emu.kernels.libm.pow3 import cube
 from buda_emu.kernels.libm.tanh import tanh
 from buda_emu.kernels.libm.tanhf import tanhf
 
-ARGUMENTS = [0.0, -0.0, 1e-20, 0.1, -0.3, 0.7, 1.0, -1.7, 3.1, -9.3, 15.2, 21.9, 30.5, -400.0, 700.5, -740.25]
-ARGUMENTS += [float("inf"), float("-inf"), float("nan")]
+FINITE = [0.0, -0.0, 1e-20, 0.1, -0.3, 0.7, 1.0, -1.7, 3.1, -9.3, 15.2, 21.9, 30.5, -400.0, 700.5, -740.25]
+ARGUMENTS = [*FINITE, float("inf"), float("-inf"), float("nan")]
 
 PROGRAM = """
 import sys
