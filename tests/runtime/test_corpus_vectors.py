@@ -1,0 +1,73 @@
+"""Real netlists against the reference's outputs, bit for bit, in all three readings (corpus README)."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from shared_files import CORPUS, corpus_files
+
+# Netlists with large products, many inputs, loops, several chips: what threads share out differently.
+THREADED = ("netlist_bert_mha", "device_to_host_bw_2device", "fused_op_with_reduce", "netlist_splice_issue_1361")
+
+
+@pytest.fixture(scope="session")
+def check(corpus: Path) -> ModuleType:
+    """The corpus's own comparison tool."""
+    spec = importlib.util.spec_from_file_location("corpus_check", corpus / "check.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(corpus))  # it imports its neighbour
+    try:
+        spec.loader.exec_module(module)
+        importlib.import_module("stimulus")
+    finally:
+        sys.path.remove(str(corpus))
+    return module
+
+
+def stored(path: Path) -> tuple[dict, dict]:
+    """A vector and its stored arrays."""
+    arrays = path.with_suffix(".npz")
+    return json.loads(path.read_text()), dict(np.load(arrays)) if arrays.exists() else {}
+
+
+@pytest.mark.parametrize("path", corpus_files("vectors/**/*.json"))
+def test_outputs_equal_the_reference(check: ModuleType, path: Path) -> None:
+    vector, files = stored(path)
+    netlist = CORPUS / "netlists" / vector["netlist"]
+    problems = []
+    for precision in ("format", "ideal"):
+        readings = [(readout, key) for of, readout, key in check.MODES.values() if of == precision]
+        got = check.emulate(netlist, vector, files, precision, sorted({readout for readout, _ in readings}), 1)
+        for readout, key in readings:
+            problems += check.compare(vector, files, got[readout], key, verbose=True)
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [param for param in corpus_files("vectors/**/*.json") if not param.id or any(n in param.id for n in THREADED)],
+)
+def test_threads_do_not_change_a_bit(check: ModuleType, path: Path) -> None:
+    vector, files = stored(path)
+    netlist = CORPUS / "netlists" / vector["netlist"]
+    one, three = (check.emulate(netlist, vector, files, "format", ["raw"], threads)["raw"] for threads in (1, 3))
+    assert one.keys() == three.keys()
+    for name, array in one.items():
+        assert np.array_equal(array.view(np.uint32), three[name].view(np.uint32)), name
+
+
+def test_an_accepted_netlist_opens_on_an_emulator(corpus: Path) -> None:
+    """Also those that the reference did not run: their queues can be laid out."""
+    verdicts = [line.split("\t") for line in (corpus / "verdicts.tsv").read_text().splitlines()[1:]]
+    for name, verdict, arch, _ in verdicts:
+        if verdict == "accept":
+            with be.Emulator(be.load(corpus / "netlists" / name, arch=arch), threads=1) as emulator:
+                assert emulator.programs
