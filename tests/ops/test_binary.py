@@ -3,7 +3,7 @@ import pytest
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError
-from op_examples.example import make_call, operand, reference, run
+from op_examples.example import assert_same_bits, make_call, operand, reference, run
 
 pytestmark = pytest.mark.tiny
 INF, NAN = np.inf, np.nan
@@ -21,7 +21,7 @@ def both_faces(type, a, b, **attributes):
     call = make_call(type, [operand((1, 1, 1)), operand((1, 1, 1))], attributes=attributes)
     sources = [one_tile(a), one_tile(b)]
     expected = reference(call, sources).reshape(-1)[: len(a)]
-    np.testing.assert_array_equal(run(call, sources).reshape(-1)[: len(a)], expected)
+    assert_same_bits(run(call, sources).reshape(-1)[: len(a)], expected)
     return expected.view(np.uint32).tolist()
 
 
@@ -69,6 +69,14 @@ def test_blanked_elements_are_multiplied_by_zero():
     assert (result[:16] == -2).all()
     assert result[16, 0].view(np.uint32) == MINUS_ZERO
     assert np.isnan(result[31, 31])
+
+
+def test_blanked_to_the_lesser_of_input_and_op():
+    ones = one_tile([1.0] * 1024)
+    for in_dim, out_dim in (((32, 32), (4, 32)), ((4, 32), (32, 32)), ((4, 32), (8, 32))):
+        call = make_call("add", [operand((1, 1, 1), tile_dim=in_dim)] * 2, out_dim)
+        for face in (run, reference):
+            assert np.count_nonzero(face(call, [ones, ones])) == 4 * 32
 
 
 def test_wrong_shapes_are_named():

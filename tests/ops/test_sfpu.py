@@ -5,7 +5,7 @@ import pytest
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError
-from op_examples.example import make_call, operand, reference, run
+from op_examples.example import assert_same_bits, make_call, operand, reference, run
 
 pytestmark = pytest.mark.tiny
 INF, NAN = np.inf, np.nan
@@ -19,7 +19,7 @@ def results(type, values, **attributes):
     tile.reshape(-1)[: len(values)] = values
     call = make_call(type, [operand(SHAPE)], attributes=attributes)
     expected = reference(call, [tile]).reshape(-1)[: len(values)]
-    np.testing.assert_array_equal(run(call, [tile]).reshape(-1)[: len(values)], expected)
+    assert_same_bits(run(call, [tile]).reshape(-1)[: len(values)], expected)
     return expected
 
 
