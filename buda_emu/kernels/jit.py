@@ -74,9 +74,14 @@ class _KernelCache(FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
     """numba's cache, but no run fails for it: what cannot be read is compiled, what cannot be written is not kept."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function, or None."""
+        """The compiled function, or None.
+
+        numba fills its registries of types and functions first, which takes longer than all else; machine code needs
+        none of them, and a compilation fills them by itself.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
 
