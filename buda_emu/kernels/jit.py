@@ -26,6 +26,7 @@ import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 import buda_emu
 
@@ -35,6 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _njit: Final[Any] = partial(numba.njit, nogil=True, error_model="numpy")
 _config: Final[Any] = numba_config
+_KNOWN_NUMBA: Final = numba.__version__.startswith("0.68.")  # where loading without registries has been tried
 _ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
 _settings_lock = Lock()
 
@@ -74,12 +76,13 @@ class _KernelCache(FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
     """numba's cache, but no run fails for it: what cannot be read is compiled, what cannot be written is not kept."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function, or None.
-
-        numba fills its registries of types and functions first, which takes longer than all else; machine code needs
-        none of them, and a compilation fills them by itself.
-        """
+        """The compiled function, or None."""
         try:
+            if not _KNOWN_NUMBA:
+                return super().load_overload(sig, target_context)
+            # numba would fill its registries of types and functions first, which takes longer than all else here.
+            # Machine code needs the runtime's symbols only; a compilation fills the registries by itself.
+            rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except (OSError, EOFError, pickle.UnpicklingError):
