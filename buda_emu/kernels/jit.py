@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 import buda_emu
 

@@ -13,7 +13,7 @@ from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.libm.inline import inline
 
-__all__ = ["exp", "exp_in_range", "power_of_e", "reduce_by_ln2"]
+__all__ = ["exp", "exp_in_range"]
 
 _STEPS: Final = 128  # table entries per power of two
 _STEPS_PER_UNIT: Final = float.fromhex("0x1.71547652b82fep+7")  # 128 / ln 2

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from buda_emu.kernels.libm.pow3 import cube
 from buda_emu.kernels.libm.tanh import tanh
 from libm_bits import SPARSE, sample, words
 from libm_bits64 import MIDDLE, digest64, ulps64, words64
@@ -18,7 +17,8 @@ ROOT_OF_TWO_OVER_PI = float.fromhex("0x1.9884533d4365p-1")
 def gelu_argument(x: np.float32) -> np.float64:
     """k * (x + 0.044715 x^3), as gelu forms it (OPS 5)."""
     with np.errstate(all="ignore"):
-        return np.float64(ROOT_OF_TWO_OVER_PI * (np.float64(x) + 0.044715 * cube(np.float64(x))))
+        wide = np.float64(x)
+        return np.float64(ROOT_OF_TWO_OVER_PI * (wide + 0.044715 * (wide * wide * wide)))
 
 
 def gelu(x: np.float32) -> np.float32:
@@ -58,7 +58,7 @@ def test_special_values():
 def test_bits_of_the_library():
     assert (
         digest64(tanh, map(gelu_argument, sample(MIDDLE)))
-        == "3a9487499701adf16a7cae4614c31c37965df2839ad5e91e23e64f234213c66b"
+        == "43e5f8b70a7e895eebd109819325949a45bf8af47ffa0537f8139b2c5f42966d"
     )
     assert digest64(tanh, ladder(5_000)) == "95b76c02ffa4430caef73c04c349f5d2bad667a3e95dc0dda86133e2aadbbf61"
 
@@ -67,7 +67,7 @@ def test_bits_of_the_library():
 def test_bits_of_the_library_on_few_values():
     assert (
         digest64(tanh, map(gelu_argument, sample(SPARSE)))
-        == "1175b1f50b91ee73980b0a01fe0efd86b2461c2d545995da1fd35b1d110d59ab"
+        == "b1e5c8e7d0f54ba26492b910a3597583e1905e7fbba2970189a78aff824658bb"
     )
     assert digest64(tanh, ladder(500)) == "efc41f81eb4647c9c094d2b0a3bb7adf302af8710aa7e2439b74a678eaf63e94"
 
