@@ -37,11 +37,26 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+class _Formatter(argparse.HelpFormatter):
+    """argparse makes one for each argument, and imports much to learn the terminal's width; `os` knows it too."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """Width of the terminal, 80 where there is none."""
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+    except (OSError, ValueError):
+        return 80
+
+
 class ExampleParser(argparse.ArgumentParser):
     """An argument parser whose help begins with an example."""
 
     def __init__(self, *args: object, example: str = "", **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as given
+        super().__init__(*args, formatter_class=_Formatter, **kwargs)  # type: ignore[arg-type]  # handed through as given
         self.example = example
 
     def format_help(self) -> str:
@@ -58,7 +73,7 @@ def build_parser(verb: str) -> argparse.ArgumentParser:
         epilog="buda-emu VERB --help says more of each verb.",
     )
     parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
+    verbs = parser.add_subparsers(prog="buda-emu", metavar="VERB", title="verbs", required=True)
     for name, line in VERBS.items():
         if name != verb:
             verbs.add_parser(name, help=line)
