@@ -148,6 +148,15 @@ class Emulator:
             slots = list(range(slot, slot + wanted))
         return self._host.read(queue, slots, readout)
 
+    def memory_image(self, queue: str, slot: int = 0) -> list[NDArray[np.uint8]]:
+        """The bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of the
+        grid, row-major, without the queue header. Values are rounded to the queue's format.
+
+        Raises HostError for an entry never written, UnsupportedError for a format without that layout.
+        """
+        self._memory.channel(queue)
+        return self._host.image(queue, slot)
+
     def outputs(self, readout: Readout = "host") -> dict[str, NDArray[Any]]:
         """Every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots, unwritten
         ones zero): {name: [entries, t, rows, cols]}. Nothing is popped."""

@@ -15,6 +15,7 @@ from buda_emu.ops.base import Parallel
 from buda_emu.runtime.execute import convert
 from buda_emu.runtime.machine import Memory
 from buda_emu.spec.formats import is_raw
+from buda_emu.tensor.layout import EntryLayout, Form, pack_entry
 from buda_emu.tensor.tilize import tilize, untilize
 
 Readout = Literal["raw", "host"]
@@ -28,6 +29,7 @@ class HostIo:
         self._memory = memory
         self._parallel = parallel
         self._quantised = quantised
+        self._ops = netlist.ops
 
     def push(self, name: str, array: NDArray[Any], slot: int | None) -> list[int]:
         """Write entries, return the slots they went to. Raises HostError, in which case nothing was written."""
@@ -72,6 +74,20 @@ class HostIo:
         if readout == "raw" or not self._quantised:
             return values
         return host_widen(queue.df, host_read(queue.df, values))
+
+    def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
+        """The bytes of one entry in each buffer of the grid, row-major (LAYOUT 3); see `Emulator.memory_image`."""
+        queue, channel = self._netlist.queues[name], self._memory.channel(name)
+        if not 0 <= slot < queue.entries or not channel.view.label(slot):
+            raise HostError(f"entry {slot} of {name} was never written")
+        producer = self._ops.get(queue.input)
+        form: Form = "flat" if queue.layout == "flat" else "tilized"
+        if producer is not None and producer.untilize_output:
+            form = "untilized"
+        layout = EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
+        tiles = channel.view.entry(slot).reshape(*queue.blocking.shape, 32, 32)
+        with np.errstate(all="ignore"):
+            return pack_entry(tiles, layout)
 
     def _checked(self, queue: Queue, array: NDArray[Any]) -> NDArray[np.float32]:
         """The host array as float32 [entries, t, rows, cols]; raw words as the bits of float32."""

@@ -359,3 +359,24 @@ def test_work_and_memory_are_bounded(load, inputs, broadcast, message):
         emu.push("a", entries(1))
         with pytest.raises(be.ProgramError, match=message):
             emu.run("p")
+
+
+def test_the_memory_image_of_an_entry_is_what_the_device_holds(load):  # LAYOUT 2, 3; FORMATS 2, 4
+    net = load(
+        text(
+            [queue("a", df="Bfp8_b"), queue("o", "n", df="Bfp8_b")],
+            [graph("g", op("n", "nop", ["a"], df="Bfp8_b"))],
+            [program("p", ZERO, execute("g", fifo_settings("a")))],
+        )
+    )
+    with be.Emulator(net, threads=1) as emu:
+        emu.push("a", entries(1.0))
+        (image,) = emu.memory_image("a")
+        assert image.size == 1120
+        assert image[:4].view("<u4")[0] * 16 == 1120
+        assert set(image[16:80].tolist()) == {0x7F}  # one exponent for each row of a face
+        assert set(image[80:1104].tolist()) == {0x40}
+        with pytest.raises(be.HostError, match="never written"):
+            emu.memory_image("o")
+        with pytest.raises(be.HostError, match="no queue 'q'"):
+            emu.memory_image("q")
