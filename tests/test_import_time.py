@@ -25,7 +25,7 @@ def test_nothing_heavy_is_imported(statement, child_environment):
 
 def test_import_stays_within_its_budget(child_environment, tmp_path):
     script = "import time; start = time.process_time(); import buda_emu; print(time.process_time() - start)"
-    # As installed: byte code is kept, here in a place of its own. Processor time, since other tests run beside this one.
+    # As installed: byte code is kept, here in a place of its own. Processor time: other tests run beside this one.
     environment = {**child_environment, "PYTHONPYCACHEPREFIX": str(tmp_path)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     times = []
