@@ -1,7 +1,6 @@
 """Queues and rams as an epoch sees them: tile memory plus the pointers and flags of settings (NETLIST 4.1)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,12 +120,3 @@ class Ram:
     def reset(self) -> None:
         """Pointers to 0."""
         self.rd = self.wr = 0
-
-
-def state(channel: Fifo | Ram) -> dict[str, Any]:
-    """Pointers and flags as plain numbers, for listeners and reports."""
-    common = {"prologue": channel.prologue, "epilogue": channel.epilogue, "zero": channel.zero}
-    if isinstance(channel, Ram):
-        return {"rd_ptr_global": channel.rd, "wr_ptr_global": channel.wr, **common}
-    ring = channel.ring
-    return {"rd_ptr_global": ring.rd, "wr_ptr_global": ring.wr, "rd_ptr_local": ring.local, **common}

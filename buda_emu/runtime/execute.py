@@ -207,6 +207,7 @@ class _ChunkRun:
 
     def _push(self, step: Push) -> None:
         values = self._values[step.value]
+        moved = None
         channel = self._context.memory.channels[step.queue]
         if step.map is not None:
             moved = self._context.pool.take(values.shape[0], step.map.index.size)
@@ -227,6 +228,8 @@ class _ChunkRun:
         if values.shape[0] == 1 and len(slots) > 1:
             values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
         channel.view.write(slots, values, step.label)
+        if moved is not None:
+            self._context.pool.give_back(moved)
         for slot in slots:
             self._context.watched.push(step.queue, slot)
 

@@ -23,11 +23,6 @@ class Topology:
     local: frozenset[str]
     sinks: Mapping[str, tuple[str, ...]]
 
-    @property
-    def written(self) -> tuple[str, ...]:
-        """Every queue and ram that these graphs write."""
-        return tuple(queue for op in self.ops for queue in self.sinks.get(op.name, ()))
-
 
 def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
     """Order the ops of a temporal graph: producers before consumers, document order where free."""
