@@ -19,6 +19,8 @@ ALLOWED = {
     "device": {"numpy"},
     "ops": {"numpy"},
     "runtime": {"numpy"},
+    "verify": {"numpy"},
+    "report": {"numpy"},
     "api": {"numpy"},
     "__init__.py": set(),
     "__main__.py": set(),

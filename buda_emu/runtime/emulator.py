@@ -31,8 +31,8 @@ class Emulator:
 
     `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2).
     `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held
-    in queues and rams. `step_limit`: instructions that one `run` may take. Use it as a context manager, or call
-    `close`.
+    in queues and rams. `step_limit`: instructions that one `run` may take. `inputs_at_once`: most inputs of an epoch
+    that run together, default as many as memory allows. Use it as a context manager, or call `close`.
     """
 
     def __init__(
@@ -43,12 +43,15 @@ class Emulator:
         *,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         step_limit: int = DEFAULT_STEP_LIMIT,
+        inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
         if precision not in ("format", "ideal"):
             raise HostError(f"precision {precision!r} is not one of: format, ideal")
         if threads is not None and threads < 1:
             raise HostError(f"threads must be at least 1, not {threads}")
+        if inputs_at_once is not None and inputs_at_once < 1:
+            raise HostError(f"inputs_at_once must be at least 1, not {inputs_at_once}")
         self.netlist = netlist
         self.precision: Precision = precision
         self._watched = Watched()
@@ -59,7 +62,9 @@ class Emulator:
         self._host = HostIo(netlist, self._memory, self._pool, quantised)
         self._steps = StepBudget(step_limit)
         self._executor = Executor(
-            Context(netlist, self._memory, self._pool, quantised, self._watched, self._steps, memory_limit)
+            Context(
+                netlist, self._memory, self._pool, quantised, self._watched, self._steps, memory_limit, inputs_at_once
+            )
         )
         self._epochs = Epochs(netlist, self._memory, self._run_graph)
         self._interpreters: dict[str, Interpreter] = {}

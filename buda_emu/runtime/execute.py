@@ -37,6 +37,7 @@ class Context:
     watched: Watched
     steps: StepBudget
     memory_limit: int
+    inputs_at_once: int | None
     pool: BufferPool = field(default_factory=BufferPool)
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
 
@@ -67,6 +68,8 @@ class Executor:
                     f"the limit is {context.memory_limit / 2**30:.2f} GiB (memory_limit)"
                 )
             most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_BYTES, 1))
+            if context.inputs_at_once is not None:
+                most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))
             context.steps.take(chunk.inputs)
             _ChunkRun(context, plan, chunk).run()
@@ -134,7 +137,9 @@ class _ChunkRun:
         if all(slot == slots[0] for slot in slots):
             slots = slots[:1]  # one entry serves every input
         if not step.flat:
-            self._values[step.value] = channel.view.read(slots)
+            tiles = self._values[step.value] = channel.view.read(slots)
+            for listener in self._context.watched.listeners:
+                listener.queue_value(step.queue, tiles, self._chunk.inputs)
             return
         flat = channel.flat
         if flat is None or any(slot not in flat for slot in slots):
@@ -161,6 +166,7 @@ class _ChunkRun:
         else:
             self._finish(step, out)
         for listener in self._context.watched.listeners:
+            listener.op_value(step.op, out, self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
 
     def _finish(self, step: Run, out: Tensor) -> None:

@@ -1,4 +1,7 @@
-"""What other parts may watch while a program runs: instructions, ops, queue traffic."""
+"""What other parts may watch while a program runs: instructions, ops, queue traffic, tensors."""
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Instruction, Op
 from buda_emu.program.values import Variables
@@ -24,6 +27,13 @@ class Listener:
 
     def op_end(self, op: Op, inputs: int) -> None:
         """It is done."""
+
+    def queue_value(self, queue: str, tiles: NDArray[np.float32], inputs: int) -> None:
+        """What the epoch read from a queue or ram for `inputs` inputs: [1 or inputs, tiles, 1024], not to be kept or
+        written. Tiles are 32x32, row by row, in the order [t, row, col]; a first axis of 1 serves every input."""
+
+    def op_value(self, op: Op, tiles: NDArray[np.float32], inputs: int) -> None:
+        """What the op gave, as in `queue_value`, after relu, accumulation and output conversion."""
 
     def queue_push(self, queue: str, slot: int) -> None:
         """An entry was written by the host or an op."""

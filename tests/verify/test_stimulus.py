@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from buda_emu.api.stimulus import Stimulus, generator, plain_values
 from buda_emu.errors import NetlistError
 from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.stimulus import Stimulus
+from buda_emu.verify.stimulus import generator, plain_values
 
 SMALL = Blocking((1, 2), 2, (1, 1), (2, 1), "r", (32, 32))  # t 2, 2x2 tiles
 TINY = Blocking((1, 1), 1, (1, 1), (2, 2), "r", (8, 32))

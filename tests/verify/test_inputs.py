@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.api.default_inputs import default_inputs
-from buda_emu.api.entries import default_parameters
-from buda_emu.api.test_config import read_test_config
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.load import check_text, load
+from buda_emu.verify.entries import default_parameters
+from buda_emu.verify.inputs import default_inputs
+from buda_emu.verify.test_config import read_test_config
 
 QUEUE = "grid_size: [1, 1], t: 1, mblock: [1, 1], ublock: [2, 2], target_device: 0, loc: dram"
 NETLIST = (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from buda_emu.api.stimulus import Stimulus
-from buda_emu.api.test_config import read_test_config
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.yaml_reader import read_tree
+from buda_emu.spec.stimulus import Stimulus
+from buda_emu.verify.test_config import read_test_config
 
 
 def config(text):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.api.stimulus import Stimulus
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.stimulus import Stimulus
 
 _LAST_OF_T, _LAST_IN_TILE = 1 << 30, 1 << 31
 _HEADER_BYTES = 6

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from buda_emu.api.stimulus import VENDOR_DEFAULT, Stimulus
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
 from buda_emu.netlist.scalars import parse_float, parse_int
+from buda_emu.spec.stimulus import VENDOR_STIMULUS, Stimulus
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class TestConfig:
     @property
     def default(self) -> Stimulus:
         """The stimulus of every other queue."""
-        low, high = VENDOR_DEFAULT
-        return self.stimuli.get("default") or Stimulus("uniform", low, high)
+        return self.stimuli.get("default") or VENDOR_STIMULUS
 
 
 def read_test_config(path: str, sections: Mapping[str, nodes.Node]) -> TestConfig:

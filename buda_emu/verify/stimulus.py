@@ -5,7 +5,6 @@ is not claimed for `Uniform` and `Normal`.
 """
 
 import zlib
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,35 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import NetlistError
 from buda_emu.spec.blocking import Blocking
-
-NAN: Final = float("nan")
-VENDOR_DEFAULT: Final = (0.001, 2.0)  # NETLIST 5: stimulus Uniform 0.001..2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stimulus:
-    """The fields of one stimulus with their built-in defaults (NETLIST 5.1). `type` is in lower case."""
-
-    type: str = ""
-    uniform_lower_bound: float = NAN
-    uniform_upper_bound: float = NAN
-    normal_mean: float = NAN
-    normal_stddev: float = NAN
-    constant_value: float = NAN
-    debug_tile_id_base: float = NAN
-    debug_tile_id_step: float = NAN
-    step_start: float = NAN
-    step_increment: float = NAN
-    set_tile_rows: tuple[int, int] = (1, 32)
-    set_tile_cols: tuple[int, int] = (1, 32)
-    zero_strip_freq: float = 0.0
-    zero_ublock_freq: float = 0.0
-    zero_tile_freq: float = 0.0
-    nz_strips: int = -1
-    nz_ublocks: int = -1
-    nz_tiles: int = -1
-    enc_tile_byte_size: int = 4096
-    matmul_ident_name: str = ""
+from buda_emu.spec.stimulus import Stimulus
 
 
 def generator(seed: int, name: str) -> np.random.Generator:

@@ -8,13 +8,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.api.entries import entries_read
-from buda_emu.api.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
-from buda_emu.api.stimulus import Stimulus, generator, plain_values
-from buda_emu.api.test_config import TestConfig
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
 from buda_emu.spec.formats import is_integer, is_raw
+from buda_emu.spec.stimulus import Stimulus
+from buda_emu.verify.entries import entries_read
+from buda_emu.verify.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
+from buda_emu.verify.stimulus import generator, plain_values
+from buda_emu.verify.test_config import TestConfig
 
 _BLOCK_BYTES: Final = 32 << 20  # of float64 draws: bounds what is held at a time
 _TOTAL_BYTES_LIMIT: Final = 2 << 30  # of float32 data; the largest public netlist takes 0.6 GiB

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.api.sparse import SparseShape, bits, encoding_tiles, sparse_shape, sparse_tiles
-from buda_emu.api.stimulus import Stimulus, generator
-from buda_emu.api.test_config import read_test_config
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.blocking import Blocking
+from buda_emu.spec.stimulus import Stimulus
+from buda_emu.verify.sparse import SparseShape, bits, encoding_tiles, sparse_shape, sparse_tiles
+from buda_emu.verify.stimulus import generator
+from buda_emu.verify.test_config import read_test_config
 
 SHAPE = SparseShape("op", 2, 1, 4, 2, 3, 2, 2, 5, 4, 6, 6)
 

@@ -1,0 +1,187 @@
+"""What testing a netlist gave: the objects that every report is made from. Plain data, cheap to send between processes.
+
+Elements and places: an output is [entries, t, rows, cols]; a tile is one `tile_dim` block of it. "Expected" is the
+`ideal` run or a tensor from outside, "observed" the emulated run under test. Errors are observed - expected over the
+elements where both are finite, None where there are none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.spec.comparison import Comparison
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
+
+Status = Literal["passed", "failed", "rejected", "unsupported", "stopped", "timeout", "crashed", "error", "skipped"]
+STATUSES: Final[Mapping[Status, str]] = {
+    "passed": "every compared output holds",
+    "failed": "an output does not hold",
+    "rejected": "the netlist, its test-config or the given tensors are wrong (exit code 2)",
+    "unsupported": "uses something that is not emulated (exit code 3)",
+    "stopped": "the emulated program failed: deadlock, empty queue, ... (exit code 4)",
+    "timeout": "took longer than allowed",
+    "crashed": "its worker process died",
+    "error": "a bug of buda-emu (exit code 101)",
+    "skipped": "not for the asked architecture, or nothing to compare",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlace:
+    """A tile of an output."""
+
+    entry: int
+    t: int
+    row: int
+    col: int
+
+    def __str__(self) -> str:
+        return f"entry {self.entry}, t {self.t}, tile [{self.row}, {self.col}]"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDetail:
+    """What pictures of one output need.
+
+    `tile_error` float64[R, C]: largest absolute error of each tile position over all entries and t; each cell stands
+    for `cell` (rows, cols) tiles where an output has more than 64 positions in a direction. NaN: nothing finite there.
+    `histogram`: (lower bound, count) of absolute errors, in decades; lower bound 0 counts exact equality.
+    """
+
+    tile_error: NDArray[np.float64]
+    cell: tuple[int, int]
+    histogram: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputResult:
+    """One compared output. `reason` is "" when it passed, else one line: which check failed, where, by how much."""
+
+    queue: str
+    kind: str  # "queue" or "ram"
+    format: str
+    shape: tuple[int, ...]
+    tile_dim: tuple[int, int]
+    expected_from: str  # "ideal", or the files
+    comparison: Comparison
+    passed: bool
+    reason: str
+    pcc: float | None  # over the whole output; None where it is not defined
+    match: float  # share of elements within atol + rtol
+    max_error: float | None
+    mean_error: float | None
+    max_error_at: tuple[int, ...] | None
+    not_finite_expected: int
+    not_finite_observed: int
+    tiles: int
+    bad_tiles: int
+    first_bad_tile: TilePlace | None
+    detail: OutputDetail | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputUsed:
+    """What was pushed to a queue. `source`: the file, "test-config", "default", ..."""
+
+    queue: str
+    format: str
+    shape: tuple[int, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStats:
+    """What a tensor looked like in the observed run, and how far it was from the expected one already."""
+
+    name: str
+    kind: str  # "queue", "ram" or "op"
+    format: str
+    shape: tuple[int, ...]  # [t, rows, cols] in elements
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    zeros: float  # share of elements
+    not_finite: float  # share of elements
+    pcc: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpResult:
+    """One op's result in the observed run against the expected one, over all inputs of all epochs that ran it.
+
+    `max_ulp`, `mean_ulp`: distance in units of the last place of `format` at the expected value (1 for integers).
+    """
+
+    index: int  # in execution order, from 0
+    name: str
+    type: str
+    graph: str
+    format: str
+    shape: tuple[int, ...]  # [t, rows, cols] in elements
+    inputs: int  # how many inputs went into the figures
+    operands: tuple[str, ...]
+    expected_from: str
+    pcc: float | None
+    max_error: float | None
+    mean_error: float | None
+    max_ulp: float | None
+    mean_ulp: float | None
+    not_finite_expected: float  # share of elements
+    not_finite_observed: float
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBad:
+    """The first op in execution order past the threshold: why, and what its inputs looked like."""
+
+    op: str
+    index: int
+    threshold: float
+    reason: str
+    inputs: tuple[ValueStats, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One tested netlist. `message`: for every status but passed and failed, what happened (may have several lines)."""
+
+    netlist: str  # as given on the command line: can be pasted back
+    status: Status
+    message: str = ""
+    arch: str = ""
+    precision: str = ""
+    expected: str = ""  # "ideal" or the reference directory
+    compare: str = ""  # "vendor" or "strict"
+    seed: int = 0
+    seconds: float = 0.0
+    programs: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
+    inputs: tuple[InputUsed, ...] = ()
+    outputs: tuple[OutputResult, ...] = ()
+    not_compared: Mapping[str, str] = field(default_factory=dict[str, str])  # output -> why
+    ops: tuple[OpResult, ...] = ()
+    first_bad: FirstBad | None = None
+    command: str = ""  # how to run this one again
+
+    @property
+    def failed_outputs(self) -> tuple[OutputResult, ...]:
+        """Those that do not hold."""
+        return tuple(output for output in self.outputs if not output.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """All results of one invocation, in the order of collection."""
+
+    __test__ = False  # not a class of tests
+
+    cases: tuple[CaseResult, ...]
+    version: str
+    seconds: float
+    settings: Mapping[str, Any]  # what was asked for, JSON-ready
