@@ -15,7 +15,7 @@ from buda_emu.netlist.render import render, with_source_lines
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.temporal import temporal_graphs
-from buda_emu.netlist.yaml_reader import DocumentError, StrPath, read_text, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import DocumentError, StrPath, decode, read_bytes, read_tree, split_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,19 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False) -> Ch
     single architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
     """
     try:
-        text = read_text(path)
+        data = read_bytes(path)
     except DocumentError as error:
         return CheckResult(None, (error.diagnostic(str(path)),))
-    return check_text(text, str(path), arch, strict=strict)
+    return check_bytes(data, str(path), arch, strict=strict)
+
+
+def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> CheckResult:
+    """The same for what a file holds; `path` is the name that findings give."""
+    try:
+        text = decode(data)
+    except DocumentError as error:
+        return CheckResult(None, (error.diagnostic(path),))
+    return check_text(text, path, arch, strict=strict)
 
 
 def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> CheckResult:

@@ -38,8 +38,8 @@ class DocumentError(Exception):
         )
 
 
-def read_text(path: StrPath) -> str:
-    """The text of a netlist file, decoded from UTF-8; a byte order mark is dropped. Raises DocumentError."""
+def read_bytes(path: StrPath) -> bytes:
+    """What a netlist file holds. Raises DocumentError."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a netlist
             data = file.read(MAX_BYTES + 1)
@@ -53,11 +53,11 @@ def read_text(path: StrPath) -> str:
         raise DocumentError("this is not the name of a file") from None
     if len(data) > MAX_BYTES:
         raise DocumentError(f"the file is larger than {MAX_BYTES >> 20} MiB")
-    return decode(data)
+    return data
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 bytes -> text. Raises DocumentError at the first byte that is not UTF-8."""
+    """The text of a netlist file: UTF-8, a byte order mark dropped. Raises DocumentError where it is not UTF-8."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DocumentError("the file is not UTF-8 (it starts with a UTF-16 byte order mark)")
     try:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from buda_emu.netlist import yaml_reader
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.yaml_reader import DocumentError, decode, read_text, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import DocumentError, decode, read_bytes, read_tree, split_lines
 
 
 def plain(node: Node) -> object:
@@ -190,14 +190,14 @@ def test_a_byte_order_mark_is_dropped() -> None:
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     for path, message in ((tmp_path, "directory"), (tmp_path / "none.yaml", "no such file"), ("a\0b", "not the name")):
         with pytest.raises(DocumentError, match=message):
-            read_text(path)
+            read_bytes(path)
 
 
 def test_a_large_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_reader, "MAX_BYTES", 10)
     (tmp_path / "net.yaml").write_text("a: 123456789")
     with pytest.raises(DocumentError, match="larger"):
-        read_text(tmp_path / "net.yaml")
+        read_bytes(tmp_path / "net.yaml")
 
 
 def test_lines_are_split_as_yaml_does() -> None:
