@@ -9,11 +9,11 @@ import numpy as np
 from buda_emu.api.report import InputSummary, ProgramSummary, RunReport, summarise
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program
+from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.host_io import Readout
 from buda_emu.verify.entries import default_parameters, parameter_names
 from buda_emu.verify.inputs import InputBlock, default_inputs
-from buda_emu.verify.test_config import read_test_config
 
 
 def run_netlist(

@@ -108,7 +108,12 @@ def _judge(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlis
         netlist = build(document)
     except DocumentError as error:
         return None, [*findings, error.diagnostic(path)]
-    return netlist, [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
+    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
+    if "test-config" in netlist.sections:
+        from buda_emu.netlist import test_config  # only where it is needed: check is quick
+
+        findings += test_config.findings(path, netlist.sections, strict=strict)
+    return netlist, findings
 
 
 def build(document: Document) -> Netlist:

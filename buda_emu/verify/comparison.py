@@ -100,9 +100,9 @@ def _mismatches(expected: Array, observed: Array, comparison: Comparison, *, nan
 
 
 def _matches(a: Floats, b: Floats, comparison: Comparison, *, nan_equals_nan: bool) -> Flags:
-    if comparison.type.lower() == "exact":
-        return equal(a, b) if nan_equals_nan else a == b
-    return close(a, b, comparison.atol, comparison.rtol)
+    if comparison.type.lower() != "exact":
+        return close(a, b, comparison.atol, comparison.rtol)
+    return equal(a, b) if nan_equals_nan else np.equal(a, b)
 
 
 def _flat_slices(expected: Array, observed: Array, comparison: Comparison) -> Verdict:
@@ -181,9 +181,9 @@ def _strict_whole(expected: Array, observed: Array, comparison: Comparison, tile
 def tiles_that_hold(a: Floats, b: Floats, comparison: Comparison) -> Flags:
     """Which tiles [tiles, cells] hold by themselves in the plain meaning."""
     matches = _matches(a, b, comparison, nan_equals_nan=True)
-    if comparison.type.lower() == "exact":
-        return matches.all(axis=1)
     cells = a.shape[1]
+    if comparison.type.lower() == "exact":
+        return np.count_nonzero(matches, axis=1) == cells
     good: Flags = np.count_nonzero(matches, axis=1) / cells >= comparison.check_pct
     if comparison.type.lower() == "allclosehw":
         good &= _tile_pcc(a, b, cells, comparison, (a[:, :1], b[:, :1]), signed=False)[0]

@@ -124,7 +124,7 @@ class _Picture:
         """One block more."""
         largest = np.where(finite, error, -1.0).max(axis=(1, 3))  # [tile rows, tile columns]
         largest[largest < 0] = np.nan
-        columns = np.arange(largest.shape[1]) // self._cell[1]
+        columns: NDArray[np.int64] = np.arange(largest.shape[1], dtype=np.int64) // self._cell[1]
         for number, line in enumerate(largest):
             row = (block.first_row + number) % self._rows // self._cell[0]
             pooled = np.full(self._error.shape[1], np.nan)

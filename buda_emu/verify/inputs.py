@@ -1,6 +1,6 @@
 """Inputs for a run whose caller gives none: what the test-config says, else seeded random data (NETLIST 5.4)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
+from buda_emu.netlist.test_config import TestConfig
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.spec.stimulus import Stimulus
 from buda_emu.verify.entries import entries_read
 from buda_emu.verify.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
 from buda_emu.verify.stimulus import generator, plain_values
-from buda_emu.verify.test_config import TestConfig
 
 _BLOCK_BYTES: Final = 32 << 20  # of float64 draws: bounds what is held at a time
 _TOTAL_BYTES_LIMIT: Final = 2 << 30  # of float32 data; the largest public netlist takes 0.6 GiB
@@ -43,18 +43,27 @@ class _Use:
 
 
 def default_inputs(
-    netlist: Netlist, config: TestConfig, programs: Sequence[Program], parameters: Mapping[str, str], seed: int
+    netlist: Netlist,
+    config: TestConfig,
+    programs: Sequence[Program],
+    parameters: Mapping[str, str],
+    seed: int,
+    *,
+    given: Container[str] = frozenset(),
 ) -> Iterator[InputBlock]:
     """Data for every queue that the host fills, in document order.
 
     Entries: a queue gets what the programs read, a static one (prologue) and a ram all it holds. Op-fed rams are
     initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads them. The data of a queue
-    depends on `seed` and its name only. Raises NetlistError, HostError, UnsupportedError naming the queue.
+    depends on `seed` and its name only. Queues in `given` get their data elsewhere. Raises NetlistError, HostError,
+    UnsupportedError naming the queue.
     """
     needed = entries_read(netlist, programs, parameters)
     readers = _readers(netlist)
     entries: dict[str, int] = {}
     for queue in netlist.queues.values():
+        if queue.name in given:
+            continue
         if queue.host_fed:
             entries[queue.name] = queue.entries if queue.is_ram else needed.get(queue.name, 0)
         elif queue.is_ram and "e2e" not in queue.name and (len(netlist.programs) > 1 or queue.name in readers):
@@ -128,7 +137,7 @@ class _Source:
         self._queue = queue
         self._use = _use(netlist, readers)
         self._stream = generator(seed, queue.name)
-        self._named = config.lookup(tuple(dict.fromkeys((queue.name, base))))
+        self._named = config.named_stimulus(queue.name, base)
         self._config = config
         self.text = ""
 
@@ -153,8 +162,8 @@ class _Source:
             return self._column_numbers(count)
         else:
             value = _known_constant(self._queue.name, self._config)
-            stimulus = self._config.default if value is None else Stimulus("constant", constant_value=value)
-            self.text = "test-config" if value is None and "default" in self._config.stimuli else "default"
+            stimulus = self._config.default_stimulus if value is None else Stimulus("constant", constant_value=value)
+            self.text = "test-config" if value is None and self._config.has_default_stimulus else "default"
         return self._plain(stimulus, first, count)
 
     def _plain(self, stimulus: Stimulus, first: int, count: int) -> NDArray[Any]:

@@ -6,8 +6,8 @@ import pytest
 
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.load import load
+from buda_emu.netlist.test_config import read_test_config
 from buda_emu.verify.entries import default_parameters, entries_read
-from buda_emu.verify.test_config import read_test_config
 from shared_files import corpus_files
 
 

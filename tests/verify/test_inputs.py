@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.errors import HostError, NetlistError
 from buda_emu.netlist.load import check_text, load
+from buda_emu.netlist.test_config import read_test_config
 from buda_emu.verify.entries import default_parameters
 from buda_emu.verify.inputs import default_inputs
-from buda_emu.verify.test_config import read_test_config
 
 QUEUE = "grid_size: [1, 1], t: 1, mblock: [1, 1], ublock: [2, 2], target_device: 0, loc: dram"
 NETLIST = (
@@ -86,7 +86,7 @@ def test_raw_words_and_integers():
 
 
 def test_a_stimulus_that_cannot_be_made_is_refused_by_name():
-    with pytest.raises(UnsupportedError, match="queue a: a stimulus of type 'bananas' cannot be made"):
+    with pytest.raises(NetlistError, match="unknown type 'bananas'"):
         one("Float16_b", "overrides: {a: {type: Bananas}}")
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Queue
+from buda_emu.netlist.test_config import read_test_config
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.stimulus import Stimulus
 from buda_emu.verify.sparse import SparseShape, bits, encoding_tiles, sparse_shape, sparse_tiles
 from buda_emu.verify.stimulus import generator
-from buda_emu.verify.test_config import read_test_config
 
 SHAPE = SparseShape("op", 2, 1, 4, 2, 3, 2, 2, 5, 4, 6, 6)
 
@@ -182,6 +182,6 @@ def test_counted_encoding_is_the_references(corpus):
     netlist = load(corpus / f"netlists/{name}.yaml", vector["arch"])
     op = next(op for op in netlist.ops.values() if op.attributes.identity)
     shape = sparse_shape(op, netlist.queues[op.inputs[1]].blocking.t)
-    stimulus = read_test_config(netlist.path, netlist.sections).lookup(("input2_encoding",))
+    stimulus = read_test_config(netlist.path, netlist.sections).named_stimulus("input2_encoding")
     made = encoding_tiles(shape, stimulus, netlist.queues["input2_encoding"], generator(0, "q"))
     assert np.array_equal(made, stored)

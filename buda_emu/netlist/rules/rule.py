@@ -6,7 +6,7 @@ from typing import Literal
 
 from buda_emu.netlist.diagnostics import Severity
 
-Stage = Literal["P", "F", "G", "N", "R", "W"]
+Stage = Literal["P", "F", "G", "N", "R", "T", "W"]
 
 STAGES: Mapping[Stage, str] = {
     "P": "The netlist is refused when it is loaded.",
@@ -14,6 +14,7 @@ STAGES: Mapping[Stage, str] = {
     "G": "The netlist is refused when its graphs are built.",
     "N": "The device's compiler refuses it: a warning here, an error with --strict.",
     "R": "The device's runtime refuses it: a warning here, an error with --strict.",
+    "T": "A test of the netlist refuses it: a warning here, an error with --strict.",
     "W": "A warning, nothing refuses it.",
 }
 
@@ -37,7 +38,7 @@ class Rule:
         return "\n\n".join([self.why, *example, f"Stated in {self.source}."])
 
     def severity(self, strict: bool = False) -> Severity:
-        """Errors refuse the netlist. Device rules (N, R) are errors only with `strict`."""
+        """Errors refuse the netlist. Device and test rules (N, R, T) are errors only with `strict`."""
         if self.stage in ("P", "F", "G"):
             return "error"
         return "error" if strict and self.stage != "W" else "warning"
