@@ -240,7 +240,7 @@ def _run(
         )  # fmt: skip
         return _Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad)
     outside = {name for name in compared if reference is not None and _expected(netlist.queues[name], reference)}
-    ideal = once("ideal") if outside != set(compared) else {}
+    ideal: Arrays = once("ideal") if outside != set(compared) else {}
     return _Runs(once(settings.precision), ideal, tuple(inputs))
 
 

@@ -115,7 +115,8 @@ class ValueStats:
 class OpResult:
     """One op's result in the observed run against the expected one, over all inputs of all epochs that ran it.
 
-    `max_ulp`, `mean_ulp`: distance in units of the last place of `format` at the expected value (1 for integers).
+    `max_ulp`, `mean_ulp`: distance in units of the last place of `format` at the value of larger magnitude (1 for
+    integers).
     """
 
     index: int  # in execution order, from 0

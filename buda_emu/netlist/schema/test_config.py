@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import Field, fields
 from typing import Any
 
-from buda_emu.netlist.schema.shapes import Schema, list_of, ref
+from buda_emu.netlist.schema.shapes import Schema, list_of, plain, ref
 from buda_emu.spec.comparison import Comparison
 from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus
 
@@ -74,7 +74,7 @@ def _field(item: "Field[Any]") -> Schema:
     else:
         form |= ref({float: "number", int: "integer", str: "name"}[type(default)])
     if default == default and default not in ("", -1):
-        form["default"] = list(default) if isinstance(default, tuple) else default
+        form["default"] = plain(default)
     return form
 
 
