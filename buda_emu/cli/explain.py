@@ -4,7 +4,8 @@ import argparse
 import textwrap
 from difflib import get_close_matches
 
-from buda_emu.cli.output import complain, say, table
+from buda_emu.cli.output import complain, say
+from buda_emu.report.text import table
 
 EXAMPLE = "buda-emu explain V041"
 

@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Iterator
 
-from buda_emu.cli.output import say, table
+from buda_emu.cli.output import say
+from buda_emu.report.text import table
 from buda_emu.spec.formats import FORMATS, FormatSpec, tile_bytes
 
 EXAMPLE = "buda-emu formats"

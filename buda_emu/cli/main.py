@@ -18,6 +18,7 @@ from buda_emu.errors import BudaError, NetlistError
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist and print what its queues hold.",
+    "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "check": "Check netlists against the rules and print every finding with its place.",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",

@@ -3,7 +3,8 @@
 import argparse
 from collections.abc import Iterator
 
-from buda_emu.cli.output import say, table
+from buda_emu.cli.output import say
+from buda_emu.report.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES, OpType
 

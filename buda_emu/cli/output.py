@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,19 +22,6 @@ def say(text: str = "", stream: IO[str] | None = None) -> None:
 def complain(text: str) -> None:
     """Print a line to standard error."""
     say(text, sys.stderr)
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Columns two spaces apart under small headers; the columns in `right` are aligned to the right."""
-    lines = [tuple(headers), *(tuple(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
-    numeric = frozenset(right)
-
-    def cells(line: Sequence[str]) -> Iterable[str]:
-        for i, (text, width) in enumerate(zip(line, widths, strict=True)):
-            yield text.rjust(width) if i in numeric else text.ljust(width)
-
-    return "\n".join("  ".join(cells(line)).rstrip() for line in lines)
 
 
 def write_file(path: "Path", write: Callable[[IO[bytes]], object]) -> None:

@@ -7,8 +7,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.output import Progress, say, table, write_file, write_json
+from buda_emu.cli.output import Progress, say, write_file, write_json
 from buda_emu.errors import HostError
+from buda_emu.report.text import table
 from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--param",
         action="append",
         default=[],
-        type=_parameter,
+        type=parameter,
         metavar="NAME=VALUE",
         help="program parameter, repeatable; the $ may be left out",
     )
@@ -62,9 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="host: outputs as the host reads them, widened to float32; raw: as held",
     )
     parser.add_argument(
-        "--threads", type=_positive, metavar="N", help="default: one for each core; never changes results"
+        "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
     )
-    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
@@ -161,7 +162,7 @@ def _output_row(output: "OutputSummary") -> tuple[str, ...]:
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note
 
 
-def _parameter(text: str) -> tuple[str, str]:
+def parameter(text: str) -> tuple[str, str]:
     """NAME=VALUE; a name without `$` is given one."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
@@ -169,14 +170,16 @@ def _parameter(text: str) -> tuple[str, str]:
     return (name if "$" in name else f"${name}"), value
 
 
-def _positive(text: str) -> int:
-    number = _natural(text)
+def positive(text: str) -> int:
+    """argparse type."""
+    number = natural(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 
-def _natural(text: str) -> int:
+def natural(text: str) -> int:
+    """argparse type."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
     return int(text)

@@ -29,6 +29,7 @@ from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
 import buda_emu
+from buda_emu.caches import user_caches
 
 __all__ = ["helper", "kernel"]
 
@@ -113,7 +114,7 @@ def _numba_cache_at(directory: Path) -> Generator[None]:
 def _cache_directory(sources: Path) -> Path | None:
     """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written."""
     try:
-        directory = _user_caches() / "buda-emu" / f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
+        directory = user_caches() / "buda-emu" / f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = directory / f".writable-{os.getpid()}"
         probe.touch()
@@ -135,12 +136,3 @@ def _sources_hash(sources: Path) -> str:
             digest.update(path.relative_to(folder).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _user_caches() -> Path:
-    """Where this platform keeps a user's caches."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

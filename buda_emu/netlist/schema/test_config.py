@@ -72,7 +72,7 @@ def _field(item: "Field[Any]") -> Schema:
     elif isinstance(default, tuple):
         form |= list_of(_CELL, 2, 2)
     else:
-        form |= ref({float: "number", int: "integer", str: "name"}[type(default)])
+        form |= ref("number" if isinstance(default, float) else "integer" if isinstance(default, int) else "name")
     if default == default and default not in ("", -1):
         form["default"] = plain(default)
     return form

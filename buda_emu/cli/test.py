@@ -1,0 +1,340 @@
+"""`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.cli.output import complain, say, write_file, write_json
+from buda_emu.cli.run import natural, parameter, positive
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import ARCHS
+
+if TYPE_CHECKING:
+    from buda_emu.verify.case import Case
+    from buda_emu.verify.result import CaseResult, TestRun
+
+EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
+DEFAULT_TIMEOUT = 600.0
+DEFAULT_THRESHOLD = 0.99
+_LINE_LENGTH = 80
+# What the exit code is when no output was wrong, worst first.
+_EXIT_CODES = {"failed": 1, "error": 101, "crashed": 101, "stopped": 4, "timeout": 4, "unsupported": 3, "rejected": 2}
+_COLOURS = {"passed": "32", "skipped": "33"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument(
+        "path", nargs="+", metavar="PATH", help="netlists, folders of them, or patterns such as 'a/**/*.yaml'"
+    )
+    which = parser.add_argument_group("which netlists")
+    which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
+    which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
+    which.add_argument("-x", action="store_true", dest="first", help="stop after the first that does not pass")
+    what = parser.add_argument_group("what is compared with what")
+    what.add_argument(
+        "--precision",
+        choices=("format", "ideal"),
+        default="format",
+        help="of the run under test; format: rounded as the reference does; ideal: float32 throughout",
+    )
+    what.add_argument(
+        "--reference",
+        type=Path,
+        metavar="DIR",
+        help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
+        "what is not there is made up, and expected from a run in float32",
+    )
+    what.add_argument(
+        "--compare",
+        choices=("vendor", "strict"),
+        default="vendor",
+        help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
+    )
+    what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
+    what.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    what.add_argument("--arch", type=str.lower, choices=tuple(ARCHS), metavar="ARCH", help=", ".join(ARCHS))
+    what.add_argument("--program", action="append", default=[], metavar="NAME", help="program to run, repeatable")
+    what.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        type=parameter,
+        metavar="NAME=VALUE",
+        help="program parameter, repeatable",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "-n", type=positive, dest="workers", metavar="WORKERS", help="worker processes; default: one for each core"
+    )
+    how.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=DEFAULT_TIMEOUT,
+        metavar="S",
+        help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
+    )
+    how.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
+    shown = parser.add_argument_group("what is shown and written")
+    shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
+    shown.add_argument(
+        "--threshold",
+        type=float,
+        default=DEFAULT_THRESHOLD,
+        metavar="PCC",
+        help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
+    )
+    shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
+    shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    shown.add_argument(
+        "-v", action="store_true", dest="verbose", help="a line for each netlist, tables for passing ones"
+    )
+    shown.add_argument("-q", "--quiet", action="store_true", help="only what does not pass, and the last line")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
+    from buda_emu.verify.collect import collect, selection
+    from buda_emu.verify.last_failed import failed_last_time, remember
+
+    names = collect(args.path)
+    if args.k:
+        selects = selection(args.k)
+        names = [name for name in names if selects(name)]
+        if not names:
+            raise HostError(f"-k {args.k!r} selects none of the netlists")
+    here = Path.cwd()
+    note = ""
+    if args.lf:
+        failed = failed_last_time(here, names)
+        note = f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
+        names = failed or names
+    cases = _cases(args, names)
+    if args.report is not None:
+        args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
+    workers = min(args.workers or os.cpu_count() or 1, len(cases))
+    console = _Console(cases, args, f"on {args.dask}" if args.dask else f"{workers} worker{'s' * (workers != 1)}", note)
+    start = time.perf_counter()
+    results, interrupted = _run(args, cases, workers, console)
+    run = _test_run(args, results, time.perf_counter() - start)
+    remember(
+        here,
+        (case.netlist for case in results),
+        (case.netlist for case in results if case.status not in ("passed", "skipped")),
+    )
+    console.end(run)
+    _write(args, run)
+    _complain_of_parameters(args, results)
+    if interrupted:
+        raise KeyboardInterrupt
+    return exit_code(results)
+
+
+def exit_code(results: "list[CaseResult]") -> int:
+    """1 on any mismatch, else the worst of what else went wrong, else 0."""
+    statuses = {case.status for case in results}
+    return next((code for status, code in _EXIT_CODES.items() if status in statuses), 0)
+
+
+def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
+    from buda_emu.verify.case import Case, Settings
+    from buda_emu.verify.reference import DirectoryFiles
+
+    workers = 1 if args.dask else min(args.workers or os.cpu_count() or 1, len(names))
+    report = args.report is not None
+    settings = Settings(
+        args.precision, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
+        threads=max(1, (os.cpu_count() or 1) // workers) if not args.dask else 1,
+        per_op=args.per_op or report, detail=report, threshold=args.threshold,
+    )  # fmt: skip
+    defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
+    found: list[Case] = []
+    for name in names:
+        reference = DirectoryFiles.for_netlist(args.reference, name) if args.reference is not None else None
+        found.append(Case(name, name, None, reference, defaults, settings))
+    return found
+
+
+def _run(
+    args: argparse.Namespace, cases: "list[Case]", workers: int, console: "_Console"
+) -> "tuple[list[CaseResult], bool]":
+    """The results in order, and whether Ctrl-C cut them short."""
+    if args.dask:
+        from buda_emu.verify.dask_workers import run_all as run_on_dask
+
+        return run_on_dask(
+            cases, args.dask, timeout=args.timeout, on_result=console.result, stop_at_first=args.first
+        ), False
+    from buda_emu.verify.workers import run_all
+
+    done: dict[int, CaseResult] = {}
+
+    def on_result(number: int, result: "CaseResult") -> None:
+        done[number] = result
+        console.result(number, result)
+
+    try:
+        run_all(cases, workers, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
+    except KeyboardInterrupt:
+        return [done[number] for number in sorted(done)], True
+    return [done[number] for number in sorted(done)], False
+
+
+def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> "TestRun":
+    from buda_emu import __version__
+    from buda_emu.verify.result import TestRun
+
+    settings: dict[str, Any] = {
+        "paths": args.path, "precision": args.precision, "compare": args.compare, "seed": args.seed, "arch": args.arch,
+        "reference": str(args.reference) if args.reference is not None else None,
+        "defaults": str(args.defaults) if args.defaults is not None else None,
+        "programs": args.program, "parameters": dict(args.param), "timeout": args.timeout,
+        "threshold": args.threshold,
+    }  # fmt: skip
+    return TestRun(tuple(results), __version__, seconds, settings)
+
+
+def _write(args: argparse.Namespace, run: "TestRun") -> None:
+    if args.json is not None:
+        from buda_emu.report.json_form import as_json
+
+        write_json(args.json, as_json(run))
+    if args.junitxml is not None:
+        from buda_emu.report.junit import junit_xml
+
+        write_file(args.junitxml, lambda stream: stream.write(junit_xml(run).encode()))
+    if args.report is not None:
+        from buda_emu.report.folder import write_report
+
+        write_report(run, args.report)
+        say(f"report: {args.report / 'report.html'}")
+
+
+def _complain_of_parameters(args: argparse.Namespace, results: "list[CaseResult]") -> None:
+    """A parameter that no netlist takes is most likely misspelt."""
+    for name, _ in args.param:
+        ran = [case for case in results if case.programs]
+        if ran and not any(name in case.parameters for case in ran):
+            complain(f"buda-emu: no tested program takes the parameter {name}")
+
+
+class _Console:
+    """What a user sees: a bar on a terminal, a character or a line for each netlist elsewhere, then what went wrong."""
+
+    def __init__(self, cases: "list[Case]", args: argparse.Namespace, workers: str, note: str) -> None:
+        self._cases = cases
+        self._args = args
+        self._live = not args.quiet and sys.stderr.isatty()
+        self._colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._start = time.perf_counter()
+        self._counts: Counter[str] = Counter()
+        self._column = 0
+        if not args.quiet:
+            from buda_emu import __version__
+
+            count = len(cases)
+            netlists = f"{count} netlist{'s' * (count != 1)}"
+            say(f"buda-emu {__version__}: {netlists}{note}, {workers}, precision {args.precision}")
+        self._bar()
+
+    def result(self, _number: int, result: "CaseResult") -> None:
+        """One netlist more is done."""
+        self._counts[result.status] += 1
+        self._clear()
+        if self._args.verbose:
+            say(f"{result.netlist} {self._paint(result.status)} ({result.seconds:.2f} s)")
+        elif not self._args.quiet and not self._live:
+            self._character(result)
+        self._bar()
+
+    def end(self, run: "TestRun") -> None:
+        """Everything that did not pass, the summary, the last line."""
+        from buda_emu.report import console
+
+        self._clear()
+        if self._column:
+            say()
+        shown = [case for case in run.cases if self._is_shown(case, len(run.cases))]
+        for case in shown:
+            say()
+            if case.status == "passed":
+                say(f"{case.netlist}: passed")
+            for line in console.case_lines(case) if case.status != "passed" else ():
+                say(line)
+            self._tables(case)
+        summary = list(console.summary_lines(run.cases))
+        if summary:
+            say("\nshort summary")
+            for line in summary:
+                say(line)
+        bad = any(case.status not in ("passed", "skipped") for case in run.cases)
+        text = console.closing_line(run)
+        if shown or not self._args.quiet:
+            say()
+        say(self._coloured(f"== {text} ==", "31" if bad else "32"))
+
+    def _is_shown(self, case: "CaseResult", count: int) -> bool:
+        if case.status in ("passed", "skipped"):
+            asked = self._args.verbose or self._args.per_op or count == 1
+            return not self._args.quiet and case.status == "passed" and asked
+        return True
+
+    def _tables(self, case: "CaseResult") -> None:
+        from buda_emu.report import console
+
+        if self._args.quiet:
+            return
+        if case.outputs:
+            say(f"\n{console.outputs_table(case)}")
+        if case.ops and self._args.per_op:
+            say(f"\n{console.per_op_table(case.ops)}\n")
+            for line in console.first_bad_lines(case):
+                say(line)
+
+    def _character(self, result: "CaseResult") -> None:
+        from buda_emu.report.console import MARKS
+
+        done = sum(self._counts.values())
+        print(MARKS[result.status], end="", flush=True)
+        self._column += 1
+        if self._column == _LINE_LENGTH or done == len(self._cases):
+            say(f" {100 * done // len(self._cases):3} %")
+            self._column = 0
+
+    def _bar(self) -> None:
+        """Done of all, what did not pass, and the time that is left."""
+        if not self._live:
+            return
+        done, count = sum(self._counts.values()), len(self._cases)
+        wrong = done - self._counts["passed"] - self._counts["skipped"]
+        filled = 30 * done // max(count, 1)
+        left = (time.perf_counter() - self._start) * (count - done) / done if done else 0.0
+        text = f"[{'#' * filled}{'.' * (30 - filled)}] {done}/{count}"
+        text += f", {wrong} not passed" if wrong else ""
+        text += f", {left:.0f} s left" if done and done < count else ""
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def _clear(self) -> None:
+        if self._live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _paint(self, status: str) -> str:
+        return self._coloured(status, _COLOURS.get(status, "31"))
+
+    def _coloured(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._colour else text
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value

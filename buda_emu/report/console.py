@@ -1,0 +1,114 @@
+"""The results of a test as lines for a terminal, in the manner of pytest."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from buda_emu.report.text import correlation, number, percent, plural, shape, table
+from buda_emu.verify.result import CaseResult, OpResult, OutputResult, TestRun
+
+MARKS = {
+    "passed": ".", "failed": "F", "rejected": "R", "unsupported": "U", "stopped": "S", "timeout": "T", "crashed": "C",
+    "error": "E", "skipped": "s",
+}  # fmt: skip
+"""One character for each status."""
+
+
+def failure_line(output: OutputResult) -> str:
+    """What there is to know of an output in one line."""
+    place = f", first bad tile: {output.first_bad_tile}" if output.first_bad_tile is not None else ""
+    text = (
+        f"{output.queue}: PCC {correlation(output.pcc)}, match {percent(output.match)}, "
+        f"max error {number(output.max_error)}{place}"
+    )
+    return f"{text}\n    {output.reason}" if output.reason else text
+
+
+def case_lines(case: CaseResult) -> Iterator[str]:
+    """Everything about a netlist that did not pass."""
+    yield f"{case.netlist}: {case.status}"
+    for line in case.message.splitlines():
+        yield f"  {line}"
+    for output in case.failed_outputs:
+        for line in failure_line(output).splitlines():
+            yield f"  {line}"
+
+
+def outputs_table(case: CaseResult) -> str:
+    """All compared outputs."""
+    return table(
+        ("output", "format", "shape", "compared by", "verdict", "PCC", "match", "max error", "bad tiles"),
+        (
+            (
+                output.queue, output.format, shape(output.shape), output.comparison.type,
+                "passed" if output.passed else "FAILED", correlation(output.pcc), percent(output.match),
+                number(output.max_error), f"{output.bad_tiles}/{output.tiles}",
+            )
+            for output in case.outputs
+        ),
+        right=(5, 6, 7, 8),
+    )  # fmt: skip
+
+
+def per_op_table(ops: Sequence[OpResult]) -> str:
+    """Every op in execution order."""
+    return table(
+        ("#", "op", "type", "format", "PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite"),
+        (
+            (
+                str(op.index), op.name, op.type, op.format, correlation(op.pcc), number(op.max_error),
+                number(op.mean_error), number(op.max_ulp), number(op.mean_ulp), _not_finite(op),
+            )
+            for op in ops
+        ),
+        right=(0, 4, 5, 6, 7, 8, 9),
+    )  # fmt: skip
+
+
+def _not_finite(op: OpResult) -> str:
+    if not op.not_finite_expected and not op.not_finite_observed:
+        return "-"
+    return f"{percent(op.not_finite_observed)} ({percent(op.not_finite_expected)} expected)"
+
+
+def first_bad_lines(case: CaseResult) -> Iterator[str]:
+    """Which op goes wrong first, and what it was given."""
+    bad = case.first_bad
+    if bad is None:
+        if case.ops:
+            yield "no op is past the threshold"
+        return
+    op = case.ops[bad.index]
+    yield f"first op past the threshold: {bad.op} ({op.type}, graph {op.graph}): {bad.reason}"
+    yield "its inputs in the observed run:"
+    rows = (
+        (
+            stats.name, stats.kind, stats.format, shape(stats.shape), number(stats.min), number(stats.max),
+            number(stats.mean), number(stats.std), percent(stats.zeros), percent(stats.not_finite),
+            correlation(stats.pcc),
+        )
+        for stats in bad.inputs
+    )  # fmt: skip
+    headers = ("input", "kind", "format", "shape", "min", "max", "mean", "std", "zeros", "not finite", "PCC")
+    for line in table(headers, rows, right=range(4, 11)).splitlines():
+        yield f"  {line}"
+
+
+def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """One line for each netlist that did not pass; its second word can be pasted back as an argument."""
+    for case in cases:
+        if case.status in ("passed", "skipped"):
+            continue
+        failed = case.failed_outputs
+        if len(failed):
+            more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
+            text = f"{failed[0].queue}: {failed[0].reason}{more}"
+        else:
+            text = next(iter(case.message.splitlines()), "")
+        yield f"{case.status.upper()} {case.netlist} - {text}"
+
+
+def closing_line(run: TestRun) -> str:
+    """`3 failed, 300 passed in 12.3 s`."""
+    counts = Counter(case.status for case in run.cases)
+    order = sorted(counts, key=lambda status: (status == "skipped", status == "passed", status))
+    return f"{', '.join(f'{counts[status]} {status}' for status in order) or 'nothing ran'} in {run.seconds:.1f} s"

@@ -1,0 +1,31 @@
+"""Results as plain data for JSON files (schemas/report.schema.json)."""
+
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from buda_emu.verify.result import SCHEMA_VERSION, TestRun
+
+
+def as_json(run: TestRun) -> dict[str, Any]:
+    """Every field of the results, in their order. Figures that are no number become null: strict JSON has none.
+
+    Equal runs give equal data but for the fields named `seconds`.
+    """
+    return {"schema_version": SCHEMA_VERSION, **_plain(run)}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}  # type: ignore[misc]  # plain at run time
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]  # type: ignore[misc]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())  # type: ignore[misc]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value
