@@ -1,0 +1,231 @@
+"""Where ops and queues stand: one panel for each chip and epoch, as plain geometry in pixels (NETLIST 1.4, 1.8, 2.1).
+
+Cores are placed by their logical row and column. Rows and columns of cores that a panel does not use are drawn narrow.
+Queues stand in lanes beside the grid, grouped by their memory: those that the panel reads to the left, those that it
+only writes to the right.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from buda_emu.netlist.model import Netlist, Op, Queue
+
+CELL: Final = (122, 64)  # width and height of a core that is used
+NARROW: Final = (18, 14)  # and of one that is not
+LANE: Final = 196  # width of a lane of queues
+BOX: Final = 34  # height of a queue
+GAP: Final = 8
+HEAD: Final = 20  # of a group of queues
+GUTTER: Final = 76  # between lanes and grid, for the edges
+TITLE: Final = 46  # of a panel
+RULER: Final = 20  # row and column numbers
+_LEAST_LANE: Final = 420  # a lane is at least so high before the next one is begun
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """The middle of the left side."""
+        return self.x, self.y + self.height / 2
+
+    @property
+    def right(self) -> tuple[float, float]:
+        """The middle of the right side."""
+        return self.x + self.width, self.y + self.height / 2
+
+    @property
+    def bottom(self) -> float:
+        """The lower side."""
+        return self.y + self.height
+
+    def overlaps(self, other: "Box") -> bool:
+        """Whether they share more than a side."""
+        across = self.x < other.x + other.width and other.x < self.x + self.width
+        return across and self.y < other.bottom and other.y < self.bottom
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Queues of one memory in one lane: its name and place."""
+
+    name: str
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Data from one box of a panel to another. Names are those of ops and queues."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What one chip does in one epoch."""
+
+    epoch: int
+    chip: int
+    graph: str
+    input_count: int
+    size: tuple[float, float]
+    columns: tuple[tuple[float, float], ...]  # x and width of each column of cores
+    rows: tuple[tuple[float, float], ...]  # y and height of each row of cores
+    ops: dict[str, Box] = field(default_factory=dict[str, Box])
+    queues: dict[str, Box] = field(default_factory=dict[str, Box])
+    elsewhere: dict[str, Box] = field(default_factory=dict[str, Box])  # ops of other chips that feed this one
+    groups: list[Group] = field(default_factory=list[Group])
+    edges: list[Edge] = field(default_factory=list[Edge])
+
+    def box(self, name: str) -> Box:
+        """Of an op, a queue, or an op elsewhere."""
+        return self.ops.get(name) or self.queues.get(name) or self.elsewhere[name]
+
+
+def cores(op: Op) -> tuple[int, int]:
+    """Rows and columns of cores that an op takes; grid_transpose exchanges them (NETLIST 1.4)."""
+    rows, cols = op.blocking.grid_size
+    return (cols, rows) if op.grid_transpose else (rows, cols)
+
+
+def memory(queue: Queue) -> str:
+    """Where a queue lies, for people: `DRAM channel 3`, `DRAM channels 0-7`, `host`."""
+    channels = sorted({buffer.channel for buffer in queue.buffers})
+    if queue.loc == "host":
+        return "host memory"
+    if len(channels) == 1:
+        return f"DRAM channel {channels[0]}"
+    together = channels == list(range(channels[0], channels[-1] + 1)) if channels else False
+    return (
+        f"DRAM channels {channels[0]}-{channels[-1]}" if together else f"DRAM channels {', '.join(map(str, channels))}"
+    )
+
+
+def panels(
+    netlist: Netlist, epochs: Sequence[int] | None = None, chips: Sequence[int] | None = None
+) -> Iterator[Panel]:
+    """Every chip of every epoch in order, or those of the asked epochs and chips."""
+    for temporal in netlist.temporal_graphs:
+        if epochs is not None and temporal.id not in epochs:
+            continue
+        for name in temporal.graphs:
+            if chips is None or netlist.graphs[name].target_device in chips:
+                yield _Planner(netlist, temporal.id, name).panel()
+
+
+class _Planner:
+    """Lays out one panel."""
+
+    def __init__(self, netlist: Netlist, epoch: int, graph: str) -> None:
+        self._netlist = netlist
+        self._epoch = epoch
+        self._graph = netlist.graphs[graph]
+        own = {op.name for op in self._graph.ops}
+        sources = dict.fromkeys(name for op in self._graph.ops for name in op.inputs)
+        self._reads = [name for name in sources if name in netlist.queues]
+        self._writes = [name for name, queue in netlist.queues.items() if queue.input in own and name not in sources]
+        self._back = [name for name in self._reads if netlist.queues[name].input in own]
+        self._others = [name for name in sources if name not in netlist.queues and name not in own]
+
+    def panel(self) -> Panel:
+        """The finished panel."""
+        ops = self._graph.ops
+        used_rows = {row for op in ops for row in range(op.grid_loc[0], op.grid_loc[0] + cores(op)[0])}
+        used_cols = {col for op in ops for col in range(op.grid_loc[1], op.grid_loc[1] + cores(op)[1])}
+        rows, cols = self._netlist.arch.grid
+        top = TITLE + RULER
+        row_places = list(_line(max(rows, *(row + 1 for row in used_rows), 1), used_rows, top, 1))
+        height = row_places[-1][0] + row_places[-1][1]
+        lanes_left = self._lanes([*self._others, *self._reads], height)
+        left = GAP + len(lanes_left) * (LANE + GAP)
+        start = left + (GUTTER if lanes_left else GAP) + RULER
+        col_places = list(_line(max(cols, *(col + 1 for col in used_cols), 1), used_cols, start, 0))
+        end = col_places[-1][0] + col_places[-1][1]
+        lanes_right = self._lanes(self._writes, height)
+        right = end + (GUTTER if lanes_right else GAP)
+        width = right + len(lanes_right) * (LANE + GAP)
+        panel = Panel(
+            self._epoch, self._graph.target_device, self._graph.name, self._graph.input_count, (width, height),
+            tuple(col_places), tuple(row_places),
+        )  # fmt: skip
+        for op in ops:
+            panel.ops[op.name] = _cover(op, col_places, row_places)
+        bottom = max(self._place(panel, lanes_left, GAP), self._place(panel, lanes_right, right), height)
+        panel.edges.extend(self._edges())
+        return replace(panel, size=(width, bottom + GAP))
+
+    def _edges(self) -> Iterator[Edge]:
+        for op in self._graph.ops:
+            for name in dict.fromkeys(op.inputs):
+                yield Edge(name, op.name)
+        for name in (*self._writes, *self._back):
+            yield Edge(self._netlist.queues[name].input, name)
+
+    def _lanes(self, names: Sequence[str], height: float) -> list[list[tuple[str, list[str]]]]:
+        """Groups of names by memory, spread over as many lanes as their heights need."""
+        by_memory: dict[str, list[str]] = {}
+        for name in names:
+            queue = self._netlist.queues.get(name)
+            by_memory.setdefault(memory(queue) if queue is not None else "other chips", []).append(name)
+        most = max(height - TITLE, _LEAST_LANE)
+        lanes: list[list[tuple[str, list[str]]]] = []
+        left = 0.0
+        for group, members in sorted(by_memory.items(), key=lambda item: _channel_order(item[0])):
+            for position, name in enumerate(members):
+                needs = BOX + GAP + (HEAD if position == 0 or not lanes or left < BOX + GAP else 0)
+                if left < needs:
+                    lanes.append([])
+                    left = most
+                    needs = BOX + GAP + HEAD
+                if not lanes[-1] or lanes[-1][-1][0] != group:
+                    lanes[-1].append((group, []))
+                lanes[-1][-1][1].append(name)
+                left -= needs
+        return lanes
+
+    def _place(self, panel: Panel, lanes: list[list[tuple[str, list[str]]]], x: float) -> float:
+        """Give every name of the lanes its box; returns the lowest side."""
+        lowest = 0.0
+        for lane in lanes:
+            y: float = TITLE
+            for group, names in lane:
+                top, y = y, y + HEAD
+                for name in names:
+                    target = panel.queues if name in self._netlist.queues else panel.elsewhere
+                    target[name] = Box(x + 6, y, LANE - 12, BOX)
+                    y += BOX + GAP
+                panel.groups.append(Group(group, Box(x, top, LANE, y - top)))
+                y += GAP
+            lowest = max(lowest, y)
+            x += LANE + GAP
+        return lowest
+
+
+def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple[float, float]]:
+    """Place and size of each row or column of cores."""
+    for number in range(count):
+        size = CELL[axis] if number in used else NARROW[axis]
+        yield start, size
+        start += size
+
+
+def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
+    row, col = op.grid_loc[0], op.grid_loc[1]
+    height, width = cores(op)
+    x, y = columns[col][0], rows[row][0]
+    right, bottom = columns[col + width - 1], rows[row + height - 1]
+    return Box(x + 3, y + 3, right[0] + right[1] - x - 6, bottom[0] + bottom[1] - y - 6)
+
+
+def _channel_order(group: str) -> tuple[int, int, str]:
+    digits = "".join(c for c in group.partition("-")[0] if c.isdigit())
+    return len(group.split()) > 2 and "channels" in group, int(digits) if digits else -1, group

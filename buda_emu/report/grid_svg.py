@@ -1,0 +1,219 @@
+"""The floor plan of a netlist as one SVG that needs nothing else: light and dark, no scripts, tooltips everywhere."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.report.floorplan import GAP, Box, Panel, cores, memory, panels
+from buda_emu.report.svg import clean, fitted, number, text
+from buda_emu.spec.ops import OP_TYPES
+
+FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
+    "matmul": ("matmul, depthwise", "#0072b2"),
+    "binary": ("binary, quantisation", "#009e73"),
+    "sfpu": ("SFPU", "#b07800"),
+    "reduce": ("reduce, topk", "#b8518f"),
+    "fused": ("fused", "#d55e00"),
+    "move": ("data movement", "#6b7280"),
+}
+"""Group of op types -> what the legend says, and its colour (distinct for the colour-blind)."""
+_GROUP_OF: Final = {
+    "matmul": "matmul", "depthwise": "matmul", "binary": "binary", "quantization": "binary", "sfpu": "sfpu",
+    "reduce": "reduce", "topk": "reduce", "fused": "fused",
+}  # fmt: skip
+_MARGIN: Final = 12
+_PANEL_GAP: Final = 24
+_SMALL: Final = 10.0
+_NAME: Final = 11.0
+
+_STYLE: Final = """
+.bg{--bg-ink:#1b1f24;--bg-soft:#59616b;--bg-line:#d5d9de;--bg-panel:#fff;--bg-page:#f4f5f7;--bg-lane:#eceef1;
+font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:var(--bg-page)}
+.bg text{fill:var(--bg-ink)}.bg .bg-soft{fill:var(--bg-soft)}.bg .bg-head{font-weight:600}
+.bg .bg-panel{fill:var(--bg-panel);stroke:var(--bg-line)}.bg .bg-core{fill:none;stroke:var(--bg-line)}
+.bg .bg-lane{fill:var(--bg-lane)}.bg .bg-box{stroke-width:1.5;fill-opacity:.16}
+.bg .bg-queue rect{fill:var(--bg-panel);stroke:var(--bg-soft)}
+.bg .bg-edge{fill:none;stroke:var(--bg-soft);stroke-width:1.2;opacity:.55}
+.bg .bg-arrow{fill:var(--bg-soft)}
+.bg .bg-edge:hover{opacity:1;stroke-width:3}.bg .bg-op:hover .bg-box{fill-opacity:.4}
+.bg .bg-heat{fill:#d00000}
+@media (prefers-color-scheme:dark){.bg{--bg-ink:#e6e9ed;--bg-soft:#a3acb7;--bg-line:#3a414a;--bg-panel:#1b1f24;
+--bg-page:#12151a;--bg-lane:#262c34}.bg .bg-box{fill-opacity:.3}.bg .bg-heat{fill:#ff5a4f}}
+"""
+
+
+def grid_svg(
+    netlist: Netlist,
+    *,
+    epochs: Sequence[int] | None = None,
+    chips: Sequence[int] | None = None,
+    heat: Mapping[str, float] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> str:
+    """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips."""
+    drawn = list(panels(netlist, epochs, chips))
+    places, width, height = _arranged(drawn)
+    legend_top = height
+    height += 30
+    width = max(width, 820)
+    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
+        f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
+        f"<style>{_STYLE}</style>",
+        '<defs><marker id="bg-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path class="bg-arrow" d="M0 0L8 4L0 8z"/></marker></defs>',
+    ]
+    painter = _Painter(netlist, heat or {}, notes or {})
+    for panel, (x, y) in zip(drawn, places, strict=True):
+        parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
+    parts.append(_legend(legend_top + 18, bool(heat)))
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _arranged(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float, float]:
+    """Panels in rows about as wide as the whole is high: place of each, and the size of all."""
+    area = sum(panel.size[0] * panel.size[1] for panel in drawn)
+    most = max([panel.size[0] for panel in drawn] + [1.4 * area**0.5], default=0.0)
+    places: list[tuple[float, float]] = []
+    x, y, row, width = float(_MARGIN), float(_MARGIN), 0.0, 0.0
+    for panel in drawn:
+        if x > _MARGIN and x + panel.size[0] > most + _MARGIN:
+            x, y, row = float(_MARGIN), y + row + _PANEL_GAP, 0.0
+        places.append((x, y))
+        x += panel.size[0] + _PANEL_GAP
+        row = max(row, panel.size[1])
+        width = max(width, x - _PANEL_GAP)
+    return places, width + _MARGIN, y + row + _MARGIN
+
+
+def _legend(y: float, heat: bool) -> str:
+    parts: list[str] = []
+    x = float(_MARGIN)
+    for words, colour in FAMILIES.values():
+        parts.append(
+            f'<rect class="bg-box" x="{number(x)}" y="{number(y - 10)}" width="14" height="12" rx="2" '
+            f'fill="{colour}" stroke="{colour}"/>{text(x + 20, y, words, _NAME)}'
+        )
+        x += 34 + len(words) * _NAME * 0.62
+    if heat:
+        parts.append(text(x, y, "red: the error of the op", _NAME))
+    return f"<g>{''.join(parts)}</g>"
+
+
+class _Painter:
+    """Draws panels of one netlist."""
+
+    def __init__(self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str]) -> None:
+        self._netlist = netlist
+        self._heat = heat
+        self._notes = notes
+
+    def panel(self, panel: Panel) -> str:
+        """One chip in one epoch."""
+        width, height = panel.size
+        title = f"epoch {panel.epoch}, chip {panel.chip}"
+        inputs = f"graph {panel.graph}, {panel.input_count} input{'s' * (panel.input_count != 1)}"
+        parts = [
+            f'<rect class="bg-panel" width="{number(width)}" height="{number(height)}" rx="6"/>',
+            text(GAP + 2, 18, fitted(title, width - 20, 13), 13, "bg-head"),
+            text(GAP + 2, 34, fitted(inputs, width - 20, _NAME), _NAME, "bg-soft"),
+            *self._cores(panel),
+        ]
+        for group in panel.groups:
+            box = group.box
+            label = fitted(group.name, box.width - 12, _SMALL)
+            parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
+        ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
+        parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
+        parts += [self._queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
+        parts += [self._elsewhere(self._netlist.ops[name], box) for name, box in panel.elsewhere.items()]
+        parts += [_edge(panel, edge.source, edge.target) for edge in panel.edges]
+        return "".join(parts)
+
+    def _cores(self, panel: Panel) -> list[str]:
+        top, left = panel.rows[0][0], panel.columns[0][0]
+        bottom, right = (places[-1][0] + places[-1][1] for places in (panel.rows, panel.columns))
+        lines = "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for x in [*(c[0] for c in panel.columns), right])
+        lines += "".join(f"M{number(left)} {number(y)}H{number(right)}" for y in [*(r[0] for r in panel.rows), bottom])
+        numbers = [
+            text(x + width / 2, top - 6, str(col), _SMALL, "bg-soft", "middle")
+            for col, (x, width) in enumerate(panel.columns)
+        ]
+        numbers += [
+            text(left - 5, y + height / 2 + 4, str(row), _SMALL, "bg-soft", "end")
+            for row, (y, height) in enumerate(panel.rows)
+        ]
+        return [f'<path class="bg-core" d="{lines}"/>', *numbers]
+
+    def _op(self, op: Op, box: Box) -> str:
+        colour = FAMILIES[_GROUP_OF.get(OP_TYPES[op.type].family, "move")][1]
+        rows, cols = cores(op)
+        dims = "x".join(map(str, op.blocking.element_shape))
+        inside = box.width - 12
+        parts = [
+            f'<g class="bg-op"><title>{clean(self._op_tip(op))}</title>',
+            _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
+        ]
+        if op.name in self._heat:
+            opacity = 0.85 * min(max(self._heat[op.name], 0.0), 1.0)
+            parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
+        lines = [(op.name, _NAME, "bg-head"), (op.type, _SMALL, "bg-soft"), (f"{dims} {op.out_df}", _SMALL, "bg-soft")]
+        if rows * cols > 1:
+            lines[1] = (f"{op.type}, {rows}x{cols} cores", _SMALL, "bg-soft")
+        for position, (words, size, css) in enumerate(lines):
+            y = box.y + 15 + 15 * position
+            parts.append(text(box.x + 6, y, fitted(words, inside, size), size, css))
+        return "".join([*parts, "</g>"])
+
+    def _op_tip(self, op: Op) -> str:
+        rows, cols = cores(op)
+        dims = "x".join(map(str, op.blocking.element_shape))
+        lines = [
+            f"{op.name} ({op.type})",
+            f"cores {rows}x{cols} at row {op.grid_loc[0]}, column {op.grid_loc[1]}",
+            f"reads {', '.join(op.inputs)}",
+            f"gives {dims} {op.out_df} (intermediate {op.intermed_df}, {op.math_fidelity})",
+        ]
+        return "\n".join([*lines, *([self._notes[op.name]] if op.name in self._notes else [])])
+
+    def _queue(self, queue: Queue, box: Box) -> str:
+        dims = "x".join(map(str, queue.blocking.element_shape))
+        source = "filled by the host" if queue.host_fed else f"written by {queue.input}"
+        tip = f"{queue.type} {queue.name}\n{queue.entries} entries of {dims} {queue.df}\n{memory(queue)}\n{source}"
+        words = f"{queue.type} {queue.entries} x {dims} {queue.df}"
+        return _labelled(box, tip, queue.name, words)
+
+    @staticmethod
+    def _elsewhere(op: Op, box: Box) -> str:
+        tip = f"{op.name} ({op.type}) on chip {op.target_device}"
+        return _labelled(box, tip, op.name, f"{op.type} on chip {op.target_device}")
+
+
+def _labelled(box: Box, tip: str, name: str, words: str) -> str:
+    inside = box.width - 12
+    return (
+        f'<g class="bg-queue"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
+        f"{text(box.x + 6, box.y + 14, fitted(name, inside, _NAME), _NAME)}"
+        f'{text(box.x + 6, box.y + 27, fitted(words, inside, _SMALL), _SMALL, "bg-soft")}</g>'
+    )
+
+
+def _rect(box: Box, css: str, more: str = "") -> str:
+    place = f'x="{number(box.x)}" y="{number(box.y)}" width="{number(box.width)}" height="{number(box.height)}"'
+    return f'<rect class="{css}" {place} rx="4"{more}/>'
+
+
+def _edge(panel: Panel, source: str, target: str) -> str:
+    """A curve that leaves and enters where the other end is."""
+    a, b = panel.box(source), panel.box(target)
+    to_left = b.x + b.width <= a.x
+    start, end = (a.left, b.right) if to_left else (a.right, b.left)
+    bend = max(24.0, abs(end[0] - start[0]) / 2) * (-1 if to_left else 1)
+    path = (
+        f"M{number(start[0])} {number(start[1])}C{number(start[0] + bend)} {number(start[1])} "
+        f"{number(end[0] - bend)} {number(end[1])} {number(end[0])} {number(end[1])}"
+    )
+    tip = clean(f"{source} -> {target}")
+    return f'<path class="bg-edge" marker-end="url(#bg-tip)" d="{path}"><title>{tip}</title></path>'
