@@ -18,9 +18,16 @@ def failure_line(output: OutputResult) -> str:
     place = f", first bad tile: {output.first_bad_tile}" if output.first_bad_tile is not None else ""
     text = (
         f"{output.queue}: PCC {correlation(output.pcc)}, match {percent(output.match)}, "
-        f"max error {number(output.max_error)}{place}"
+        f"max error {number(output.max_error)}{_lost(output)}{place}"
     )
     return f"{text}\n    {output.reason}" if output.reason else text
+
+
+def _lost(output: OutputResult) -> str:
+    """What became infinite or NaN."""
+    if output.not_finite_observed == output.not_finite_expected == 0:
+        return ""
+    return f", not finite: {output.not_finite_observed} observed, {output.not_finite_expected} expected"
 
 
 def case_lines(case: CaseResult) -> Iterator[str]:
@@ -98,13 +105,15 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
     for case in cases:
         if case.status in ("passed", "skipped"):
             continue
-        failed = case.failed_outputs
-        if len(failed):
-            more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
-            text = f"{failed[0].queue}: {failed[0].reason}{more}"
-        else:
-            text = next(iter(case.message.splitlines()), "")
-        yield f"{case.status.upper()} {case.netlist} - {text}"
+        yield f"{case.status.upper()} {case.netlist} - {_why(case)}"
+
+
+def _why(case: CaseResult) -> str:
+    failed = list(case.failed_outputs)
+    if not failed:
+        return next(iter(case.message.splitlines()), "")
+    more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
+    return f"{failed[0].queue}: {failed[0].reason}{more}"
 
 
 def closing_line(run: TestRun) -> str:

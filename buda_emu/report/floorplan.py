@@ -11,9 +11,9 @@ from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 
-CELL: Final = (122, 64)  # width and height of a core that is used
+CELL: Final = (136, 86)  # width and height of a core that is used
 NARROW: Final = (18, 14)  # and of one that is not
-LANE: Final = 196  # width of a lane of queues
+LANE: Final = 214  # width of a lane of queues
 BOX: Final = 34  # height of a queue
 GAP: Final = 8
 HEAD: Final = 20  # of a group of queues
@@ -21,6 +21,8 @@ GUTTER: Final = 76  # between lanes and grid, for the edges
 TITLE: Final = 46  # of a panel
 RULER: Final = 20  # row and column numbers
 _LEAST_LANE: Final = 420  # a lane is at least so high before the next one is begun
+_MOST_LANES: Final = 3  # and higher where it takes more lanes than that
+INSET: Final = 9  # of an op in its cores: where the edges run
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,16 @@ class Box:
     def right(self) -> tuple[float, float]:
         """The middle of the right side."""
         return self.x + self.width, self.y + self.height / 2
+
+    @property
+    def above(self) -> tuple[float, float]:
+        """The middle of the upper side."""
+        return self.x + self.width / 2, self.y
+
+    @property
+    def below(self) -> tuple[float, float]:
+        """The middle of the lower side."""
+        return self.x + self.width / 2, self.bottom
 
     @property
     def bottom(self) -> float:
@@ -85,6 +97,12 @@ class Panel:
     elsewhere: dict[str, Box] = field(default_factory=dict[str, Box])  # ops of other chips that feed this one
     groups: list[Group] = field(default_factory=list[Group])
     edges: list[Edge] = field(default_factory=list[Edge])
+
+    def beside(self, netlist: Netlist, name: str) -> dict[str, Box]:
+        """The boxes in the lanes to which a name belongs."""
+        if name in netlist.queues:
+            return self.queues
+        return self.ops if netlist.ops[name].graph == self.graph else self.elsewhere
 
     def box(self, name: str) -> Box:
         """Of an op, a queue, or an op elsewhere."""
@@ -134,13 +152,15 @@ class _Planner:
         self._reads = [name for name in sources if name in netlist.queues]
         self._writes = [name for name, queue in netlist.queues.items() if queue.input in own and name not in sources]
         self._back = [name for name in self._reads if netlist.queues[name].input in own]
+        self._unplaced = [op.name for op in self._graph.ops if len(op.grid_loc) != 2]  # on Ethernet cores
         self._others = [name for name in sources if name not in netlist.queues and name not in own]
 
     def panel(self) -> Panel:
         """The finished panel."""
         ops = self._graph.ops
-        used_rows = {row for op in ops for row in range(op.grid_loc[0], op.grid_loc[0] + cores(op)[0])}
-        used_cols = {col for op in ops for col in range(op.grid_loc[1], op.grid_loc[1] + cores(op)[1])}
+        placed = [op for op in ops if len(op.grid_loc) == 2]
+        used_rows = {row for op in placed for row in range(op.grid_loc[0], op.grid_loc[0] + cores(op)[0])}
+        used_cols = {col for op in placed for col in range(op.grid_loc[1], op.grid_loc[1] + cores(op)[1])}
         rows, cols = self._netlist.arch.grid
         top = TITLE + RULER
         row_places = list(_line(max(rows, *(row + 1 for row in used_rows), 1), used_rows, top, 1))
@@ -150,14 +170,14 @@ class _Planner:
         start = left + (GUTTER if lanes_left else GAP) + RULER
         col_places = list(_line(max(cols, *(col + 1 for col in used_cols), 1), used_cols, start, 0))
         end = col_places[-1][0] + col_places[-1][1]
-        lanes_right = self._lanes(self._writes, height)
+        lanes_right = self._lanes([*self._unplaced, *self._writes], height)
         right = end + (GUTTER if lanes_right else GAP)
         width = right + len(lanes_right) * (LANE + GAP)
         panel = Panel(
             self._epoch, self._graph.target_device, self._graph.name, self._graph.input_count, (width, height),
             tuple(col_places), tuple(row_places),
         )  # fmt: skip
-        for op in ops:
+        for op in placed:
             panel.ops[op.name] = _cover(op, col_places, row_places)
         bottom = max(self._place(panel, lanes_left, GAP), self._place(panel, lanes_right, right), height)
         panel.edges.extend(self._edges())
@@ -175,8 +195,10 @@ class _Planner:
         by_memory: dict[str, list[str]] = {}
         for name in names:
             queue = self._netlist.queues.get(name)
-            by_memory.setdefault(memory(queue) if queue is not None else "other chips", []).append(name)
-        most = max(height - TITLE, _LEAST_LANE)
+            elsewhere = "Ethernet cores" if name in self._unplaced else "other chips"
+            by_memory.setdefault(memory(queue) if queue is not None else elsewhere, []).append(name)
+        whole = len(names) * (BOX + GAP) + (len(by_memory) + _MOST_LANES) * (HEAD + GAP)
+        most = max(height - TITLE, _LEAST_LANE, whole / _MOST_LANES)
         lanes: list[list[tuple[str, list[str]]]] = []
         left = 0.0
         for group, members in sorted(by_memory.items(), key=lambda item: _channel_order(item[0])):
@@ -200,8 +222,7 @@ class _Planner:
             for group, names in lane:
                 top, y = y, y + HEAD
                 for name in names:
-                    target = panel.queues if name in self._netlist.queues else panel.elsewhere
-                    target[name] = Box(x + 6, y, LANE - 12, BOX)
+                    panel.beside(self._netlist, name)[name] = Box(x + 6, y, LANE - 12, BOX)
                     y += BOX + GAP
                 panel.groups.append(Group(group, Box(x, top, LANE, y - top)))
                 y += GAP
@@ -220,10 +241,11 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
 
 def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
     row, col = op.grid_loc[0], op.grid_loc[1]
-    height, width = cores(op)
+    down, across = cores(op)
     x, y = columns[col][0], rows[row][0]
-    right, bottom = columns[col + width - 1], rows[row + height - 1]
-    return Box(x + 3, y + 3, right[0] + right[1] - x - 6, bottom[0] + bottom[1] - y - 6)
+    right, bottom = columns[col + across - 1], rows[row + down - 1]
+    width, height = right[0] + right[1] - x, bottom[0] + bottom[1] - y
+    return Box(x + INSET, y + INSET, width - 2 * INSET, height - 2 * INSET)
 
 
 def _channel_order(group: str) -> tuple[int, int, str]:

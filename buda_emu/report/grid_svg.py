@@ -32,7 +32,7 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 .bg text{fill:var(--bg-ink)}.bg .bg-soft{fill:var(--bg-soft)}.bg .bg-head{font-weight:600}
 .bg .bg-panel{fill:var(--bg-panel);stroke:var(--bg-line)}.bg .bg-core{fill:none;stroke:var(--bg-line)}
 .bg .bg-lane{fill:var(--bg-lane)}.bg .bg-box{stroke-width:1.5;fill-opacity:.16}
-.bg .bg-queue rect{fill:var(--bg-panel);stroke:var(--bg-soft)}
+.bg .bg-ground{fill:var(--bg-panel)}.bg .bg-queue rect{fill:var(--bg-panel);stroke:var(--bg-soft)}
 .bg .bg-edge{fill:none;stroke:var(--bg-soft);stroke-width:1.2;opacity:.55}
 .bg .bg-arrow{fill:var(--bg-soft)}
 .bg .bg-edge:hover{opacity:1;stroke-width:3}.bg .bg-op:hover .bg-box{fill-opacity:.4}
@@ -40,6 +40,10 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 @media (prefers-color-scheme:dark){.bg{--bg-ink:#e6e9ed;--bg-soft:#a3acb7;--bg-line:#3a414a;--bg-panel:#1b1f24;
 --bg-page:#12151a;--bg-lane:#262c34}.bg .bg-box{fill-opacity:.3}.bg .bg-heat{fill:#ff5a4f}}
 """
+_TIP: Final = (
+    '<defs><marker id="bg-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<path class="bg-arrow" d="M0 0L8 4L0 8z"/></marker></defs>'
+)
 
 
 def grid_svg(
@@ -61,8 +65,7 @@ def grid_svg(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
         f"<style>{_STYLE}</style>",
-        '<defs><marker id="bg-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path class="bg-arrow" d="M0 0L8 4L0 8z"/></marker></defs>',
+        _TIP,
     ]
     painter = _Painter(netlist, heat or {}, notes or {})
     for panel, (x, y) in zip(drawn, places, strict=True):
@@ -126,10 +129,10 @@ class _Painter:
             label = fitted(group.name, box.width - 12, _SMALL)
             parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
         ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
+        parts += [_edge(panel, edge.source, edge.target) for edge in panel.edges]  # under the boxes: no text is crossed
         parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
         parts += [self._queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
         parts += [self._elsewhere(self._netlist.ops[name], box) for name, box in panel.elsewhere.items()]
-        parts += [_edge(panel, edge.source, edge.target) for edge in panel.edges]
         return "".join(parts)
 
     def _cores(self, panel: Panel) -> list[str]:
@@ -154,25 +157,25 @@ class _Painter:
         inside = box.width - 12
         parts = [
             f'<g class="bg-op"><title>{clean(self._op_tip(op))}</title>',
+            _rect(box, "bg-ground"),
             _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
         ]
         if op.name in self._heat:
             opacity = 0.85 * min(max(self._heat[op.name], 0.0), 1.0)
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
-        lines = [(op.name, _NAME, "bg-head"), (op.type, _SMALL, "bg-soft"), (f"{dims} {op.out_df}", _SMALL, "bg-soft")]
-        if rows * cols > 1:
-            lines[1] = (f"{op.type}, {rows}x{cols} cores", _SMALL, "bg-soft")
-        for position, (words, size, css) in enumerate(lines):
-            y = box.y + 15 + 15 * position
-            parts.append(text(box.x + 6, y, fitted(words, inside, size), size, css))
+        kind = f"{op.type} {rows}x{cols}" if rows * cols > 1 else op.type
+        lines = [kind, dims, op.out_df] if box.height > 60 else [kind]
+        parts.append(text(box.x + 6, box.y + 15, fitted(op.name, inside, _NAME), _NAME, "bg-head"))
+        for position, words in enumerate(lines):
+            y = box.y + 29 + 14 * position
+            parts.append(text(box.x + 6, y, fitted(words, inside, _SMALL), _SMALL, "bg-soft"))
         return "".join([*parts, "</g>"])
 
     def _op_tip(self, op: Op) -> str:
-        rows, cols = cores(op)
         dims = "x".join(map(str, op.blocking.element_shape))
         lines = [
             f"{op.name} ({op.type})",
-            f"cores {rows}x{cols} at row {op.grid_loc[0]}, column {op.grid_loc[1]}",
+            _where(op),
             f"reads {', '.join(op.inputs)}",
             f"gives {dims} {op.out_df} (intermediate {op.intermed_df}, {op.math_fidelity})",
         ]
@@ -191,6 +194,13 @@ class _Painter:
         return _labelled(box, tip, op.name, f"{op.type} on chip {op.target_device}")
 
 
+def _where(op: Op) -> str:
+    rows, cols = cores(op)
+    if len(op.grid_loc) != 2:
+        return "on Ethernet cores"
+    return f"{rows}x{cols} cores from row {op.grid_loc[0]}, column {op.grid_loc[1]}"
+
+
 def _labelled(box: Box, tip: str, name: str, words: str) -> str:
     inside = box.width - 12
     return (
@@ -206,14 +216,22 @@ def _rect(box: Box, css: str, more: str = "") -> str:
 
 
 def _edge(panel: Panel, source: str, target: str) -> str:
-    """A curve that leaves and enters where the other end is."""
+    """A curve from the side that looks at the target: right to left where there is room, else from below or above."""
     a, b = panel.box(source), panel.box(target)
-    to_left = b.x + b.width <= a.x
-    start, end = (a.left, b.right) if to_left else (a.right, b.left)
-    bend = max(24.0, abs(end[0] - start[0]) / 2) * (-1 if to_left else 1)
-    path = (
-        f"M{number(start[0])} {number(start[1])}C{number(start[0] + bend)} {number(start[1])} "
-        f"{number(end[0] - bend)} {number(end[1])} {number(end[0])} {number(end[1])}"
-    )
+    if a.x + a.width < b.x:
+        start, end, across = a.right, b.left, True
+    elif b.x + b.width < a.x and source not in panel.ops:
+        start, end, across = a.left, b.right, True
+    elif a.bottom <= b.y:
+        start, end, across = a.below, b.above, False
+    elif b.bottom <= a.y:
+        start, end, across = a.above, b.below, False
+    else:
+        start, end, across = a.left, b.right, True
+    bend = (end[0] - start[0]) / 2 if across else (end[1] - start[1]) / 2
+    first = (start[0] + bend, start[1]) if across else (start[0], start[1] + bend)
+    second = (end[0] - bend, end[1]) if across else (end[0], end[1] - bend)
+    points = " ".join(f"{number(x)} {number(y)}" for x, y in (first, second, end))
+    path = f"M{number(start[0])} {number(start[1])}C{points}"
     tip = clean(f"{source} -> {target}")
     return f'<path class="bg-edge" marker-end="url(#bg-tip)" d="{path}"><title>{tip}</title></path>'
