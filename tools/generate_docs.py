@@ -236,7 +236,7 @@ def _list(field: Schema) -> str:
         first = ["opcode" if "enum" in item else _value(item) for item in field["prefixItems"]]
         return f"[{', '.join([*first, *(['operands'] if 'items' in field else [])])}]"
     if field.get("minItems") == field.get("maxItems") is not None:
-        return "[rows, columns]"
+        return "[first, last]"
     return f"list of {_value(field.get('items', {}))}"
 
 

@@ -8,18 +8,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.verify.result import InputUsed
+
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputSummary:
-    """What was pushed to a queue. `source`: the file, "test-config", "default", ..."""
-
-    queue: str
-    format: str
-    shape: tuple[int, ...]
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ class RunReport:
     version: str
     load_seconds: float
     push_seconds: float
-    inputs: tuple[InputSummary, ...]
+    inputs: tuple[InputUsed, ...]
     programs: tuple[ProgramSummary, ...]
     outputs: tuple[OutputSummary, ...]
     arrays: Mapping[str, NDArray[Any]]

@@ -1,18 +1,19 @@
 """Load a netlist, feed it, run its programs, read everything back: the main job in one call."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from buda_emu.api.report import InputSummary, ProgramSummary, RunReport, summarise
+from buda_emu.api.report import ProgramSummary, RunReport, summarise
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.host_io import Readout
 from buda_emu.verify.entries import default_parameters, parameter_names
+from buda_emu.verify.feed import push
 from buda_emu.verify.inputs import InputBlock, default_inputs
 
 
@@ -43,7 +44,7 @@ def run_netlist(
         progress("inputs")
         start = time.perf_counter()
         blocks = _files(netlist, inputs) if inputs else default_inputs(netlist, config, bodies, values, seed)
-        pushed = _push(emulator, blocks, progress)
+        pushed = push(emulator, blocks, progress)
         push_seconds = time.perf_counter() - start
         ran: list[ProgramSummary] = []
         for body in bodies:
@@ -98,18 +99,3 @@ def _files(netlist: Netlist, directory: Path) -> Iterator[InputBlock]:
             except (ValueError, EOFError) as error:
                 raise HostError(f"inputs: {files[name]} is not a numpy array file: {error}") from None
             yield InputBlock(name, array, None, str(files[name]))
-
-
-def _push(
-    emulator: Emulator, blocks: Iterable[InputBlock], progress: Callable[[str], None]
-) -> tuple[InputSummary, ...]:
-    queues = emulator.netlist.queues
-    pushed: dict[str, InputSummary] = {}
-    for block in blocks:
-        progress(f"input {block.queue}")
-        emulator.push(block.queue, block.array, block.slot)
-        before = pushed.get(block.queue)
-        entries = (before.shape[0] if before else 0) + block.array.shape[0]
-        shape = (entries, *block.array.shape[1:])
-        pushed[block.queue] = InputSummary(block.queue, queues[block.queue].df, shape, block.source)
-    return tuple(pushed.values())

@@ -33,8 +33,8 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 .bg .bg-panel{fill:var(--bg-panel);stroke:var(--bg-line)}.bg .bg-core{fill:none;stroke:var(--bg-line)}
 .bg .bg-lane{fill:var(--bg-lane)}.bg .bg-box{stroke-width:1.5;fill-opacity:.16}
 .bg .bg-ground{fill:var(--bg-panel)}.bg .bg-queue rect{fill:var(--bg-panel);stroke:var(--bg-soft)}
-.bg .bg-edge{fill:none;stroke:var(--bg-soft);stroke-width:1.2;opacity:.55}
-.bg .bg-arrow{fill:var(--bg-soft)}
+.bg-edge{fill:none;stroke:var(--bg-soft);stroke-width:1.2;opacity:.55}
+.bg-arrow{fill:var(--bg-soft)}.bg-through{opacity:.3;pointer-events:none}
 .bg .bg-edge:hover{opacity:1;stroke-width:3}.bg .bg-op:hover .bg-box{fill-opacity:.4}
 .bg .bg-heat{fill:#d00000}
 @media (prefers-color-scheme:dark){.bg{--bg-ink:#e6e9ed;--bg-soft:#a3acb7;--bg-line:#3a414a;--bg-panel:#1b1f24;
@@ -129,10 +129,13 @@ class _Painter:
             label = fitted(group.name, box.width - 12, _SMALL)
             parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
         ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
-        parts += [_edge(panel, edge.source, edge.target) for edge in panel.edges]  # under the boxes: no text is crossed
+        edges = f"bg-edges-{panel.epoch}-{panel.chip}"
+        drawn = "".join(_edge(panel, edge.source, edge.target) for edge in panel.edges)
+        parts.append(f'<g id="{edges}">{drawn}</g>')  # under the boxes: no text is crossed
         parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
         parts += [self._queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
         parts += [self._elsewhere(self._netlist.ops[name], box) for name, box in panel.elsewhere.items()]
+        parts.append(f'<use href="#{edges}" class="bg-through"/>')  # faintly where they pass behind a box
         return "".join(parts)
 
     def _cores(self, panel: Panel) -> list[str]:

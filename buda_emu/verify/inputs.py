@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import prod, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
+from buda_emu.netlist.scalars import parse_int
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.spec.stimulus import Stimulus
@@ -83,7 +84,7 @@ def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
         raise HostError(
             f"inputs of {total / 2**30:.1f} GiB are not made up (the limit is {_TOTAL_BYTES_LIMIT / 2**30:.0f} GiB); "
             f"queue {largest} alone takes {sizes[largest] / 2**30:.1f} GiB for {entries[largest]} entries; "
-            "give them by --inputs"
+            "give them as files: buda-emu run --inputs DIR, buda-emu test --reference DIR"
         )
 
 
@@ -173,7 +174,7 @@ class _Source:
         if values is None:
             raise UnsupportedError(
                 f"queue {queue.name}: a stimulus of type {stimulus.type or '(none)'!r} cannot be made here; "
-                "give this input by --inputs"
+                "give this input as a file: buda-emu run --inputs DIR, buda-emu test --reference DIR"
             )
         if is_raw(queue.df):
             return (values.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
@@ -199,9 +200,16 @@ def _known_constant(name: str, config: TestConfig) -> float | None:
     """Values that the vendor's harness knows by the queue's name (NETLIST 5.1 "Names override")."""
     if "eps" in name:
         return float(np.finfo(np.float32).eps)
+    if "reciprocal_of_sqrt_of_head_size" in name:
+        return 1.0 / sqrt(_count(config, 4, "head_size"))
     if "mean" in name or "var" in name:
-        length = config.args.get("sequence_length", "128")
-        return 1.0 / int(length) if length.isdecimal() and int(length) else None
+        return 1.0 / _count(config, 128, "sequence_length", "sequence_lenth")
     if "sum" in name:
         return 1.0
     return None
+
+
+def _count(config: TestConfig, default: int, *names: str) -> int:
+    """The first test-arg of these names that is a number above 0 (0x and 0 prefixes: NETLIST 5), else the default."""
+    values = (parse_int(config.args.get(name, "")) for name in names)
+    return next((value for value in values if value is not None and value > 0), default)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.errors import NetlistError
+from buda_emu.errors import NetlistError, UnsupportedError
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.stimulus import Stimulus
@@ -39,8 +39,13 @@ class SparseShape:
         return bits(self.u_kt)
 
     def check(self) -> None:
-        """The preconditions of NETLIST 5.2. Raises NetlistError."""
+        """The preconditions of NETLIST 5.2. Raises NetlistError; UnsupportedError without sparse_tile_ptr_bits."""
         p, u = self.pointer_bits, self.ublock_bits
+        if p <= 0:
+            raise UnsupportedError(
+                f"op {self.name}: sparse_tile_ptr_bits is {p} or not given; the older encoding of 32-bit words that "
+                "needs none is not emulated"  # OPS 6.2: dead code in the vendor's model too
+            )
         conditions = (
             (self.t == self.act_t or self.act_t == 1, f"act_t {self.act_t} is neither t {self.t} nor 1"),
             (self.mblock_m < 1 << u, f"mblock_m {self.mblock_m} does not fit {u} ublock bits"),
