@@ -53,8 +53,10 @@ def grid_svg(
     chips: Sequence[int] | None = None,
     heat: Mapping[str, float] | None = None,
     notes: Mapping[str, str] | None = None,
+    mark: str = "",
 ) -> str:
-    """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips."""
+    """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips;
+    `mark` keeps the ids of pictures on one page apart."""
     drawn = list(panels(netlist, epochs, chips))
     places, width, height = _arranged(drawn)
     legend_top = height
@@ -67,7 +69,7 @@ def grid_svg(
         f"<style>{_STYLE}</style>",
         _TIP,
     ]
-    painter = _Painter(netlist, heat or {}, notes or {})
+    painter = _Painter(netlist, heat or {}, notes or {}, mark)
     for panel, (x, y) in zip(drawn, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
     parts.append(_legend(legend_top + 18, bool(heat)))
@@ -108,10 +110,11 @@ def _legend(y: float, heat: bool) -> str:
 class _Painter:
     """Draws panels of one netlist."""
 
-    def __init__(self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str]) -> None:
+    def __init__(self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str) -> None:
         self._netlist = netlist
         self._heat = heat
         self._notes = notes
+        self._mark = mark
 
     def panel(self, panel: Panel) -> str:
         """One chip in one epoch."""
@@ -129,7 +132,7 @@ class _Painter:
             label = fitted(group.name, box.width - 12, _SMALL)
             parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
         ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
-        edges = f"bg-edges-{panel.epoch}-{panel.chip}"
+        edges = f"bg-edges-{panel.epoch}-{panel.chip}{self._mark}"
         drawn = "".join(_edge(panel, edge.source, edge.target) for edge in panel.edges)
         parts.append(f'<g id="{edges}">{drawn}</g>')  # under the boxes: no text is crossed
         parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
