@@ -164,25 +164,25 @@ def _run(
     args: argparse.Namespace, cases: "list[Case]", workers: int, console: "_Console"
 ) -> "tuple[list[CaseResult], bool]":
     """The results in order, and whether Ctrl-C cut them short."""
-    if args.dask:
-        from buda_emu.verify.dask_workers import run_all as run_on_dask
-
-        return run_on_dask(
-            cases, args.dask, timeout=args.timeout, on_result=console.result, stop_at_first=args.first
-        ), False
-    from buda_emu.verify.workers import run_all
-
     done: dict[int, CaseResult] = {}
 
     def on_result(number: int, result: "CaseResult") -> None:
         done[number] = result
         console.result(number, result)
 
+    interrupted = False
     try:
-        run_all(cases, workers, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
+        if args.dask:
+            from buda_emu.verify.dask_workers import run_all as run_on_dask
+
+            run_on_dask(cases, args.dask, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
+        else:
+            from buda_emu.verify.workers import run_all
+
+            run_all(cases, workers, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
     except KeyboardInterrupt:
-        return [done[number] for number in sorted(done)], True
-    return [done[number] for number in sorted(done)], False
+        interrupted = True
+    return [done[number] for number in sorted(done)], interrupted
 
 
 def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> "TestRun":

@@ -93,12 +93,7 @@ def run_case(case: Case) -> CaseResult:
     """Test one netlist. What is wrong with it, or with us, is the result's status: nothing is raised but
     KeyboardInterrupt."""
     start = time.perf_counter()
-    settings = case.settings
-    result = CaseResult(
-        case.name, "error", arch=settings.arch or "", precision=settings.precision, compare=settings.compare,
-        expected=case.reference.where if case.reference is not None else "ideal", seed=settings.seed,
-        command=case.command,
-    )  # fmt: skip
+    result = unfinished(case, "error", "", 0.0)
     try:
         result = _tested(case, result)
     except (NetlistError, HostError) as error:
@@ -114,6 +109,16 @@ def run_case(case: Case) -> CaseResult:
     except Exception as error:  # noqa: BLE001 - one netlist's trouble must not end the others
         result = replace(result, status="error", message=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
     return replace(result, seconds=time.perf_counter() - start)
+
+
+def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
+    """The result of a case whose process gave none."""
+    settings = case.settings
+    return CaseResult(
+        case.name, status, text, settings.arch or "", precision=settings.precision, compare=settings.compare,
+        expected=case.reference.where if case.reference is not None else "ideal", seed=settings.seed,
+        seconds=seconds, command=case.command,
+    )  # fmt: skip
 
 
 def _tested(case: Case, result: CaseResult) -> CaseResult:

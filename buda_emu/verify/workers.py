@@ -15,12 +15,13 @@ from multiprocessing.process import BaseProcess
 from typing import Final
 
 from buda_emu.errors import InternalError
-from buda_emu.verify.case import Case, run_case
+from buda_emu.verify.case import Case, run_case, unfinished
 from buda_emu.verify.result import CaseResult, Status
 
 Run = Callable[[Case], CaseResult]
 OnResult = Callable[[int, CaseResult], None]
-_START_SECONDS: Final = 120.0  # for a worker to import what it needs
+START_SECONDS: Final = 120.0
+"""For a worker to import what it needs."""
 _IDLE: Final = -1
 
 
@@ -93,7 +94,7 @@ class _Pool:
 
     def _start(self) -> None:
         here, there = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(there, self._run), daemon=True, name="buda-emu worker")
+        process = self._context.Process(target=serve, args=(there, self._run), daemon=True, name="buda-emu worker")
         process.start()
         there.close()
         self._workers.append(_Worker(process, here, None, time.monotonic()))
@@ -106,7 +107,7 @@ class _Pool:
     def _deadline(self, worker: _Worker) -> float:
         if worker.case == _IDLE:
             return float("inf")
-        return worker.since + (_START_SECONDS if worker.case is None else self._timeout)
+        return worker.since + (START_SECONDS if worker.case is None else self._timeout)
 
     def _attend(self, worker: _Worker) -> None:
         """A worker is ready, has a result, or is dead."""
@@ -142,10 +143,10 @@ class _Pool:
         self._workers.remove(worker)
         self._bury(worker)
         if worker.case is None:
-            raise InternalError(f"a worker process could not start ({_how_it_ended(worker.process.exitcode)})")
+            raise InternalError(f"a worker process could not start ({how_it_ended(worker.process.exitcode)})")
         if worker.case >= 0:
-            text = f"its worker process died ({_how_it_ended(worker.process.exitcode)})"
-            self._finished(worker.case, self._without_result(worker.case, worker, "crashed", text))
+            text = f"its worker process died ({how_it_ended(worker.process.exitcode)})"
+            self._finished(worker.case, self._unfinished(worker, "crashed", text))
         if self._waiting:
             self._start()
 
@@ -156,21 +157,15 @@ class _Pool:
             self._bury(worker)
             self._workers.remove(worker)
             if worker.case is None:
-                raise InternalError(f"a worker process did not start within {_START_SECONDS:.0f} s")
+                raise InternalError(f"a worker process did not start within {START_SECONDS:.0f} s")
             text = f"took longer than {self._timeout:g} s"
-            self._finished(worker.case, self._without_result(worker.case, worker, "timeout", text))
+            self._finished(worker.case, self._unfinished(worker, "timeout", text))
             if self._waiting:
                 self._start()
 
-    def _without_result(self, number: int, worker: _Worker, status: Status, text: str) -> CaseResult:
-        case = self._cases[number]
-        settings = case.settings
-        return CaseResult(
-            case.name, status, text, settings.arch or "", precision=settings.precision,
-            compare=settings.compare, seed=settings.seed,
-            expected=case.reference.where if case.reference is not None else "ideal",
-            seconds=time.monotonic() - worker.since, command=case.command,
-        )  # fmt: skip
+    def _unfinished(self, worker: _Worker, status: Status, text: str) -> CaseResult:
+        assert worker.case is not None
+        return unfinished(self._cases[worker.case], status, text, time.monotonic() - worker.since)
 
     @staticmethod
     def _bury(worker: _Worker) -> None:
@@ -178,14 +173,15 @@ class _Pool:
         worker.connection.close()
 
 
-def _how_it_ended(code: int | None) -> str:
+def how_it_ended(code: int | None) -> str:
+    """An exit code in words."""
     if code is not None and code < 0:
         with suppress(ValueError):
             return f"signal {signal.Signals(-code).name}"
     return f"exit code {code}"
 
 
-def _serve(connection: Connection, run: Run) -> None:
+def serve(connection: Connection, run: Run) -> None:
     """The work of a worker process: cases in, results out, until the pool is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the pool, which ends its workers
     with suppress(EOFError, OSError):
