@@ -3,11 +3,13 @@
 The library raises, never prints and never exits. `exit_code` is what the command line turns each leaf into.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from buda_emu.netlist.diagnostics import Diagnostic
+    from buda_emu.program.place import Place
+    from buda_emu.runtime.stopped import Stopped
 
 
 class BudaError(Exception):
@@ -33,9 +35,49 @@ class HostError(BudaError):
 
 
 class ProgramError(BudaError):
-    """The emulated program failed: uninitialised read, queue overflow, unknown variable, zero-trip loop, ..."""
+    """The emulated program failed: uninitialised read, queue overflow, unknown variable, zero-trip loop, ...
+
+    `kind` (STOP_KINDS), `queue` and `op` are what the place that raises it knows. An error that leaves
+    `Emulator.run` has `stopped`, everything around it (docs/stopped-programs.md), and prints it all.
+    """
 
     exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str, *, kind: str = "value", queue: str = "", op: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.queue = queue
+        self.op = op
+        self.input: tuple[int, int] | None = None  # of the epoch, from 1, and how many it has
+        self.place: Place | None = None
+        self.stopped: Stopped | None = None
+
+    @property
+    def problem(self) -> str:
+        """What went wrong, on one line."""
+        return str(self.args[0])
+
+    def within(self, where: str) -> None:
+        """Say where, before what."""
+        self.args = (f"{where}: {self.problem}",)
+
+    def __str__(self) -> str:
+        return self.stopped.report() if self.stopped is not None else self.problem
+
+
+STOP_KINDS: Mapping[str, str] = {
+    "full": "an op writes to a full queue, so its epoch would wait for ever",
+    "empty": "an op reads from an empty queue, so its epoch would wait for ever",
+    "unwritten": "an op reads an entry that nothing has written",
+    "pointer": "a pointer stands outside the slots of its ram, or is negative",
+    "settings": "queue settings that exclude each other, or an epoch that does not fit its queue",
+    "value": "a variable, parameter or operand without a usable value",
+    "loop": "a loop that does not run, or an endloop without one",
+    "allocation": "allocate_queue or deallocate_queue of memory that is taken or not held",
+    "op": "an op cannot compute with what it was given",
+    "limit": "more work or memory than the limits allow",
+}
+"""What can stop a program: `ProgramError.kind` and what it means."""
 
 
 class UnsupportedError(BudaError):

@@ -39,15 +39,13 @@ class Fifo:
     def next_write(self) -> int:
         """Take the slot of the next push. Raises ProgramError when the queue is full (deviation 9.1)."""
         if self.ring.full:
-            raise ProgramError(
-                f"push to a full queue: {self.describe()}; nothing pops it: an epoch would wait for ever"
-            )
+            raise ProgramError(f"push to a full queue: {self.describe()}", kind="full", queue=self.name)
         return self.ring.advance_write()
 
     def next_read(self) -> int:
         """The slot that the epoch reads for its next input; moves the local pointer (NETLIST 4.1 get)."""
         if self.ring.empty:
-            raise ProgramError(f"read from an empty queue: {self.describe()}")
+            raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
         slot = self.ring.slot(self.ring.local)
         if not (self.prologue or self.epilogue):
             self.ring.local = (self.ring.local + self.rd_ptr_autoinc) % self.ring.limit
@@ -56,7 +54,7 @@ class Fifo:
     def pop(self, count: int) -> None:
         """Free `count` entries. Raises ProgramError when there are fewer."""
         if count > self.ring.occupancy:
-            raise ProgramError(f"pop of {count} from {self.describe()}")
+            raise ProgramError(f"pop of {count} from {self.describe()}", kind="empty", queue=self.name)
         self.ring.advance_read(count)
 
     def window(self) -> list[int]:
@@ -95,13 +93,13 @@ class Ram:
     def place_read(self, pointer: int) -> None:
         """Set the read pointer. Raises ProgramError outside the slots."""
         if not 0 <= pointer < self.entries:
-            raise ProgramError(f"rd_ptr_global {pointer} outside {self.describe()}")
+            raise ProgramError(f"rd_ptr_global {pointer} outside {self.describe()}", kind="pointer", queue=self.name)
         self.rd = pointer
 
     def place_write(self, pointer: int) -> None:
         """Set the write pointer. Raises ProgramError outside the slots."""
         if not 0 <= pointer < self.entries:
-            raise ProgramError(f"wr_ptr_global {pointer} outside {self.describe()}")
+            raise ProgramError(f"wr_ptr_global {pointer} outside {self.describe()}", kind="pointer", queue=self.name)
         self.wr = pointer
 
     def next_write(self) -> int:

@@ -1,6 +1,7 @@
 """Runs one program: variables, loops, executes (NETLIST 3). What an execute does is the machine's business."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from buda_emu.errors import ProgramError
@@ -17,6 +18,7 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 from buda_emu.program.arithmetic import OPCODES
+from buda_emu.program.place import Place, Round
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Kind, Variables, is_variable, wrap32
 
@@ -44,10 +46,18 @@ class Machine(Protocol):
 Observer = Callable[[int, Instruction, Variables], None]
 
 
+@dataclass(slots=True)
+class _RunningLoop:
+    source: Loop
+    first: int  # index of the first instruction of the body
+    rounds: int
+    left: int
+
+
 class Interpreter:
     """One program with its variables. Every instruction counts against `steps`."""
 
-    __slots__ = ("_machine", "_observer", "_steps", "program", "variables")
+    __slots__ = ("_loops", "_machine", "_observer", "_steps", "program", "variables")
 
     def __init__(self, program: Program, machine: Machine, steps: StepBudget, observer: Observer | None = None) -> None:
         self.program = program
@@ -55,11 +65,12 @@ class Interpreter:
         self._machine = machine
         self._observer = observer
         self._steps = steps
+        self._loops: list[_RunningLoop] = []
 
     def run(self, parameters: Mapping[str, str]) -> None:
         """Run to the end. Raises ProgramError that names instruction and line."""
         self.variables.begin_run(parameters)
-        loops: list[tuple[int, int]] = []  # (index of the first instruction of the body, rounds left)
+        loops = self._loops = []
         counter = 0
         instructions = self.program.instructions
         while counter < len(instructions):
@@ -70,14 +81,23 @@ class Interpreter:
                     self._observer(counter, instruction, self.variables)
                 counter = self._step(counter, instruction, loops)
             except ProgramError as error:
-                raise ProgramError(f"{self._where(counter, instruction)}: {error}") from error
+                error.place = self.place(counter, instruction)
+                error.within(str(error.place))
+                raise
         # a missing endloop is not detected by the reference either (NETLIST 3.4)
 
-    def _where(self, counter: int, instruction: Instruction) -> str:
-        kind = type(instruction).__name__.lower()
-        return f"program {self.program.name}, instruction {counter} ({kind}, line {instruction.at().line})"
+    def place(self, counter: int, instruction: Instruction) -> Place:
+        """Of an instruction that is being run."""
+        return Place(self.program.name, counter, instruction, self.rounds(), self.variables.snapshot())
 
-    def _step(self, counter: int, instruction: Instruction, loops: list[tuple[int, int]]) -> int:
+    def rounds(self) -> tuple[Round, ...]:
+        """The loops that are being run, outermost first."""
+        return tuple(
+            Round(loop.source.at().line, loop.source.count, loop.rounds - loop.left, loop.rounds)
+            for loop in self._loops
+        )
+
+    def _step(self, counter: int, instruction: Instruction, loops: "list[_RunningLoop]") -> int:
         """Do one instruction; returns the index of the next."""
         match instruction:
             case Execute():
@@ -87,15 +107,18 @@ class Interpreter:
             case Loop():
                 rounds = self.variables.value(instruction.count)
                 if rounds < 1:
-                    raise ProgramError(f"loop count {instruction.count} is {rounds}; a loop runs at least once")
-                loops.append((counter + 1, rounds - 1))
+                    raise ProgramError(
+                        f"loop count {instruction.count} is {rounds}; a loop runs at least once", kind="loop"
+                    )
+                loops.append(_RunningLoop(instruction, counter + 1, rounds, rounds - 1))
             case EndLoop():
                 if not loops:
-                    raise ProgramError("endloop without a loop")
-                first, left = loops.pop()
-                if left:
-                    loops.append((first, left - 1))
-                    return first
+                    raise ProgramError("endloop without a loop", kind="loop")
+                loop = loops[-1]
+                if loop.left:
+                    loop.left -= 1
+                    return loop.first
+                loops.pop()
             case Declare():
                 kind = Kind.LOCAL if instruction.kind == "var" else Kind.STATIC
                 for name, text in instruction.variables:

@@ -39,11 +39,16 @@ def evaluate(settings: QueueSettings, is_ram: bool, variables: Variables) -> Eva
         try:
             return variables.value(text)
         except ProgramError as error:
-            raise ProgramError(f"queue_settings of {settings.queue}, {field}: {error}") from None
+            error.within(f"queue_settings of {settings.queue}, {field}")
+            error.queue = settings.queue
+            raise
 
     for field, text in (("prologue", settings.prologue), ("epilogue", settings.epilogue)):
         if variables.is_param(text):
-            raise ProgramError(f"queue_settings of {settings.queue}: {field} may not be the parameter {text}")
+            raise ProgramError(
+                f"queue_settings of {settings.queue}: {field} may not be the parameter {text}",
+                kind="settings", queue=settings.queue,
+            )  # fmt: skip
     return EvaluatedSettings(
         source=settings,
         prologue=bool(value("prologue", settings.prologue)),

@@ -20,4 +20,6 @@ class StepBudget:
         """Count some steps. Raises ProgramError when the run has had more than its limit."""
         self.left -= count
         if self.left < 0:
-            raise ProgramError(f"more than {self.limit} instructions and epoch inputs in one run (step_limit)")
+            raise ProgramError(
+                f"more than {self.limit} instructions and epoch inputs in one run (step_limit)", kind="limit"
+            )

@@ -12,13 +12,16 @@ from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Instruction, Netlist, TemporalGraph
 from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables
 from buda_emu.runtime.epochs import Epochs
 from buda_emu.runtime.execute import Context, Executor
 from buda_emu.runtime.host_io import HostIo, Readout
+from buda_emu.runtime.journal import HOST
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
+from buda_emu.runtime.stopped import stopped
 from buda_emu.runtime.threads import WorkerPool
 
 Precision = Literal["format", "ideal"]
@@ -66,7 +69,7 @@ class Emulator:
                 netlist, self._memory, self._pool, quantised, self._watched, self._steps, memory_limit, inputs_at_once
             )
         )
-        self._epochs = Epochs(netlist, self._memory, self._run_graph)
+        self._epochs = Epochs(netlist, self._memory, self._run_graph, self._watched.journal)
         self._interpreters: dict[str, Interpreter] = {}
         self._closed = False
 
@@ -100,7 +103,7 @@ class Emulator:
         shape or type, queue full, slot out of range.
         """
         for position in self._host.push(queue, array, slot):
-            self._watched.push(queue, position)
+            self._watched.push(queue, HOST, position)
 
     def run(self, program: str, params: Mapping[str, object] | None = None) -> None:
         """Run one program to its end. `params` binds `param` names, e.g. {"$p_loop_count": 4}.
@@ -116,11 +119,18 @@ class Emulator:
         if interpreter is None:
             interpreter = Interpreter(body, self._epochs, self._steps, self._observe)
             self._interpreters[program] = interpreter
-        self._program = program
+        self._interpreter = interpreter
+        self._watched.journal.find = self._place
         self._epochs.begin_run()
         self._steps.begin_run()
-        with np.errstate(all="ignore"):  # inf and NaN are values here
-            interpreter.run({name: str(value) for name, value in (params or {}).items()})
+        try:
+            with np.errstate(all="ignore"):  # inf and NaN are values here
+                interpreter.run({name: str(value) for name, value in (params or {}).items()})
+        except ProgramError as error:
+            if error.place is not None:
+                channels = self._memory.channels
+                error.stopped = stopped(error, error.place, self.netlist, channels, self._watched.journal)
+            raise
 
     def pop(self, queue: str, count: int = 1, readout: Readout = "host") -> NDArray[Any]:
         """Take `count` entries out of a queue: [count, t, rows, cols]. Raises HostError when there are fewer, or on a
@@ -130,7 +140,7 @@ class Emulator:
             raise HostError(f"pop of ram {queue}: a ram has no entries to pop, use peek")
         array = self.peek(queue, count, readout)
         channel.ring.advance_read(count)
-        self._watched.pop(queue, count)
+        self._watched.pop(queue, HOST, count)
         return array
 
     def peek(self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0) -> NDArray[Any]:
@@ -179,8 +189,14 @@ class Emulator:
         try:
             self._executor.run(temporal, popping)
         except ProgramError as error:
-            raise ProgramError(f"graph {' + '.join(temporal.graphs)}: {error}") from error
+            error.within(f"graph {' + '.join(temporal.graphs)}")
+            raise
+
+    def _place(self) -> Place:
+        return self._interpreter.place(*self._now)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
+        self._watched.journal.next_instruction()
+        self._now = index, instruction
         for listener in self._watched.listeners:
-            listener.instruction(self._program, index, instruction, variables)
+            listener.instruction(self._interpreter.program.name, index, instruction, variables)

@@ -7,6 +7,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
 from buda_emu.program.settings import EvaluatedSettings, evaluate
 from buda_emu.program.values import Variables
+from buda_emu.runtime.journal import SETTINGS, Journal
 from buda_emu.runtime.machine import Memory
 
 RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
@@ -15,10 +16,11 @@ RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
 class Epochs:
     """The `program.interpreter.Machine`: collects settings, runs a temporal graph when all its graphs were executed."""
 
-    def __init__(self, netlist: Netlist, memory: Memory, run_graph: RunGraph) -> None:
+    def __init__(self, netlist: Netlist, memory: Memory, run_graph: RunGraph, journal: Journal) -> None:
         self._netlist = netlist
         self._memory = memory
         self._run_graph = run_graph
+        self._journal = journal
         self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
         self._pending: dict[int, dict[str, EvaluatedSettings]] = {}
         self._done: dict[int, set[str]] = {}
@@ -44,15 +46,17 @@ class Epochs:
             if other is not None and other != settings:
                 raise ProgramError(
                     f"execute of {instruction.graph}: settings of queue {source.queue} differ from those that another "
-                    "graph of the same temporal graph gave"
-                )
+                    "graph of the same temporal graph gave",
+                    kind="settings", queue=source.queue,
+                )  # fmt: skip
             pending[source.queue] = settings
             own.append(source.queue)
         done = self._done.setdefault(temporal.id, set())
         if instruction.graph in done:
             raise ProgramError(
                 f"execute of {instruction.graph} twice before the other graphs of its temporal graph "
-                f"({', '.join(temporal.graphs)}) were executed"
+                f"({', '.join(temporal.graphs)}) were executed",
+                kind="settings",
             )
         done.add(instruction.graph)
         if len(done) < len(temporal.graphs):
@@ -89,18 +93,20 @@ class Epochs:
         """NETLIST 4.3 step 3 for one queue."""
         channel = self._memory.channels[settings.queue]
         if settings.zero and not settings.prologue:
-            raise ProgramError(f"zero without prologue on {channel.describe()}")
+            raise ProgramError(f"zero without prologue on {channel.describe()}", kind="settings", queue=settings.queue)
         if isinstance(channel, Ram):
             if settings.global_wrptr_autoinc and (settings.prologue or settings.epilogue or settings.zero):
                 raise ProgramError(
-                    f"global_wrptr_autoinc together with prologue, epilogue or zero on {channel.describe()}"
-                )
+                    f"global_wrptr_autoinc together with prologue, epilogue or zero on {channel.describe()}",
+                    kind="settings", queue=settings.queue,
+                )  # fmt: skip
         elif not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc) and settings.rd_ptr_autoinc:
             entries = channel.ring.entries
             if input_count > entries or entries % input_count:
                 raise ProgramError(
-                    f"input_count {input_count} does not divide the {entries} entries of streamed {channel.describe()}"
-                )
+                    f"input_count {input_count} does not divide the {entries} entries of streamed {channel.describe()}",
+                    kind="settings", queue=settings.queue,
+                )  # fmt: skip
         channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero
         if settings.zero:
             channel.view.store.zero_entries(channel.view)
@@ -148,10 +154,13 @@ class Epochs:
         if match(source.rd_ptr_local):
             channel.ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
         if match(source.rd_ptr_global):
+            before = channel.ring.occupancy
             channel.ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
+            if channel.ring.occupancy < before:
+                self._journal.pop(channel.name, SETTINGS, before - channel.ring.occupancy)
 
 
 def _not_negative(value: int, field: str, channel: Fifo) -> int:
     if value < 0:
-        raise ProgramError(f"{field} is {value} for {channel.describe()}")
+        raise ProgramError(f"{field} is {value} for {channel.describe()}", kind="pointer", queue=channel.name)
     return value

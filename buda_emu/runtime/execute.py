@@ -16,9 +16,11 @@ from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.buffers import BufferPool
+from buda_emu.runtime.journal import SETTINGS
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
 from buda_emu.runtime.schedule import Chunk, Scheduler
+from buda_emu.runtime.stopped import belongs_to
 from buda_emu.runtime.topology import Topology, topology
 
 Tensor = NDArray[np.float32]
@@ -65,7 +67,8 @@ class Executor:
             if plan.peak_tiles * TILE_BYTES > context.memory_limit:
                 raise ProgramError(
                     f"one input needs {plan.peak_tiles * TILE_BYTES / 2**30:.2f} GiB of intermediate tensors, "
-                    f"the limit is {context.memory_limit / 2**30:.2f} GiB (memory_limit)"
+                    f"the limit is {context.memory_limit / 2**30:.2f} GiB (memory_limit)",
+                    kind="limit",
                 )
             most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_BYTES, 1))
             if context.inputs_at_once is not None:
@@ -76,7 +79,9 @@ class Executor:
             left -= chunk.inputs
         for channel in popping:
             if channel.global_rdptr_autoinc:
-                context.watched.pop(channel.name, channel.global_rdptr_autoinc * topo.input_count)
+                context.watched.pop(channel.name, SETTINGS, channel.global_rdptr_autoinc * topo.input_count)
+        for graph in topo.graphs:
+            context.watched.journal.executed[graph] = context.watched.journal.executed.get(graph, 0) + 1
         for listener in context.watched.listeners:
             listener.epoch_end(topo.graphs)
 
@@ -143,7 +148,10 @@ class _ChunkRun:
             return
         flat = channel.flat
         if flat is None or any(slot not in flat for slot in slots):
-            raise ProgramError(f"{channel.describe()}: no row-major host data in the entry that a tilizer reads")
+            raise ProgramError(
+                f"{channel.describe()}: no row-major host data in the entry that a tilizer reads",
+                kind="unwritten", queue=step.queue,
+            )  # fmt: skip
         self._values[step.value] = np.stack([flat[slot] for slot in slots])
 
     def _convert(self, step: Convert) -> None:
@@ -160,7 +168,8 @@ class _ChunkRun:
         for listener in self._context.watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
         out = self._new(step.value, entries)
-        step.implementation.run(step.call, inputs, out, self._context.parallel)
+        with belongs_to(step.op.name):
+            step.implementation.run(step.call, inputs, out, self._context.parallel)
         if step.op.gradient_op:
             self._accumulate(step, out)
         else:
@@ -230,6 +239,7 @@ class _ChunkRun:
                 32,
             )
             values = moved
+        source = self._context.netlist.queues[step.queue].input
         slots = self._chunk.writes[step.queue]
         if values.shape[0] == 1 and len(slots) > 1:
             values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
@@ -237,7 +247,7 @@ class _ChunkRun:
         if moved is not None:
             self._context.pool.give_back(moved)
         for slot in slots:
-            self._context.watched.push(step.queue, slot)
+            self._context.watched.push(step.queue, source, slot)
 
 
 def convert(tiles: Tensor, format_name: str, parallel: Parallel, *, truncate: bool) -> None:

@@ -12,6 +12,7 @@ from buda_emu.device.store import EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
+from buda_emu.runtime.journal import Journal
 from buda_emu.runtime.listeners import Listener
 
 Channel = Fifo | Ram
@@ -79,7 +80,7 @@ class Memory:
     def allocate(self, name: str) -> None:
         """allocate_queue (NETLIST 3.6): take the byte ranges, pointers to 0, contents kept. Raises ProgramError."""
         if self._regions.holds(name):
-            raise ProgramError(f"allocate_queue {name}: it is already allocated")
+            raise ProgramError(f"allocate_queue {name}: it is already allocated", kind="allocation", queue=name)
         regions = self._queue_regions(self._netlist.queues[name])
         found = self._regions.conflict(regions)
         if found is not None and not self._aliases(name, found[0]):
@@ -87,8 +88,9 @@ class Memory:
             raise ProgramError(
                 f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
                 f"{ours.channel} on device {ours.device} are held by {owner} "
-                f"({theirs.start:#x}..{theirs.start + theirs.size:#x})"
-            )
+                f"({theirs.start:#x}..{theirs.start + theirs.size:#x})",
+                kind="allocation", queue=name,
+            )  # fmt: skip
         self._regions.take(name, regions)
         channel = self.channels[name]
         if isinstance(channel, Ram):
@@ -99,7 +101,7 @@ class Memory:
     def deallocate(self, name: str) -> None:
         """deallocate_queue: give the byte ranges back; data and pointers stay. Raises ProgramError."""
         if not self._regions.holds(name):
-            raise ProgramError(f"deallocate_queue {name}: it is not allocated")
+            raise ProgramError(f"deallocate_queue {name}: it is not allocated", kind="allocation", queue=name)
         self._regions.release(name)
 
     def _aliases(self, a: str, b: str) -> bool:
@@ -119,17 +121,20 @@ class Memory:
 
 
 class Watched:
-    """Listeners of one machine, called in order."""
+    """Journal and listeners of one machine, called in order."""
 
     def __init__(self) -> None:
+        self.journal = Journal()
         self.listeners: list[Listener] = []
 
-    def push(self, queue: str, slot: int) -> None:
-        """Tell of a push."""
+    def push(self, queue: str, by: str, slot: int) -> None:
+        """Tell of a push by the host or an op."""
+        self.journal.push(queue, by, slot)
         for listener in self.listeners:
             listener.queue_push(queue, slot)
 
-    def pop(self, queue: str, count: int) -> None:
+    def pop(self, queue: str, by: str, count: int) -> None:
         """Tell of a pop."""
+        self.journal.pop(queue, by, count)
         for listener in self.listeners:
             listener.queue_pop(queue, count)

@@ -37,12 +37,13 @@ class Scheduler:
         self._memory = memory
         self._topology = topology
         self._popping = popping
+        self._number = 0  # of the input that the pointers stand at, from 1
         self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
 
     def peek(self) -> Mapping[str, str]:
         """Labels of the sources of the next input."""
         if self._next is None:
-            self._next = self._advance()
+            self._next = self._counted()
         return self._next.labels
 
     def take(self, most: int) -> Chunk:
@@ -50,7 +51,7 @@ class Scheduler:
         chunk = Chunk()
         written: set[tuple[int, int]] = set()
         while chunk.inputs < most:
-            one = self._next if self._next is not None else self._advance()
+            one = self._next if self._next is not None else self._counted()
             self._next = None
             if chunk.inputs and (one.labels != chunk.labels or self._depends(one, written)):
                 self._next = one
@@ -63,6 +64,14 @@ class Scheduler:
                 chunk.writes.setdefault(queue, []).append(slot)
                 written.update(_slices(self._memory.channels[queue].view, slot))
         return chunk
+
+    def _counted(self) -> _Input:
+        self._number += 1
+        try:
+            return self._advance()
+        except ProgramError as error:
+            error.input = self._number, self._topology.input_count
+            raise
 
     def _advance(self) -> _Input:
         """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops."""
@@ -90,7 +99,9 @@ class Scheduler:
     def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input) -> None:
         label = channel.view.label(slot)
         if not label:
-            raise ProgramError(f"read of entry {slot}, which was never written: {channel.describe()}")
+            raise ProgramError(
+                f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
+            )
         one.labels[queue] = label
         one.reads[queue] = slot
 

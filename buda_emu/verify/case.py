@@ -101,7 +101,8 @@ def run_case(case: Case) -> CaseResult:
     except UnsupportedError as error:
         result = replace(result, status="unsupported", message=str(error))
     except ProgramError as error:
-        result = replace(result, status="stopped", message=str(error))
+        stopped = error.stopped.as_json() if error.stopped is not None else None
+        result = replace(result, status="stopped", message=str(error), stopped=stopped)
     except MemoryError as error:
         result = replace(result, status="unsupported", message=f"not enough memory{f': {error}' if str(error) else ''}")
     except InternalError as error:

@@ -168,6 +168,7 @@ class CaseResult:
     not_compared: Mapping[str, str] = field(default_factory=dict[str, str])  # output -> why
     ops: tuple[OpResult, ...] = ()
     first_bad: FirstBad | None = None
+    stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/stopped-programs.md)
     command: str = ""  # how to run this one again
 
     @property

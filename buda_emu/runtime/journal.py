@@ -1,0 +1,74 @@
+"""Who wrote and freed entries of a queue last: a line or two for each queue, kept for error texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from buda_emu.program.place import Place
+
+HOST = "the host"
+SETTINGS = "the program's pointer settings"
+
+
+class Traffic(NamedTuple):
+    """The last push or pop of a queue. `by`: an op's name, HOST or SETTINGS; `slot` is -1 for pops."""
+
+    by: str
+    slot: int
+    place: Place | None  # None: between programs
+    total: int  # entries pushed, or freed, since the machine was made
+
+    def __str__(self) -> str:
+        into = f" into slot {self.slot}" if self.slot >= 0 else ""
+        if self.place is None:
+            return f"by {self.by}{into}, {self.total} in all"
+        rounds = "".join(f", {item}" for item in self.place.rounds)
+        where = f"instruction {self.place.index} of {self.place.program} (line {self.place.line}){rounds}"
+        return f"by {self.by}{into} in {where}, {self.total} in all"
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of one queue."""
+
+    pushed: Traffic | None = None
+    popped: Traffic | None = None
+
+
+class Journal:
+    """Of one machine. `find` gives the place of the instruction that is being run."""
+
+    __slots__ = ("_entries", "_place", "executed", "find")
+
+    def __init__(self) -> None:
+        self.find: Callable[[], Place | None] = lambda: None
+        self._place: Place | None = None
+        self.executed: dict[str, int] = {}  # graph -> how often it was run to its end
+        self._entries: dict[str, Entry] = {}
+
+    def of(self, queue: str) -> Entry:
+        """What is known of a queue; empty for one that nothing touched."""
+        return self._entries.setdefault(queue, Entry())
+
+    def next_instruction(self) -> None:
+        """Another instruction is about to run; its place is looked up when something happens in it."""
+        self._place = None
+
+    def _where(self, by: str) -> Place | None:
+        if by is HOST:
+            return None
+        if self._place is None:
+            self._place = self.find()
+        return self._place
+
+    def push(self, queue: str, by: str, slot: int) -> None:
+        """An entry was written."""
+        entry = self.of(queue)
+        count = entry.pushed.total if entry.pushed is not None else 0
+        entry.pushed = Traffic(by, slot, self._where(by), count + 1)
+
+    def pop(self, queue: str, by: str, count: int) -> None:
+        """Entries were freed."""
+        entry = self.of(queue)
+        before = entry.popped.total if entry.popped is not None else 0
+        entry.popped = Traffic(by, -1, self._where(by), before + count)
