@@ -61,6 +61,11 @@ class ProgramError(BudaError):
         """Say where, before what."""
         self.args = (f"{where}: {self.problem}",)
 
+    def belongs_to(self, op: str) -> None:
+        """Say whose it is, if nobody has."""
+        self.op = self.op or op
+        self.kind = "op" if self.kind == "value" else self.kind
+
     def __str__(self) -> str:
         return self.stopped.report() if self.stopped is not None else self.problem
 

@@ -20,7 +20,6 @@ from buda_emu.runtime.journal import SETTINGS
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
 from buda_emu.runtime.schedule import Chunk, Scheduler
-from buda_emu.runtime.stopped import belongs_to
 from buda_emu.runtime.topology import Topology, topology
 
 Tensor = NDArray[np.float32]
@@ -168,8 +167,11 @@ class _ChunkRun:
         for listener in self._context.watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
         out = self._new(step.value, entries)
-        with belongs_to(step.op.name):
+        try:
             step.implementation.run(step.call, inputs, out, self._context.parallel)
+        except ProgramError as error:
+            error.belongs_to(step.op.name)
+            raise
         if step.op.gradient_op:
             self._accumulate(step, out)
         else:

@@ -14,7 +14,6 @@ from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
 from buda_emu.numerics import quantise
 from buda_emu.ops.base import Implementation, OpCall, Operand
-from buda_emu.runtime.stopped import belongs_to
 from buda_emu.runtime.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS
@@ -106,10 +105,12 @@ class _Builder:
                 raise ProgramError(f"queue {name}: {error}", kind="op", queue=name) from None
         for op in self._topology.ops:
             try:
-                with belongs_to(op.name):
-                    self._op(op)
+                self._op(op)
             except TmError as error:
-                raise ProgramError(f"op {op.name}: {error}", kind="op") from None
+                raise ProgramError(f"op {op.name}: {error}", kind="op", op=op.name) from None
+            except ProgramError as error:
+                error.belongs_to(op.name)
+                raise
         tiles = tuple(t * r * c for t, r, c in self._shapes)
         releases = self._releases()
         return Plan(tuple(self._steps), tiles, releases, _peak(self._steps, tiles, releases))

@@ -1,7 +1,6 @@
 """Why a program stopped: everything around a ProgramError, as data and as text (docs/stopped-programs.md)."""
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,18 +89,6 @@ def _queue_lines(queue: QueueState) -> Iterator[str]:
     yield f"  last pushed:  {queue.pushed or 'never'}"
     if queue.kind == "queue":
         yield f"  last popped:  {queue.popped or 'never'}"
-
-
-@contextmanager
-def belongs_to(op: str) -> Generator[None]:
-    """A ProgramError from inside is this op's."""
-    try:
-        yield
-    except ProgramError as error:
-        if not error.op:
-            error.op = op
-            error.kind = "op" if error.kind == "value" else error.kind
-        raise
 
 
 def stopped(
