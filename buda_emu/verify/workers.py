@@ -5,6 +5,8 @@ order of the cases. The pool is our own: `concurrent.futures` gives up as a whol
 """
 
 import multiprocessing
+import os
+import select
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from threading import Thread
 from typing import Final
 
 from buda_emu.errors import InternalError
@@ -42,7 +45,7 @@ def run_all(
     """
     pool = _Pool(cases, timeout, run, on_result, stop_at_first)
     try:
-        pool.work(max(1, min(workers, len(cases))))
+        pool.work(min(max(1, workers), len(cases)))
     finally:
         pool.end()
     return [pool.results[index] for index in sorted(pool.results)]
@@ -76,7 +79,7 @@ class _Pool:
         """Until every case has its result, or the first has failed."""
         for _ in range(most):
             self._start()
-        while self._waiting or any(worker.case is None or worker.case >= 0 for worker in self._workers):
+        while self._waiting or any(worker.case is not None and worker.case >= 0 for worker in self._workers):
             handles = [handle for worker in self._workers for handle in (worker.connection, worker.process.sentinel)]
             ready = set(wait(handles, self._seconds_left()))
             for worker in list(self._workers):
@@ -184,7 +187,16 @@ def how_it_ended(code: int | None) -> str:
 def serve(connection: Connection, run: Run) -> None:
     """The work of a worker process: cases in, results out, until the pool is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the pool, which ends its workers
+    Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
         connection.send("ready")
         while True:
             connection.send(run(connection.recv()))
+
+
+def _end_with_parent(connection: Connection) -> None:
+    """A netlist that hangs must not outlive a pool that was killed."""
+    watched = select.poll()
+    watched.register(connection.fileno(), 0)  # nothing but that the other end is closed
+    watched.poll()
+    os._exit(1)
