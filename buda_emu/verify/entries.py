@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.settings import evaluate
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables, stored_name
+from buda_emu.runtime.journal import Journal
+from buda_emu.runtime.stopped import stopped
 
 # NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
 _HARNESS: Mapping[str, tuple[str, str]] = {
@@ -65,7 +68,12 @@ def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapp
     interpreters = {program.name: Interpreter(program, reads, steps) for program in programs}
     for program in programs:
         steps.begin_run()
-        interpreters[program.name].run(parameters)
+        try:
+            interpreters[program.name].run(parameters)
+        except ProgramError as error:
+            if error.place is not None:
+                error.stopped = stopped(error, error.place, netlist, {}, Journal())
+            raise
     return reads.entries
 
 
