@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write the reference pages of docs/ from the JSON schema and the tables: netlist.md, ops.md, formats.md, rules.md.
+"""Write the generated parts of docs/: netlist.md, ops.md, formats.md and rules.md from the JSON schema and the tables,
+and the pictures of netlists.
 
 python tools/generate_docs.py           write them
 python tools/generate_docs.py --check   fail if a page differs from its tables
@@ -15,8 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from buda_emu.cli import formats, ops  # noqa: E402 - found through the path above
+from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules.registry import RULES  # noqa: E402
 from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
+from buda_emu.report.grid_svg import grid_svg  # noqa: E402
 from buda_emu.spec.archs import ARCHS  # noqa: E402
 from buda_emu.spec.stimulus import STIMULUS_KINDS  # noqa: E402
 
@@ -118,7 +121,14 @@ def pages() -> dict[str, str]:
         "formats.md": FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs()),
         "rules.md": _rules(),
     }
-    return {name: f"{NOTE}{text.rstrip()}\n" for name, text in made.items()}
+    pictures = {"pictures/two_chips.svg": _picture("two_chips")}
+    return {name: f"{NOTE}{text.rstrip()}\n" for name, text in made.items()} | pictures
+
+
+def _picture(name: str) -> str:
+    netlist = check_bytes((ROOT / "netlists" / f"{name}.yaml").read_bytes(), f"netlists/{name}.yaml").netlist
+    assert netlist is not None
+    return grid_svg(netlist)
 
 
 def _table(headers: Row, rows: Iterable[Row]) -> str:

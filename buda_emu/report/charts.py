@@ -130,7 +130,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
         parts.append(f'<path class="grid" d="M{number(x)} 20V{height}"/>')
         label = "1" if decade == _PCC_DECADES else f"1e-{_PCC_DECADES - decade}"
         parts.append(text(x, 13, label, _SMALL, "soft", "middle"))
-    parts.append(text(_NAMES, 13, "1 - PCC", _SMALL, "soft", "end"))
+    parts.append(text(_NAMES - 24, 13, "1 - PCC", _SMALL, "soft", "end"))
     for position, op in enumerate(ops):
         y = 24 + position * _ROW
         css = "bar worst" if op.index == first_bad else "bar"
