@@ -145,6 +145,8 @@ def _settings(error: ProgramError, scene: Scene) -> str:
         return "zero clears the entries that the prologue loads: set prologue: true, or leave zero out"
     if "twice" in error.problem:
         return "graphs of one temporal graph run together: execute each of them once, then the next round"
+    if "differ" in error.problem:
+        return "graphs of one temporal graph share their queues: give a queue the same settings in each execute"
     return ""
 
 
@@ -153,6 +155,8 @@ def _value(error: ProgramError, _scene: Scene) -> str:
         return "declare it by var or staticvar, or bind it by param, before it is used"
     if "has no value" in error.problem:
         return "give it a value: Emulator.run(program, {name: value}), or --param NAME=VALUE on the command line"
+    if "incwrap" in error.problem:
+        return "a pointer wraps at twice the entries of a queue, or at the entries of a ram: give incwrap that number"
     return ""
 
 
@@ -170,6 +174,17 @@ def _allocation(error: ProgramError, _scene: Scene) -> str:
     return "pair each allocate_queue with one deallocate_queue"
 
 
+def _op(error: ProgramError, scene: Scene) -> str:
+    op = scene.netlist.ops.get(error.op)
+    if op is None:
+        return ""
+    mark = op.at()
+    return (
+        f"op {op.name} (line {mark.line}) reads {', '.join(op.inputs) or 'nothing'}: compare what they hold, their "
+        f"dims after TMs, and its attributes with what {op.type} takes (buda-emu ops {op.type})"
+    )
+
+
 def _limit(error: ProgramError, _scene: Scene) -> str:
     if "step_limit" in error.problem:
         return "a loop count that is much too large, or Emulator(step_limit=...) that is too small"
@@ -185,6 +200,7 @@ _CAUSES: Mapping[str, Callable[[ProgramError, Scene], str]] = {
     "value": _value,
     "loop": _loop,
     "allocation": _allocation,
+    "op": _op,
     "limit": _limit,
 }
 

@@ -18,14 +18,6 @@ class Traffic(NamedTuple):
     place: Place | None  # None: between programs
     total: int  # entries pushed, or freed, since the machine was made
 
-    def __str__(self) -> str:
-        into = f" into slot {self.slot}" if self.slot >= 0 else ""
-        if self.place is None:
-            return f"by {self.by}{into}, {self.total} in all"
-        rounds = "".join(f", {item}" for item in self.place.rounds)
-        where = f"instruction {self.place.index} of {self.place.program} (line {self.place.line}){rounds}"
-        return f"by {self.by}{into} in {where}, {self.total} in all"
-
 
 @dataclass(slots=True)
 class Entry:

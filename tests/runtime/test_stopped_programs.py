@@ -65,9 +65,9 @@ CASES = {
         nop_netlist("var: {$rd: 0}", "loop: 5", execute("g", STREAM), "varinst: [$rd, incwrap, 1, 16]", "endloop",
                     queues=[queue("a", entries=8), queue("o", "n")]),
         "full",
-        ("round 5 of 5 of the loop", "queue:        o: entries 4", "occupancy 4", "last pushed:  by n into slot 3",
-         "round 4 of 5", "last popped:  never", "no op reads o", "more than 4 entries",
-         "op:           n (nop, graph g)"),
+        ("round 5 of 5 of the loop", "queue:        o: entries 4", "occupancy 4",
+         "last pushed:  by op n of graph g into slot 3", "round 4 of 5", "last popped:  never", "no op reads o",
+         "more than 4 entries", "op:           n (nop, graph g)"),
         {"a": 8},
     ),
     "queue that its reader never frees": Broken(
@@ -178,7 +178,7 @@ CASES = {
     ),
     "division of a wrap by zero": Broken(
         nop_netlist("var: {$c_zero: 0, $x: 3}", "varinst: [$x, incwrap, 1, $c_zero]"), "value",
-        ("incwrap with wrap 0", "$x = 3"),
+        ("incwrap with wrap 0", "$x = 3", "twice the entries of a queue"),
     ),
 }  # fmt: skip
 
@@ -250,6 +250,8 @@ def test_an_op_that_cannot_compute_is_named():
             emu.run("p")
     assert caught.value.kind == "op"
     assert "op:           e (embedding, graph g)" in str(caught.value)
+    assert "reads table, index" in caught.value.stopped.cause
+    assert caught.value.stopped.waiting == ()
 
 
 def test_a_run_beyond_its_limit_says_which():
@@ -264,7 +266,69 @@ def test_variables_of_big_programs_do_not_flood_the_text():
     many = ", ".join(f"$v{i}: {i}" for i in range(40))
     error = stop(Broken(nop_netlist(f"var: {{{many}}}", ZERO, execute("g", A)), "empty", ()))
     assert "and 29 more" in str(error)
+    assert "variables:    $c_zero = 0, $v0 = 0," in str(error)  # those that the instruction names come first
     assert len(error.stopped.variables) == 41
+
+
+def test_every_op_that_waits_is_named_with_what_it_waits_for():
+    """x and y read the empty a; z needs both, u reads another queue and does not wait."""
+    tail = [op(f"t{i}", "nop", [f"t{i - 1}" if i else "z"], loc=(1, i)) for i in range(6)]
+    ops = [
+        op("x", "nop", ["a"]),
+        op("y", "add", ["b", "a"], loc=(0, 1)),
+        op("z", "add", ["x", "y"], loc=(0, 2)),
+        op("u", "nop", ["b"], loc=(0, 3)),
+    ]
+    queues = [queue("a"), queue("b"), queue("o", "t5"), queue("free", "u")]
+    net = text(queues, [graph("g", *ops, *tail)], [program("p", ZERO, execute("g", A, fifo_settings("b")))])
+    error = stop(Broken(net, "empty", (), {"b": 4}))
+    waits = {wait.op: wait.waits_for for wait in error.stopped.waiting}
+    assert waits == {
+        "x": "an entry of a (its input 0)",
+        "y": "an entry of a (its input 1)",
+        "z": "the result of x",
+        "t0": "the result of z",
+        **{f"t{i}": f"the result of t{i - 1}" for i in range(1, 6)},
+    }
+    said = str(error)
+    assert "waiting:      x (nop, graph g) waits for an entry of a (its input 0)" in said
+    assert "and 3 more ops behind these" in said
+    assert error.stopped.as_json()["waiting"][2] == {
+        "op": "z", "type": "add", "graph": "g", "waits_for": "the result of x",
+    }  # fmt: skip
+
+
+def test_an_op_before_a_full_queue_waits_for_room_and_those_behind_it_for_its_result():
+    net = text(
+        [queue("a", entries=8), queue("q", "n", entries=2), queue("o", "m", entries=8)],
+        [graph("g", op("n", "nop", ["a"]), op("m", "nop", ["n"], loc=(0, 1)), inputs=4)],
+        [program("p", ZERO, execute("g", A))],
+    )
+    error = stop(Broken(net, "full", (), {"a": 8}))
+    assert [str(wait) for wait in error.stopped.waiting] == [
+        "n (nop, graph g) waits for room in q",
+        "m (nop, graph g) waits for the result of n",
+    ]
+    assert error.stopped.input == (3, 4)
+
+
+def test_the_structured_form_has_names_and_numbers():
+    case = CASES["output queue that nobody reads"]
+    plain = json.loads(json.dumps(stop(case).stopped.as_json()))
+    lines = case.text.splitlines()
+    (loop,) = plain["loops"]
+    assert "loop: 5" in lines[loop["line"] - 1]
+    assert (loop["count"], loop["round"], loop["rounds"]) == ("5", 5, 5)
+    (culprit,) = plain["ops"]
+    assert culprit == {"name": "n", "type": "nop", "graph": "g", "line": culprit["line"]}
+    assert lines[culprit["line"] - 1].lstrip().startswith("n:")
+    assert plain["instruction"] == 2
+    assert plain["variables"] == {"$rd": 4}
+    assert plain["graphs"] == ["g"]
+    pushed = plain["queue"]["pushed"]
+    assert (pushed["by"], pushed["slot"], pushed["total"]) == ("op n of graph g", 3, 4)
+    assert (pushed["instruction"], pushed["loops"][0]["round"]) == (2, 4)
+    assert plain["queue"]["popped"] is None
 
 
 def test_the_host_frees_entries_too():
@@ -277,14 +341,18 @@ def test_the_host_frees_entries_too():
         emu.run("p")
         with pytest.raises(be.ProgramError) as caught:
             emu.run("p")
-    assert caught.value.stopped.queue.popped == "by the host, 1 in all"
+    popped = caught.value.stopped.queue.popped
+    assert str(popped) == "by the host, 1 in all"
+    assert popped.instruction is None
+    pushed = caught.value.stopped.queue.pushed
+    assert (pushed.by, pushed.program, pushed.instruction, pushed.slot) == ("op n of graph g", "p", 1, 0)
 
 
 MOVES = st.sampled_from(["drop", "double", "swap", "loop", "numbers"])
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_broken_programs_stop_with_documented_errors(data):
     """Lines of an example's program dropped, doubled, swapped or given other numbers: only documented errors."""
     source = data.draw(st.sampled_from(sorted(EXAMPLES)))
