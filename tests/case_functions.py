@@ -29,3 +29,13 @@ def obey(case: Case):
     if verb == "sleep":
         time.sleep(float(rest))
     return unfinished(case, "failed" if verb == "failed" else "passed", f"process {os.getpid()}", 0.0)
+
+
+def until(condition, seconds=30.0):
+    """Wait for it; whether it came."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True

@@ -74,7 +74,11 @@ class _Child:
         """Its result, or that it crashed or was late."""
         start = time.monotonic()
         try:
-            if not self._ready and self._here.poll(START_SECONDS):
+            if not self._ready:
+                if not self._here.poll(START_SECONDS):
+                    self.end()
+                    text = f"its worker process did not start within {START_SECONDS:g} s"
+                    return unfinished(case, "crashed", text, _since(start))
                 self._here.recv()
                 self._ready = True
                 start = time.monotonic()
@@ -101,4 +105,3 @@ class _Child:
 
 def _since(start: float) -> float:
     return time.monotonic() - start
-

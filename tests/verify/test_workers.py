@@ -14,7 +14,7 @@ import pytest
 from buda_emu.errors import InternalError
 from buda_emu.verify.case import Case
 from buda_emu.verify.workers import how_it_ended, run_all
-from case_functions import obey
+from case_functions import obey, until
 from shared_files import ROOT
 
 LONG = 60.0  # a timeout that nothing here reaches
@@ -39,16 +39,6 @@ def alive(process):
         return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (ProcessLookupError, FileNotFoundError):
         return False
-
-
-def until(condition, seconds=30.0):
-    """Wait for it; whether it came."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def test_results_come_in_the_order_of_the_cases_and_are_told_as_they_come():
@@ -166,7 +156,7 @@ PROGRAM = """
 import sys
 from buda_emu.verify.case import Case
 from buda_emu.verify.workers import run_all
-from case_functions import obey
+from case_functions import obey, until
 
 if __name__ == "__main__":
     cases = [Case("number 1", ""), *(Case("hang", path) for path in sys.argv[1:])]
