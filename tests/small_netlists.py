@@ -61,3 +61,13 @@ def text(queues, graphs, programs, *, arch="wormhole_b0", fused=""):
     """The whole netlist."""
     body = "queues:\n" + "".join(queues) + "graphs:\n" + "".join(graphs)
     return _HEAD.replace("ARCH", arch) + body + ("programs:\n" + "".join(programs)) + fused
+
+
+def endless():
+    """A netlist that runs for hours: nop of a ram's slot, over and over."""
+    return text(
+        [queue("a", kind="ram"), queue("o", "n", kind="ram")],
+        [graph("g", op("n", "nop", ["a"]))],
+        [program("p", "var: {$c_zero: 0}", "loop: 1000000000",
+                 execute("g", ram_settings("a"), ram_settings("o")), "endloop")],
+    )  # fmt: skip

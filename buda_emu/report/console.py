@@ -1,5 +1,6 @@
 """The results of a test as lines for a terminal, in the manner of pytest."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -105,7 +106,7 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
     for case in cases:
         if case.status in ("passed", "skipped"):
             continue
-        yield f"{case.status.upper()} {case.netlist} - {_why(case)}"
+        yield f"{case.status.upper()} {shlex.quote(case.netlist)} - {_why(case)}"
 
 
 def _why(case: CaseResult) -> str:

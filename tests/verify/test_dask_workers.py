@@ -26,6 +26,7 @@ from buda_emu.verify.reference import ContentFiles, DirectoryFiles
 from case_functions import until
 from report.results import nop
 from shared_files import ROOT
+from small_netlists import endless
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
@@ -126,21 +127,10 @@ def test_a_file_that_is_not_there_is_said_as_by_worker_processes(cluster, addres
     assert "there is no such file" in here.message
 
 
-def long_running(text, rounds=10_000_000):
-    """The netlist with its execute in a loop that does not end soon."""
-    head, execute = text.split("    - execute: ")
-    execute, tail = execute.split("\n", 1)
-    return f"{head}    - loop: {rounds}\n    - execute: {execute}\n    - endloop\n{tail}"
-
-
 @pytest.fixture
-def endless(folder):
+def hanging():
     """A netlist that runs for hours."""
-    text = nop().replace("type: queue, entries: 4", "type: ram, entries: 4")
-    text = text.replace(
-        "rd_ptr_local: $c_zero, rd_ptr_global: $c_zero", "rd_ptr_global: $c_zero, wr_ptr_global: $c_zero"
-    )
-    return Case("endless.yaml", "endless.yaml", long_running(text).encode())
+    return Case("endless.yaml", "endless.yaml", endless().encode())
 
 
 def good(folder, count):
@@ -159,9 +149,9 @@ def children():
     return found
 
 
-def test_a_netlist_that_hangs_costs_its_timeout_only(cluster, address, folder, endless):
+def test_a_netlist_that_hangs_costs_its_timeout_only(cluster, address, folder, hanging):
     told = []
-    todo = [*good(folder, 1), endless, *good(folder, 3)]
+    todo = [*good(folder, 1), hanging, *good(folder, 3)]
     results = run_all(todo, address, timeout=4, on_result=lambda index, result: told.append((index, result.netlist)))
     assert [result.status for result in results] == ["passed", "timeout", "passed", "passed", "passed"]
     assert results[1].message == "took longer than 4 s"
@@ -169,7 +159,7 @@ def test_a_netlist_that_hangs_costs_its_timeout_only(cluster, address, folder, e
     assert until(lambda: not children())
 
 
-def test_a_child_that_dies_costs_its_netlist_only(cluster, address, folder, endless):
+def test_a_child_that_dies_costs_its_netlist_only(cluster, address, folder, hanging):
     told = []
 
     def on_result(index, _result):
@@ -179,14 +169,14 @@ def test_a_child_that_dies_costs_its_netlist_only(cluster, address, folder, endl
             for child in children():  # one is busy, one is idle
                 os.kill(child, signal.SIGKILL)
 
-    results = run_all([*good(folder, 1), endless, *good(folder, 2)], address, timeout=LONG, on_result=on_result)
+    results = run_all([*good(folder, 1), hanging, *good(folder, 2)], address, timeout=LONG, on_result=on_result)
     assert [result.status for result in results] == ["passed", "crashed", "passed", "passed"]
     assert results[1].message == "its worker process died (signal SIGKILL)"
 
 
-def test_stop_at_first_ends_what_runs(cluster, address, folder, endless):
+def test_stop_at_first_ends_what_runs(cluster, address, folder, hanging):
     bad = Case("lossy.yaml", "nets/lossy.yaml")
-    results = run_all([endless, bad, *good(folder, 1)], address, timeout=LONG, stop_at_first=True)
+    results = run_all([hanging, bad, *good(folder, 1)], address, timeout=LONG, stop_at_first=True)
     assert ("lossy.yaml", "failed") in [(result.netlist, result.status) for result in results]
     assert "endless.yaml" not in [result.netlist for result in results]
     assert until(lambda: not children())
@@ -235,7 +225,7 @@ def lone_worker(scheduler, tmp_path, child_environment):
         worker.wait()
 
 
-def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, endless, monkeypatch):
+def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, hanging, monkeypatch):
     monkeypatch.setattr(dask_workers, "NO_WORKERS_SECONDS", 0.5)
     worker = lone_worker()
     told = []
@@ -245,21 +235,21 @@ def test_a_cluster_that_loses_all_its_workers(scheduler, lone_worker, folder, en
         if result.status == "passed":
             worker.kill()
 
-    results = run_all([*good(folder, 1), endless, *good(folder, 1)], scheduler.scheduler_address, timeout=LONG,
+    results = run_all([*good(folder, 1), hanging, *good(folder, 1)], scheduler.scheduler_address, timeout=LONG,
                       on_result=on_result)  # fmt: skip
     assert [result.status for result in results] == ["passed", "crashed", "crashed"]
     assert results[2].message == "the Dask cluster has lost all its workers"
     assert told == [0, 1, 2]
 
 
-def test_a_scheduler_that_goes_away(folder, endless):
+def test_a_scheduler_that_goes_away(folder, hanging):
     cluster = local_cluster(1)
 
     def on_result(_index, result):
         if result.status == "passed":
             cluster.close()
 
-    results = run_all([*good(folder, 1), endless], cluster.scheduler_address, timeout=LONG, on_result=on_result)
+    results = run_all([*good(folder, 1), hanging], cluster.scheduler_address, timeout=LONG, on_result=on_result)
     assert [result.status for result in results] == ["passed", "crashed"]
     assert results[1].message.startswith("the Dask scheduler was lost, or dropped it")
 
