@@ -24,7 +24,6 @@ CHUNKS: Final = 8  # of a flat Exact or AllClose
 SLICE: Final = 1024  # elements of a flat AllCloseHw: as many as a tile has, but not a tile
 TILE: Final = 32  # rows and columns of the vendor's tile, of whatever tile_dim
 _BLOCK: Final = 1 << 20  # elements that are looked at together
-_EVERYWHERE: Final = (1, TILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,7 @@ def test_flat_pcc_takes_nan_for_zero_and_infinity_for_the_largest():
     expected, observed = halves(512)
     expected[0, 0, 0, :4] = NAN
     assert holds(expected, observed, hw(check_pcc=0.99))
+    assert holds(observed, expected, hw(check_pcc=0.99))
     expected, observed = tiles(), tiles()
     expected[0, 0, 0, 0], observed[0, 0, 0, 0] = INF, np.finfo(np.float32).max
     assert holds(expected, observed, hw(check_pcc=0.99))
@@ -420,6 +421,13 @@ def test_tiles_hold_by_themselves():
     assert tiles_that_hold(a, b, hw(check_pct=0.75, check_pcc=0.9)).tolist() == [True, False, False]
 
 
+def test_tiles_hold_in_the_plain_meaning():
+    nan = np.full((1, 4), NAN)
+    assert tiles_that_hold(nan, nan, Comparison("Exact")).tolist() == [True]
+    constants = hw(atol=0.5, rtol=0.125, check_pcc=0.99)  # 0.5 <= 0.5 + 0.125 * 1.5
+    assert tiles_that_hold(np.full((1, 4), -1.0), np.full((1, 4), -1.5), constants).tolist() == [True]
+
+
 def test_blocks_cover_every_tile_once_and_know_its_place():
     # a row of tiles of 32 x 16384 cells: two fit a block
     expected = np.zeros((2, 2, 96, 16384), np.float32)
@@ -427,6 +435,22 @@ def test_blocks_cover_every_tile_once_and_know_its_place():
     for block in tile_blocks(expected, expected, TILE):
         seen += [block.index(tile) for tile in range(block.tiles)]
     assert seen == [(e, t, r, c) for e in range(2) for t in range(2) for r in range(3) for c in range(512)]
+
+
+def test_a_small_constant_tile_is_not_constant_to_the_vendor():
+    # zeros beyond the 16 rows; in the plain meaning the tile ends there
+    config = hw(atol=0.5, check_pcc=0.99, method="TilizedTensor")
+    expected, observed = tiles(tile_dim=(16, 32)), tiles(value=0.25, tile_dim=(16, 32))
+    assert not holds(expected, observed, config, tile_dim=(16, 32))
+    assert holds(expected, observed, config, "strict", (16, 32))
+
+
+def test_the_first_difference_is_told_whichever_stretch_it_is_in():
+    expected = np.zeros((1, 1, 512, 32768), np.float32)  # chunks of 2 M, looked at in stretches of 1 M
+    for places in ((0, 1 << 20), ((1 << 20) + 5, (1 << 20) + 9)):
+        observed = expected.copy()
+        observed.reshape(-1)[list(places)] = 1.0
+        assert f"the first is element {places[0]}" in compare(expected, observed, EXACT, TILE).reason
 
 
 def test_large_outputs_are_looked_at_in_stretches():
