@@ -68,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="program parameter, repeatable",
     )
     how = parser.add_argument_group("how")
-    how.add_argument(
+    where = how.add_mutually_exclusive_group()
+    where.add_argument(
         "-n", type=positive, dest="workers", metavar="WORKERS", help="worker processes; default: one for each core"
     )
     how.add_argument(
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
     )
-    how.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
+    where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
     shown.add_argument(
