@@ -6,11 +6,12 @@ from html import escape
 from typing import Final
 
 CHARACTER: Final = 0.62  # width of a character of a monospace font, in parts of its size; the widest in use
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROL: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
-    """Escaped for text and attributes; characters that XML cannot hold become question marks."""
+    """Escaped for text and attributes; control characters but line breaks, which tooltips have, become question marks,
+    as XML cannot hold most of them."""
     return escape(_CONTROL.sub("?", text), quote=True)
 
 
@@ -40,7 +41,7 @@ def text(x: float, y: float, content: str, size: float, css: str = "", anchor: s
         return ""
     return (
         f'<text x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
-        f'{f" class={chr(34)}{css}{chr(34)}" if css else ""}>{clean(content)}</text>'
+        f"{f' class={chr(34)}{css}{chr(34)}' if css else ''}>{clean(content)}</text>"
     )
 
 
