@@ -1,0 +1,98 @@
+"""Results as lines for a terminal."""
+
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from buda_emu.report import console
+from buda_emu.verify.result import STATUSES, CaseResult, OpResult, TestRun
+from report.results import finished_run
+
+
+def lossy():
+    return finished_run().cases[2]
+
+
+def test_every_status_has_a_mark_of_its_own():
+    assert set(console.MARKS) == set(STATUSES)
+    assert len(set(console.MARKS.values())) == len(STATUSES)
+    assert all(len(mark) == 1 for mark in console.MARKS.values())
+
+
+def test_the_line_of_an_output_that_does_not_hold():
+    (output,) = lossy().outputs
+    first, reason = console.failure_line(output).splitlines()
+    assert first.startswith("o: PCC 0.99999")
+    assert ", match " in first
+    assert ", max error 0.00" in first
+    assert first.endswith(", first bad tile: entry 0, t 0, tile [0, 0]")
+    assert reason == f"    {output.reason}"
+
+
+def test_lost_values_are_told():
+    (output,) = lossy().outputs
+    spoilt = replace(output, not_finite_observed=3, first_bad_tile=None, pcc=None, max_error=None)
+    line = console.failure_line(spoilt).splitlines()[0]
+    assert line.startswith("o: PCC -, match ")
+    assert line.endswith(", max error -, not finite: 3 observed, 0 expected")
+    assert console.failure_line(replace(spoilt, reason="")).count("\n") == 0
+
+
+def test_everything_about_a_netlist_that_stopped():
+    stopped = finished_run().cases[4]
+    lines = list(console.case_lines(stopped))
+    assert lines[0] == "stopped.yaml: stopped"
+    assert lines[1:] == [f"  {line}" for line in stopped.message.splitlines()]
+
+
+def test_the_summary_is_of_those_that_did_not_pass():
+    lines = list(console.summary_lines(finished_run().cases))
+    names = [shlex.split(line.partition(" - ")[0]) for line in lines]
+    assert [words[0] for words in names] == ["FAILED", "REJECTED", "STOPPED", "CRASHED"]
+    assert [words[1] for words in names] == [case.netlist for case in finished_run().cases[2:]]
+    assert lines[-1] == "CRASHED crashed.yaml - its worker process died (signal SIGKILL)"
+    assert list(console.summary_lines([CaseResult("a", "skipped", "nothing to compare")])) == []
+
+
+def test_the_summary_of_several_outputs():
+    (output,) = lossy().outputs
+    three = replace(lossy(), outputs=(output, replace(output, passed=True), output, output))
+    (line,) = console.summary_lines([three])
+    assert line == f"FAILED lossy.yaml - o: {output.reason} (and 2 more outputs)"
+
+
+def test_the_table_of_outputs():
+    header, row = console.outputs_table(lossy()).splitlines()
+    assert header.split() == ["output", "format", "shape", "compared", "by", "verdict", "PCC", "match", "max", "error",
+                              "bad", "tiles"]  # fmt: skip
+    assert row.split()[:5] == ["o", "Float16_b", "1x1x32x32", "Exact", "FAILED"]
+    assert row.split()[-1] == "1/1"
+
+
+def test_the_table_of_ops_and_the_first_bad_one():
+    case = lossy()
+    rows = console.per_op_table(case.ops).splitlines()
+    assert [row.split()[:4] for row in rows[1:]] == [["0", "n", "nop", "Float16_b"]]
+    assert list(console.first_bad_lines(case)) == ["no op is past the threshold"]
+    assert list(console.first_bad_lines(CaseResult("a", "passed"))) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "text"),
+    [(0.0, 0.0, "-"), (0.0, 0.25, "25.00 % (0 % expected)"), (0.5, 0.0, "0 % (50.00 % expected)")],
+)
+def test_lost_values_of_ops(expected, observed, text):
+    op = replace(lossy().ops[0], not_finite_expected=expected, not_finite_observed=observed)
+    assert isinstance(op, OpResult)
+    assert console.per_op_table([op]).splitlines()[1].endswith(f"  {text}")
+
+
+def test_the_last_line():
+    def closing(*statuses):
+        return console.closing_line(TestRun(tuple(CaseResult("a", status) for status in statuses), "1", 1.25, {}))
+
+    assert closing() == "nothing ran in 1.2 s"
+    assert closing("passed", "skipped", "passed", "failed", "crashed") == (
+        "1 crashed, 1 failed, 2 passed, 1 skipped in 1.2 s"
+    )

@@ -1,0 +1,66 @@
+"""Results as JUnit XML: the structure that CI systems read."""
+
+from xml.etree import ElementTree
+
+from buda_emu.report.junit import junit_xml
+from buda_emu.verify.result import STATUSES, CaseResult, TestRun
+from report.results import ODD_NAME, finished_run
+
+
+def suite_of(run):
+    text = junit_xml(run)
+    assert text.startswith('<?xml version="1.0" encoding="utf-8"?>\n<testsuites>')
+    root = ElementTree.fromstring(text.encode())
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    return suite
+
+
+def of(*cases):
+    return suite_of(TestRun(cases, "1", 2.0, {}))
+
+
+def test_counts_and_elements_follow_the_statuses():
+    made = [CaseResult(f"{status}.yaml", status, "it\nhappened") for status in STATUSES if status != "failed"]
+    suite = of(*made, finished_run().cases[2])
+    assert {key: suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped", "time")} == {
+        "name": "buda-emu test", "tests": "9", "failures": "1", "errors": "6", "skipped": "1", "time": "2.000",
+    }  # fmt: skip
+    for element in suite:
+        assert element.tag == "testcase"
+        status = element.get("name").removesuffix(".yaml")
+        tags = [child.tag for child in element]
+        if status == "passed":
+            assert tags == []
+        elif status == "skipped":
+            assert (tags, element[0].get("message")) == (["skipped"], "it")
+        elif status == "lossy":
+            assert (tags, element[0].get("type")) == (["failure"], "mismatch")
+        else:
+            assert (tags, element[0].get("type"), element[0].get("message")) == (["error"], status, "it")
+            assert element[0].text.startswith("it\nhappened\n\n")
+
+
+def test_a_failure_says_what_and_how_to_run_it_again():
+    case = finished_run().cases[2]
+    failure = of(case)[0][0]
+    assert failure.get("message") == f"o: {case.outputs[0].reason}"
+    assert failure.text.startswith("o: PCC 0.99")
+    assert failure.text.endswith(case.command)
+
+
+def test_names_are_cut_into_folder_and_file():
+    names = {"a.yaml": ("netlists", "a.yaml"), "x/y/a.yaml": ("x.y", "a.yaml"), "/x/a.yaml": ("x", "a.yaml"),
+             "../x/./a.yaml": ("x", "a.yaml")}  # fmt: skip
+    for name, (folder, file) in names.items():
+        (element,) = of(CaseResult(name, "passed", seconds=0.5))
+        assert (element.get("classname"), element.get("name"), element.get("time")) == (folder, file, "0.500")
+
+
+def test_any_text_gives_well_formed_xml():
+    suite = suite_of(finished_run())
+    assert ODD_NAME in [element.get("name") for element in suite]
+    (element,) = of(CaseResult("\x00\x1b<&>\ud800\uffff.yaml", "error", 'a\x08"]]>\n\x7f'))
+    assert element.get("name") == "<&>.yaml"
+    assert element[0].get("message") == 'a"]]>'
+    assert of(CaseResult("a.yaml", "crashed"))[0][0].get("message") == "crashed"
