@@ -21,7 +21,6 @@ from buda_emu.runtime.host_io import HostIo, Readout
 from buda_emu.runtime.journal import HOST
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
-from buda_emu.runtime.stopped import stopped
 from buda_emu.runtime.threads import WorkerPool
 
 Precision = Literal["format", "ideal"]
@@ -128,6 +127,8 @@ class Emulator:
                 interpreter.run({name: str(value) for name, value in (params or {}).items()})
         except ProgramError as error:
             if error.place is not None:
+                from buda_emu.runtime.stopped import stopped  # a run that ends well need not wait for it
+
                 channels = self._memory.channels
                 error.stopped = stopped(error, error.place, self.netlist, channels, self._watched.journal)
             raise

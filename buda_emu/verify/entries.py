@@ -9,7 +9,6 @@ from buda_emu.program.settings import evaluate
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables, stored_name
 from buda_emu.runtime.journal import Journal
-from buda_emu.runtime.stopped import stopped
 
 # NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
 _HARNESS: Mapping[str, tuple[str, str]] = {
@@ -72,6 +71,8 @@ def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapp
             interpreters[program.name].run(parameters)
         except ProgramError as error:
             if error.place is not None:
+                from buda_emu.runtime.stopped import stopped  # a run that ends well need not wait for it
+
                 error.stopped = stopped(error, error.place, netlist, {}, Journal())
             raise
     return reads.entries
