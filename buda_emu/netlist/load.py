@@ -113,6 +113,10 @@ def _judge(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlis
         from buda_emu.netlist import test_config  # only where it is needed: check is quick
 
         findings += test_config.findings(path, netlist.sections, strict=strict)
+    if "performance-check" in netlist.sections:
+        from buda_emu.netlist import performance_check
+
+        findings += performance_check.findings(path, netlist.sections, strict=strict)
     return netlist, findings
 
 

@@ -3,10 +3,21 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from buda_emu.netlist.rules.catalogue import device, document, formats, fused, ops, programs, queues, test_config, tiles
+from buda_emu.netlist.rules.catalogue import (
+    device,
+    document,
+    formats,
+    fused,
+    ops,
+    performance_check,
+    programs,
+    queues,
+    test_config,
+    tiles,
+)
 from buda_emu.netlist.rules.rule import Rule
 
-_SUBJECTS = (document, queues, ops, tiles, formats, programs, fused, device, test_config)
+_SUBJECTS = (document, queues, ops, tiles, formats, programs, fused, device, test_config, performance_check)
 
 CATALOGUE: Mapping[str, Rule] = MappingProxyType(
     {
