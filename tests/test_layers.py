@@ -20,6 +20,7 @@ ALLOWED = {
     "device": {"numpy"},
     "timeline": {"numpy"},
     "ops": {"numpy"},
+    "timing": {"numpy"},
     "runtime": {"numpy"},
     "verify": {"numpy"},
     "report": {"numpy"},

@@ -21,6 +21,7 @@ VERBS: Mapping[str, str] = {
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "check": "Check netlists against the rules and print every finding with its place.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
+    "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",
     "formats": "List the number formats of the netlist language.",

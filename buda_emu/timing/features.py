@@ -1,0 +1,96 @@
+"""What is counted of an op: the quantities that cycles are spent on, for each category of ops.
+
+All counts are for one input, and none falls when a dimension grows; with weights that are not negative no cost does.
+"""
+
+from buda_emu.spec.formats import tile_bytes
+from buda_emu.timing.op_call import OpCall
+
+Features = dict[str, float]
+
+STREAM_BYTES = 40960
+"""An output larger than this flows to DRAM at DRAM's pace; smaller ones leave in one burst (measured on nop: 34 KiB
+still do, 65 KiB do not)."""
+
+
+def features(call: OpCall) -> Features:
+    """The counts of one op, by the names that `forms` uses."""
+    counts = {"inputs": 1.0, "ublocks": float(call.ublocks), "tiles": float(call.tiles)}
+    counts["streamed_tiles"] = float(call.tiles) if call.tiles * packed_bytes(call.result_df) > STREAM_BYTES else 0.0
+    if call.kind == "matmul_sparse":
+        counts |= _sparse(call)
+    elif call.kind in ("matmul", "depthwise"):
+        counts |= _product(call)
+    elif call.kind == "reduce_z":
+        counts |= _reduce_z(call)
+    elif call.kind in ("reduce_r", "reduce_c"):
+        counts |= _reduce(call)
+    return counts
+
+
+def packed_bytes(df: str) -> int:
+    """Bytes of a full tile of format `df` in L1, headers included."""
+    return tile_bytes(df, 32, 32, 32, True)
+
+
+def _product(call: OpCall) -> Features:
+    """Dense matmul: the first block of the inner dimension, and those that come again to the same outputs."""
+    rt, ct, kt, again = call.ublock_rt, call.ublock_ct, call.u_kt, call.m_k - 1
+    nu, nt = call.ublocks, call.tiles
+    spilled = 1 if again else 0
+    return {
+        "steps": nu * kt,  # of the inner dimension, for each ublock
+        "products": nt * kt,  # tile products
+        "left_tiles": nu * kt * rt,  # operand tiles that the unpackers take from L1
+        "right_tiles": nu * kt * ct,
+        "ublocks_again": nu * again,
+        "tiles_again": nt * again,  # partial sums that are spilled and reloaded
+        "steps_again": nu * kt * again,
+        "products_again": nt * kt * again,
+        "left_tiles_again": nu * kt * rt * again,
+        "right_tiles_again": nu * kt * ct * again,
+        "ublocks_spilled": nu * spilled,
+        "tiles_spilled": nt * spilled,
+        "in0_tiles": call.t * call.mblock_m * rt * kt * call.m_k,  # operand tiles that arrive in L1
+        "in1_tiles": call.t * call.mblock_n * ct * kt * call.m_k,
+        "in0_ublocks": call.t * call.mblock_m * call.m_k,
+        "in1_ublocks": call.t * call.mblock_n * call.m_k,
+    }
+
+
+def _sparse(call: OpCall) -> Features:
+    """Sparse matmul: strips (columns of the inner dimension that hold something), their ublocks and tiles."""
+    m, n, rt, ct = call.mblock_m, call.mblock_n, call.ublock_rt, call.ublock_ct
+    strips, ublocks, tiles = call.nz_strips, call.nz_ublocks, call.nz_tiles
+    return {
+        "strips": strips,
+        "strip_columns": strips * n,
+        "strip_rows": strips * m,
+        "strip_ublocks": strips * m * n,  # outputs that a strip passes over, empty or not
+        "strip_tiles": strips * m * n * rt * ct,
+        "nz_ublocks": ublocks,
+        "nz_columns": ublocks * n,
+        "nz_ublock_tiles": ublocks * n * rt * ct,
+        "nz_tiles": tiles,
+        "nz_tile_columns": tiles * n,
+        "nz_products": tiles * n * ct,
+    }
+
+
+def _reduce_z(call: OpCall) -> Features:
+    """Reduce over z: one tile of the first z, then every other one on top of it."""
+    again = max(call.z, 1) - 1
+    return {
+        "ublocks_again": call.ublocks * again,
+        "tiles_again": call.tiles * again,
+        "rounds": call.t * again,
+        "round_tiles": call.t * again * call.ublock_tiles,
+    }
+
+
+def _reduce(call: OpCall) -> Features:
+    """Reduce over rows or columns: what is left of the input."""
+    across = call.mblock_n * call.ublock_ct if call.kind == "reduce_r" else call.mblock_m * call.ublock_rt
+    other = call.mblock_n if call.kind == "reduce_r" else call.mblock_m
+    ublock_results = call.ublocks * (call.ublock_ct if call.kind == "reduce_r" else call.ublock_rt)
+    return {"results": call.t * across, "result_ublocks": call.t * other, "partial_results": ublock_results}

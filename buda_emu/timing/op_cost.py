@@ -1,0 +1,81 @@
+"""Cycles of one op on one core."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from buda_emu.errors import HostError
+from buda_emu.timing.bounds import UNTILIZE_PACK_BYTES, ideal_cycles, payload, tile_fraction
+from buda_emu.timing.choose import Choice, choose, copy_of
+from buda_emu.timing.features import features
+from buda_emu.timing.forms import Weights, evaluate, form_of, fpu_cycles
+from buda_emu.timing.op_call import OpCall
+from buda_emu.timing.vendor import vendor_cycles
+
+Model = Literal["fitted", "vendor"]
+MODELS: Final = ("fitted", "vendor")
+
+VECTOR_SHARE: Final = {"rc": 1.0, "c": 0.5116, "r": 0.1440}
+"""Vector-unit work of a tile when only rows or columns of it count: the vendor's weights of exp (PERF 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """What one input costs one core. `ideal_cycles` is the bound that hardware sets; `provenance`: see `choose`."""
+
+    cycles: float
+    ideal_cycles: float
+    provenance: str
+    model: Model
+
+
+def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
+    """Cycles of one op on one core for one input."""
+    return op_cost(call, model=model).cycles
+
+
+def op_cost(call: OpCall, *, model: Model = "fitted") -> OpCost:
+    """Cycles with their bound and provenance. `model`: "fitted" on silicon, or the "vendor"'s formulas (PERF 2).
+
+    Raises HostError for an unknown model, and where the vendor's model gives no answer.
+    """
+    ideal = ideal_cycles(call)
+    if model == "vendor":
+        return OpCost(float(vendor_cycles(call)), ideal, "vendor formula", model)
+    if model != "fitted":
+        raise HostError(f"model: '{model}' is none of {', '.join(MODELS)}")
+    choice = choose(call)
+    return OpCost(max(_fitted(call, choice), ideal), ideal, choice.provenance, model)
+
+
+def _fitted(call: OpCall, choice: Choice) -> float:
+    """What the chosen set says, shortened for vector modes and tiny tiles, lengthened for untilized output."""
+    counted = _as(call, choice)
+    share = tile_fraction(call)
+    if call.is_sfpu:
+        share *= VECTOR_SHARE[call.vector_mode]
+    cycles = _evaluate(counted, choice, share)
+    if call.is_sfpu and share < tile_fraction(call):
+        copy = copy_of(call)
+        cycles = max(cycles, _evaluate(copy, choose(copy), tile_fraction(call)))
+    if call.untilize:
+        cycles += call.tiles * tile_fraction(call) * payload(call.result_df) / UNTILIZE_PACK_BYTES
+    return cycles
+
+
+def _as(call: OpCall, choice: Choice) -> OpCall:
+    """The op itself, or its relative of another kind that has been measured."""
+    return call if call.kind == choice.parameters.kind else replace(copy_of(call), op_type=choice.parameters.kind)
+
+
+def _evaluate(call: OpCall, choice: Choice, share: float) -> float:
+    weights = choice.weights if share == 1.0 else _shared(choice.weights, share)
+    return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
+
+
+def _shared(weights: Weights, share: float) -> Weights:
+    """Weights for tiles of which only a share is worked on: set-up stays, work on tiles shrinks."""
+    per_tile = ("tiles", "products", "results")
+    return {
+        stage: {name: value * (share if name.endswith(per_tile) else 1.0) for name, value in values.items()}
+        for stage, values in weights.items()
+    }

@@ -1,0 +1,257 @@
+"""Fit the op cost model to measured cycles and write its parameter file (docs/timing.md, "How to refit").
+
+    python tools/fit_op_cost.py public.csv
+
+A quarter of the configurations, chosen by hash, is kept from the fit; errors on both parts go into the file. Weights
+are found by a damped Gauss-Newton descent on the logarithm of predicted over measured cycles, with the maximum of each
+overlap softened at first, from many seeded starting points.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from buda_emu.timing.features import features
+from buda_emu.timing.forms import Form, Serial, Stage, evaluate, form_of, fpu_cycles, stages
+from buda_emu.timing.op_call import OpCall
+from buda_emu.timing.parameters import Family, family_of, sizes_of
+from buda_emu.timing.table import COLUMNS, read_row
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "buda_emu" / "timing" / "data" / "op_cost.json"
+SOURCE = (
+    "single ops measured on silicon, normalised from the performance sweeps published in tenstorrent/tt-budabackend "
+    "(Apache License 2.0)"
+)
+NOISE = 0.004  # relative deviations well below it count squared, well above it by their size
+SOFTNESS = (2.0, 5.0, 12.0, 40.0, 160.0)  # exponents of the norm that stands for the maximum while fitting
+SPARING = 2e-4  # price of a weight that would explain the whole cost: what no measurement asks for stays 0
+HELD_OUT = 64  # of 256 hash values
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measurement."""
+
+    call: OpCall
+    cycles: float
+    held_out: bool
+
+
+def is_held_out(row: Mapping[str, str]) -> bool:
+    """Whether the fit must not see this configuration: a quarter of them, by hash of the describing columns."""
+    key = "|".join(row.get(column) or "" for column in sorted(COLUMNS))
+    return hashlib.sha256(key.encode()).digest()[0] < HELD_OUT
+
+
+def read(path: Path) -> list[Sample]:
+    """All measurements of a table."""
+    with path.open(newline="") as stream:
+        return [
+            Sample(read_row(row), float(row["cycles_per_input"]), is_held_out(row)) for row in csv.DictReader(stream)
+        ]
+
+
+class Problem:
+    """One form against the measurements of one family: cycles and their derivatives for a vector of parameters.
+
+    Weights are squares of parameters, so none is negative; each is in units of the cost that its count alone would
+    explain.
+    """
+
+    def __init__(self, form: Form, samples: list[Sample]) -> None:
+        self.form = form
+        self.counts = [features(sample.call) for sample in samples]
+        self.measured = np.array([sample.cycles for sample in samples])
+        self.product_cycles = np.array([float(fpu_cycles(sample.call)) for sample in samples])
+        self.columns: dict[str, np.ndarray] = {}
+        self.units: dict[str, np.ndarray] = {}
+        self.fixed: dict[str, np.ndarray] = {}
+        self.slices: dict[str, slice] = {}
+        size = 0
+        for stage in stages(form):
+            values = np.stack([[count[name] for count in self.counts] for name in stage.counts], 1)
+            units = np.array([self._unit(column) for column in values.T])
+            self.columns[stage.name], self.units[stage.name] = values * units, units
+            self.fixed[stage.name] = self._fixed(stage)
+            self.slices[stage.name] = slice(size, size + len(stage.counts))
+            size += len(stage.counts)
+        self.size = size
+
+    def _unit(self, column: np.ndarray) -> float:
+        present = column > 0
+        return float(np.median(self.measured[present] / column[present])) if present.any() else 0.0
+
+    def _fixed(self, stage: Stage) -> np.ndarray:
+        if not stage.ideal:
+            return np.zeros(len(self.measured))
+        return self.product_cycles * np.array([count[stage.ideal] for count in self.counts])
+
+    def run(self, theta: np.ndarray, softness: float) -> tuple[np.ndarray, np.ndarray]:
+        """Cycles of every sample and their derivatives."""
+        return self._run(self.form, theta, softness)
+
+    def _run(self, form: Form, theta: np.ndarray, softness: float) -> tuple[np.ndarray, np.ndarray]:
+        if isinstance(form, Stage):
+            part = self.slices[form.name]
+            columns = self.columns[form.name]
+            slope = np.zeros((len(self.measured), self.size))
+            slope[:, part] = columns * (2 * theta[part])
+            return columns @ theta[part] ** 2 + self.fixed[form.name] + 1e-9, slope
+        values, slopes = zip(*(self._run(part, theta, softness) for part in form.parts), strict=True)
+        if isinstance(form, Serial):
+            return sum(values), sum(slopes)
+        stacked = np.stack(values, 1)
+        top = stacked.max(1)
+        norm = top * ((stacked / top[:, None]) ** softness).sum(1) ** (1 / softness)
+        shares = (stacked / norm[:, None]) ** (softness - 1)
+        return norm, sum(shares[:, [i]] * slope for i, slope in enumerate(slopes))
+
+    def weights(self, theta: np.ndarray) -> dict[str, dict[str, float]]:
+        """Cycles for each unit of each count."""
+        found: dict[str, dict[str, float]] = {}
+        for stage in stages(self.form):
+            values = theta[self.slices[stage.name]] ** 2 * self.units[stage.name]
+            found[stage.name] = {name: float(f"{value:.6g}") for name, value in zip(stage.counts, values, strict=True)}
+        return found
+
+
+def loss(deviation: np.ndarray, theta: np.ndarray) -> float:
+    """Mean of a rounded absolute value, and the price of the weights."""
+    return float(np.mean(np.sqrt(deviation**2 + NOISE**2) - NOISE) + SPARING * np.sum(theta**2))
+
+
+def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) -> tuple[np.ndarray, float]:
+    """Damped Gauss-Newton on reweighted squares."""
+    damping = 1e-2
+    predicted, slope = problem.run(theta, softness)
+    deviation = np.log(predicted / problem.measured)
+    best = loss(deviation, theta)
+    for _ in range(steps):
+        trust = 1 / np.sqrt(deviation**2 + NOISE**2)
+        relative = slope / predicted[:, None]
+        price = 2 * SPARING * len(deviation)
+        square = (relative * trust[:, None]).T @ relative + price * np.eye(len(theta))
+        pull = (relative * trust[:, None]).T @ deviation + price * theta
+        brake = np.diag(np.diag(square) + 1e-5 * np.trace(square) / len(square) + 1e-12)
+        for _ in range(8):
+            trial = np.abs(theta - np.linalg.solve(square + damping * brake, pull))
+            found = loss(np.log(problem.run(trial, softness)[0] / problem.measured), trial)
+            if found < best:
+                break
+            damping *= 5
+        else:
+            break
+        gain, best, theta, damping = best - found, found, trial, max(damping / 5, 1e-9)
+        predicted, slope = problem.run(theta, softness)
+        deviation = np.log(predicted / problem.measured)
+        if gain < 1e-6:
+            break
+    return theta, best
+
+
+def solve(problem: Problem, seed: int, starts: int, hops: int) -> np.ndarray:
+    """The best of many descents: random starts, then jumps away from the best ones."""
+    rng = np.random.default_rng(seed)
+    pool: list[tuple[float, np.ndarray]] = []
+    for _ in range(starts):
+        theta = np.sqrt(rng.uniform(0, 0.8, problem.size) / 2) * (rng.random(problem.size) < 0.7) + 0.03
+        for softness in SOFTNESS[:-1]:
+            theta, found = descend(problem, theta, softness, 40)
+        pool.append((found, theta))
+    pool.sort(key=lambda entry: entry[0])
+    best, theta = pool[0]
+    for hop in range(hops):
+        origin = pool[int(rng.integers(min(3, len(pool))))][1] if hop < hops // 2 else theta
+        trial = origin * np.exp(rng.normal(0, rng.choice([0.1, 0.4, 1.0]), problem.size))
+        shaken = rng.random(problem.size) < 0.15
+        trial[shaken] += rng.uniform(0, 0.4, int(shaken.sum()))
+        for softness in SOFTNESS[-3 + hop % 2 : -1]:
+            trial, found = descend(problem, trial, softness, 40)
+        if found < best:
+            best, theta = found, trial
+    return descend(problem, theta, SOFTNESS[-1], 300)[0]
+
+
+def errors(weights: Mapping[str, Mapping[str, float]], form: Form, samples: Iterable[Sample]) -> list[float]:
+    """Relative errors, absolute values."""
+    return [abs(evaluate(form, weights, features(s.call), fpu_cycles(s.call)) / s.cycles - 1) for s in samples]
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    """Rows, median, p90 and worst of relative errors."""
+    if not values:
+        return {"rows": 0}
+    median, p90 = np.quantile(values, [0.5, 0.9])
+    return {
+        "rows": len(values),
+        "median": round(float(median), 5),
+        "p90": round(float(p90), 5),
+        "max": round(max(values), 5),
+    }
+
+
+def fit_family(family: Family, samples: list[Sample], starts: int, hops: int) -> dict[str, Any]:
+    """The entry of one family in the parameter file."""
+    seen = [sample for sample in samples if not sample.held_out]
+    unseen = [sample for sample in samples if sample.held_out]
+    form = form_of(family[1])
+    problem = Problem(form, seen)
+    weights = problem.weights(solve(problem, 0, starts, hops))
+    sizes = [sizes_of(sample.call) for sample in seen]
+    arch, kind, approximate, l1_acc, numbers = family
+    return {
+        "arch": arch,
+        "kind": kind,
+        "approximate": approximate,
+        "l1_acc": l1_acc,
+        "numbers": numbers,
+        "in_dfs": sorted({sample.call.data_df for sample in seen}),
+        "out_dfs": sorted({sample.call.result_df for sample in seen}),
+        "phases": sorted({sample.call.phases for sample in seen}),
+        "ranges": {name: [min(s[name] for s in sizes), max(s[name] for s in sizes)] for name in sizes[0]},
+        "rows": len(samples),
+        "fitted": summary(errors(weights, form, seen)),
+        "held_out": summary(errors(weights, form, unseen)),
+        "weights": weights,
+    }
+
+
+def main() -> int:
+    """Fit every family and write the file."""
+    parser = argparse.ArgumentParser(description="Fit the op cost model to measured cycles.")
+    parser.add_argument("table", type=Path, help="CSV of measurements: the columns of opcycles and cycles_per_input")
+    parser.add_argument("-o", "--output", type=Path, default=TARGET)
+    parser.add_argument("--starts", type=int, default=12)
+    parser.add_argument("--hops", type=int, default=60)
+    parser.add_argument("--only", help="print the fit of the kinds that contain this, and write nothing")
+    args = parser.parse_args()
+    groups: dict[Family, list[Sample]] = defaultdict(list)
+    for sample in read(args.table):
+        groups[family_of(sample.call)].append(sample)
+    sets: list[dict[str, Any]] = []
+    for family, samples in sorted(groups.items()):
+        if args.only and args.only not in " ".join(map(str, family)):
+            continue
+        entry = fit_family(family, samples, args.starts, args.hops)
+        sets.append(entry)
+        print(*family, len(samples), "fitted", entry["fitted"], "held out", entry["held_out"], flush=True)
+        if args.only:
+            print(json.dumps(entry["weights"], indent=1))
+    if not args.only:
+        content = {"schema_version": 1, "source": SOURCE, "written_by": "tools/fit_op_cost.py", "sets": sets}
+        args.output.write_text(json.dumps(content, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
