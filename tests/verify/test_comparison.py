@@ -108,6 +108,8 @@ def test_tolerances_reach_the_elements():
 def test_fewer_elements_than_chunks_are_never_looked_at():
     assert holds(flat(1, 2, 3), flat(4, 5, 6), EXACT)  # chunks of floor(3/8) = 0 elements
     assert holds(flat(1, 2, 3), flat(4, 5, 6), close_config())
+    verdict = compare(flat(1), flat(1), close_config(check_pct=1.25), TILE)
+    assert verdict.reason == "AllClose, elements 0..-1: 0 of 0 are not close, 100 % match, check_pct asks 125 %"
 
 
 # ----------------------------------------------------------------------------------------------- AllCloseHw, flat
@@ -394,11 +396,40 @@ def test_shapes_must_agree():
 KINDS = st.sampled_from(["Exact", "AllClose", "AllCloseHw"])
 
 
-@given(KINDS, st.sampled_from(["FlatTensor", "TilizedTensor"]), st.sampled_from(["vendor", "strict"]), st.integers(0))
-def test_equal_tensors_hold(kind, method, mode, seed):
-    shape = (2, 1, 32, 64)
-    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-    assert holds(values, values.copy(), Comparison(kind, method=method), mode)
+WORDS = {
+    "kind": KINDS, "method": st.sampled_from(["FlatTensor", "TilizedTensor"]),
+    "verbosity": st.sampled_from(["Concise", "AllFails", "Verbose"]), "mode": st.sampled_from(["vendor", "strict"]),
+}  # fmt: skip
+DIMS = st.sampled_from([(32, 32), (16, 32), (8, 32), (1, 32), (32, 16)])
+SPREAD = st.floats(1e-3, 1e18)  # of the elements; their squares stay far from the ends of float32
+
+
+@given(**WORDS, tile_dim=DIMS, spread=SPREAD, seed=st.integers(0), check_pcc=st.sampled_from([0.0, 0.5, 0.999, 1.0]))
+def test_equal_outputs_hold(kind, method, verbosity, mode, tile_dim, spread, seed, check_pcc):
+    values = np.random.default_rng(seed).normal(0.0, spread, (2, 2, tile_dim[0], 2 * tile_dim[1])).astype(np.float32)
+    # 1 - 10^-6: the vendor's sums over more cells than it looks at are still those of equal numbers, but for rounding
+    config = Comparison(kind, verbosity, method, atol=0.0, rtol=0.0, check_pcc=min(check_pcc, 1 - 1e-6), check_pct=0.9)
+    assert holds(values, values.copy(), config, mode, tile_dim)
+
+
+@given(**WORDS, seed=st.integers(0), kept=st.integers(1, 1024))
+def test_equal_outputs_with_nan_hold_where_it_is_taken_for_itself(kind, method, verbosity, mode, seed, kept):
+    values = np.random.default_rng(seed).permutation(1024).astype(np.float32).reshape(1, 1, 32, 32)
+    values[0, 0, 5, 7] = NAN
+    config = Comparison(kind, verbosity, method, atol=0.0, rtol=0.0, check_pct=kept / 1024, check_pcc=0.9)
+    flat_way = mode == "vendor" and method == "FlatTensor" and verbosity != "Verbose"
+    refused = {"Exact": flat_way, "AllClose": False, "AllCloseHw": not flat_way}  # ==; -; the PCC of a tile is NaN
+    assert holds(values, values.copy(), config, mode) is not refused[kind]
+
+
+@given(**WORDS, seed=st.integers(0), place=st.integers(0, 1023), by=st.sampled_from([1.0, -1.0, NAN, INF, -INF]))
+def test_one_element_that_differs_is_seen_where_it_is_looked_at(kind, method, verbosity, mode, seed, place, by):
+    values = np.random.default_rng(seed).permutation(1024).astype(np.float32).reshape(1, 1, 32, 32)
+    row, col = divmod(place, 32)
+    config = Comparison(kind, verbosity, method, atol=0.5, rtol=0.0, check_pcc=0.0)
+    in_tiles = mode == "vendor" and (method == "TilizedTensor" or verbosity == "Verbose")
+    missed = in_tiles and kind != "Exact" and 31 in (row, col)
+    assert holds(values, changed(values, (0, 0, row, col), by=by), config, mode) is missed
 
 
 @given(st.integers(0), st.floats(0, 1, width=32), st.floats(0.5, 1))
@@ -428,13 +459,15 @@ def test_tiles_hold_in_the_plain_meaning():
     assert tiles_that_hold(np.full((1, 4), -1.0), np.full((1, 4), -1.5), constants).tolist() == [True]
 
 
-def test_blocks_cover_every_tile_once_and_know_its_place():
-    # a row of tiles of 32 x 16384 cells: two fit a block
-    expected = np.zeros((2, 2, 96, 16384), np.float32)
-    seen = []
-    for block in tile_blocks(expected, expected, TILE):
-        seen += [block.index(tile) for tile in range(block.tiles)]
-    assert seen == [(e, t, r, c) for e in range(2) for t in range(2) for r in range(3) for c in range(512)]
+def test_equal_outputs_that_hardly_vary_do_not_correlate_to_the_vendor():
+    # 1 + 2^-23 among ones: E[x^2] and mean^2 are both 1 + 2^-32 in float64, so the variance and the PCC are 0
+    values = changed(tiles(value=1.0), (0, 0, 0, 1), by=2.0**-23)
+    config = hw(check_pcc=0.1)
+    assert compare(values, values, config, TILE).reason.endswith("PCC 0 does not reach check_pcc 0.1")
+    assert holds(values, values, config, "strict")
+    other = changed(values, (0, 0, 0, 2), by=2.0**-23)
+    assert not holds(values, other, config, "strict")  # neither equal nor constant
+    assert not holds(*halves(384), hw(check_pcc=0.9), "strict")  # nor where the means are the same
 
 
 def test_a_small_constant_tile_is_not_constant_to_the_vendor():
@@ -445,20 +478,51 @@ def test_a_small_constant_tile_is_not_constant_to_the_vendor():
     assert holds(expected, observed, config, "strict", (16, 32))
 
 
-def test_the_first_difference_is_told_whichever_stretch_it_is_in():
-    expected = np.zeros((1, 1, 512, 32768), np.float32)  # chunks of 2 M, looked at in stretches of 1 M
-    for places in ((0, 1 << 20), ((1 << 20) + 5, (1 << 20) + 9)):
+# ------------------------------------------------------------------------------------------------- large outputs
+# These are looked at in stretches of 2^20 elements; here of 2^12, so that a few elements are many.
+@pytest.fixture
+def short_stretches(monkeypatch):
+    monkeypatch.setattr("buda_emu.verify.comparison._BLOCK", 1 << 12)
+
+
+@pytest.mark.usefixtures("short_stretches")
+def test_blocks_cover_every_tile_once_and_know_its_place():
+    # a row of tiles of 32 x 64 cells: two fit a block
+    expected = np.zeros((2, 2, 96, 64), np.float32)
+    expected.reshape(-1)[:] = range(expected.size)
+    seen, cells = [], []
+    for block in tile_blocks(expected, expected + 1, TILE):
+        assert block.a.size <= 4096
+        seen += [block.index(tile) for tile in range(block.tiles)]
+        cells += [block.a.reshape(-1), block.b.reshape(-1) - 1]
+    assert seen == [(e, t, r, c) for e in range(2) for t in range(2) for r in range(3) for c in range(2)]
+    assert (np.concatenate(cells[0::2]) == expected.reshape(-1)).all()
+    assert (np.concatenate(cells[1::2]) == expected.reshape(-1)).all()
+
+
+@pytest.mark.usefixtures("short_stretches")
+def test_a_row_of_tiles_larger_than_a_block_is_a_block():
+    expected = np.zeros((1, 1, 64, 160), np.float32)
+    assert [block.tiles for block in tile_blocks(expected, expected, TILE)] == [5, 5]
+
+
+@pytest.mark.usefixtures("short_stretches")
+def test_chunks_are_looked_at_in_stretches():
+    expected = np.zeros((1, 1, 512, 96), np.float32)  # 49152 elements: chunks of 6144, stretches of 4096 and 2048
+    for places in ([49151], [4096], [6143], [4096, 4097], [0, 5000], [0], [10239, 10240]):
         observed = expected.copy()
-        observed.reshape(-1)[list(places)] = 1.0
-        assert f"the first is element {places[0]}" in compare(expected, observed, EXACT, TILE).reason
+        observed.reshape(-1)[places] = 1.0
+        start = places[0] // 6144 * 6144
+        assert compare(expected, observed, EXACT, TILE).reason == (
+            f"Exact, elements {start}..{start + 6143}: {len(places)} of 6144 differ, the first is element {places[0]}"
+        )
 
 
-def test_large_outputs_are_looked_at_in_stretches():
-    expected = np.zeros((1, 1, 1024, 10240), np.float32)  # 10 M elements: chunks of 1.3 M, slices in stretches of 1 M
-    late = changed(expected, (0, 0, 1023, 10239))
-    assert "the first is element 10485759" in compare(expected, late, EXACT, TILE).reason
-    second = changed(expected, (0, 0, 103, 9000))  # behind the first stretch of its chunk
-    assert "the first is element 1063720" in compare(expected, second, EXACT, TILE).reason
-    assert "elements 10484736..10485759" in compare(expected, late, hw(check_pct=1.0, check_pcc=0.0), TILE).reason
-    third = changed(expected, (0, 0, 150, 0))
-    assert "elements 1536000..1537023" in compare(expected, third, hw(check_pct=1.0, check_pcc=0.0), TILE).reason
+@pytest.mark.usefixtures("short_stretches")
+def test_slices_are_looked_at_in_stretches():
+    expected = np.zeros((1, 1, 144, 64), np.float32)  # 9216 elements: slices in stretches of 4, 4 and 1
+    for place, slice_ in ((0, "0..1023"), (4095, "3072..4095"), (4096, "4096..5119"), (9215, "8192..9215")):
+        observed = expected.copy()
+        observed.reshape(-1)[place] = 1.0
+        reason = compare(expected, observed, hw(check_pct=1.0, check_pcc=0.0), (16, 32)).reason
+        assert reason.startswith(f"AllCloseHw, elements {slice_}: 1 of 1024 are not close"), place

@@ -61,6 +61,14 @@ def test_a_coefficient_beyond_rounding_fails():  # |pcc| <= 1.0000001
     assert judge(*too_far, 0.99) == (False, pytest.approx(1.0000001417615376, rel=1e-12))
 
 
+def test_the_limit_of_rounding_itself_passes():
+    # two elements counted as one: both variances are 1 - 1 and q^2 - q^2, the covariance is 0 - 1 * q. The deviations
+    # count as 1e-5 each: the coefficient is -q / 1e-10
+    q = 1.0000001000000002e-10
+    assert judge([1.0, 0.0], [0.0, -q], 0.99, count=1) == (True, 1.0000001)
+    assert judge([1.0, 0.0], [0.0, -np.nextafter(q, 1)], 0.99, count=1)[0] is False
+
+
 def test_a_deviation_of_zero_counts_as_a_hundred_thousandth():
     # The variance of a is lost in 1e18, the covariance is 1/4, the deviation of b 1/2: 1/4 / (1e-5 * 1/2)
     value, _ = pcc(row(1e9, 1e9 + 1, 1e9, 1e9 + 1), row(0, 1, 0, 1), 4)
