@@ -194,6 +194,8 @@ def _tile_pcc(
 ) -> tuple[Flags, Floats]:
     clean = [cleaned(values, nan_is_zero=False) for values in (a, b, *first)]
     constant = (clean[0] == clean[2]).all(axis=1) & (clean[1] == clean[3]).all(axis=1)
+    if not signed:  # in the plain meaning what is equal correlates, however little it varies
+        constant |= (clean[0] == clean[1]).all(axis=1)
     if not clean[0].shape[1]:  # a range of one row or column: the vendor's sums stay 0
         clean[0] = clean[1] = np.zeros((len(a), 1))
     return passes(clean[0], clean[1], count, _bounds(comparison), constant, signed=signed)
@@ -278,8 +280,6 @@ def tile_blocks(expected: Array, observed: Array, tile_dim: tuple[int, int]) -> 
     step = max(1, _BLOCK // (height * cols))
     for first in range(0, len(a), step):
         yield TileBlock(_doubles(a[first : first + step]), _doubles(b[first : first + step]), first, shape)
-
-
 
 
 def _embedded(block: Floats) -> Floats:
