@@ -34,7 +34,7 @@ SOURCE = (
 )
 NOISE = 0.004  # relative deviations well below it count squared, well above it by their size
 SOFTNESS = (2.0, 5.0, 12.0, 40.0, 160.0)  # exponents of the norm that stands for the maximum while fitting
-SPARING = 2e-4  # price of a weight that would explain the whole cost: what no measurement asks for stays 0
+SPARING = 0.1  # measurements that a weight must be worth: what few of them ask for stays 0
 HELD_OUT = 64  # of 256 hash values
 
 
@@ -127,7 +127,7 @@ class Problem:
 
 def loss(deviation: np.ndarray, theta: np.ndarray) -> float:
     """Mean of a rounded absolute value, and the price of the weights."""
-    return float(np.mean(np.sqrt(deviation**2 + NOISE**2) - NOISE) + SPARING * np.sum(theta**2))
+    return float(np.mean(np.sqrt(deviation**2 + NOISE**2) - NOISE) + SPARING * np.sum(theta**2) / len(deviation))
 
 
 def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) -> tuple[np.ndarray, float]:
@@ -139,7 +139,7 @@ def descend(problem: Problem, theta: np.ndarray, softness: float, steps: int) ->
     for _ in range(steps):
         trust = 1 / np.sqrt(deviation**2 + NOISE**2)
         relative = slope / predicted[:, None]
-        price = 2 * SPARING * len(deviation)
+        price = 2 * SPARING
         square = (relative * trust[:, None]).T @ relative + price * np.eye(len(theta))
         pull = (relative * trust[:, None]).T @ deviation + price * theta
         brake = np.diag(np.diag(square) + 1e-5 * np.trace(square) / len(square) + 1e-12)

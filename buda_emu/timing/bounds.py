@@ -1,14 +1,11 @@
 """What no core can beat: the ideal rates of FPU, unpackers and packers (PERF 1.3)."""
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.spec.devices import device
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.timing.forms import fpu_cycles
 from buda_emu.timing.op_call import OpCall
 
-PACK_BYTES = 64
-"""Bytes that the four packers write to L1 in a cycle (PERF 1.3)."""
-UNPACK_BYTES = 64
-"""Bytes that an unpacker takes from L1 in a cycle, at most (PERF 1.3)."""
 ELTWISE_CYCLES = 8
 """FPU cycles of a tile: element-wise operation, copy to Dst, spill and reload of a partial sum (PERF 1.3)."""
 UNTILIZE_PACK_BYTES = 16
@@ -23,7 +20,8 @@ def ideal_cycles(call: OpCall) -> float:
         results = call.t * call.mblock_n * call.ublock_ct
     elif call.kind == "reduce_c":
         results = call.t * call.mblock_m * call.ublock_rt
-    pack = results * fraction * payload(call.result_df) / (UNTILIZE_PACK_BYTES if call.untilize else PACK_BYTES)
+    rate = UNTILIZE_PACK_BYTES if call.untilize else device(call.arch).pack_bytes_per_clock
+    pack = results * fraction * payload(call.result_df) / rate
     return max(ideal_math(call), pack, _ideal_unpack(call))
 
 
@@ -55,7 +53,7 @@ def _ideal_unpack(call: OpCall) -> float:
         tiles = call.ublocks * call.m_k * call.u_kt * call.ublock_rt  # the left operand, once for each row of an ublock
     else:
         tiles = call.tiles * max(call.z if call.kind == "reduce_z" else 1, 1)
-    return tiles * tile_fraction(call) * payload(call.data_df) / UNPACK_BYTES
+    return tiles * tile_fraction(call) * payload(call.data_df) / device(call.arch).unpack_bytes_per_clock
 
 
 def math_active_cycles(call: OpCall) -> int:

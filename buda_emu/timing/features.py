@@ -34,28 +34,30 @@ def packed_bytes(df: str) -> int:
 
 
 def _product(call: OpCall) -> Features:
-    """Dense matmul: the first block of the inner dimension, and those that come again to the same outputs."""
-    rt, ct, kt, again = call.ublock_rt, call.ublock_ct, call.u_kt, call.m_k - 1
-    nu, nt = call.ublocks, call.tiles
-    spilled = 1 if again else 0
-    return {
-        "steps": nu * kt,  # of the inner dimension, for each ublock
-        "products": nt * kt,  # tile products
-        "left_tiles": nu * kt * rt,  # operand tiles that the unpackers take from L1
-        "right_tiles": nu * kt * ct,
-        "ublocks_again": nu * again,
-        "tiles_again": nt * again,  # partial sums that are spilled and reloaded
-        "steps_again": nu * kt * again,
-        "products_again": nt * kt * again,
-        "left_tiles_again": nu * kt * rt * again,
-        "right_tiles_again": nu * kt * ct * again,
-        "ublocks_spilled": nu * spilled,
-        "tiles_spilled": nt * spilled,
-        "in0_tiles": call.t * call.mblock_m * rt * kt * call.m_k,  # operand tiles that arrive in L1
-        "in1_tiles": call.t * call.mblock_n * ct * kt * call.m_k,
+    """Dense matmul. The first block of the inner dimension starts from nothing and the last one leaves the core, so the
+    first, the second and all further blocks are counted apart: only between two further ones is a partial sum both
+    spilled and reloaded."""
+    counts: Features = {
+        "in0_tiles": call.t * call.mblock_m * call.ublock_rt * call.u_kt * call.m_k,  # operand tiles that arrive in L1
+        "in1_tiles": call.t * call.mblock_n * call.ublock_ct * call.u_kt * call.m_k,
         "in0_ublocks": call.t * call.mblock_m * call.m_k,
         "in1_ublocks": call.t * call.mblock_n * call.m_k,
     }
+    for suffix, blocks in _blocks(call.m_k).items():
+        counts |= {
+            f"ublocks{suffix}": call.ublocks * blocks,
+            f"tiles{suffix}": call.tiles * blocks,
+            f"steps{suffix}": call.ublocks * call.u_kt * blocks,  # of the inner dimension, for each ublock
+            f"products{suffix}": call.tiles * call.u_kt * blocks,  # tile products
+            f"left_tiles{suffix}": call.ublocks * call.u_kt * call.ublock_rt * blocks,  # that unpackers take from L1
+            f"right_tiles{suffix}": call.ublocks * call.u_kt * call.ublock_ct * blocks,
+        }
+    return counts
+
+
+def _blocks(inner: int) -> dict[str, int]:
+    """How many of `inner` rounds are the first, the second, and further ones."""
+    return {"": 1, "_second": min(inner - 1, 1), "_further": max(inner - 2, 0)}
 
 
 def _sparse(call: OpCall) -> Features:
@@ -78,14 +80,16 @@ def _sparse(call: OpCall) -> Features:
 
 
 def _reduce_z(call: OpCall) -> Features:
-    """Reduce over z: one tile of the first z, then every other one on top of it."""
-    again = max(call.z, 1) - 1
-    return {
-        "ublocks_again": call.ublocks * again,
-        "tiles_again": call.tiles * again,
-        "rounds": call.t * again,
-        "round_tiles": call.t * again * call.ublock_tiles,
-    }
+    """Reduce over z: the first tile of each output, the second, and all further ones."""
+    counts: Features = {}
+    for suffix, rounds in _blocks(max(call.z, 1)).items():
+        counts |= {
+            f"ublocks{suffix}": call.ublocks * rounds,
+            f"tiles{suffix}": call.tiles * rounds,
+            f"rounds{suffix}": call.t * rounds,
+            f"round_tiles{suffix}": call.t * rounds * call.ublock_tiles,
+        }
+    return counts
 
 
 def _reduce(call: OpCall) -> Features:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from buda_emu.spec.devices import device
 from buda_emu.timing.features import Features
 from buda_emu.timing.op_call import OpCall
 
@@ -17,7 +18,7 @@ Weights = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Work of one unit. `ideal` counts tile products whose FPU cycles (FPU_CYCLES) are always there."""
+    """Work of one unit. `ideal` counts tile products whose FPU cycles (`fpu_cycles`) are always there."""
 
     name: str
     counts: tuple[str, ...]
@@ -40,10 +41,8 @@ class Overlap:
 
 Form = Stage | Serial | Overlap
 
-FPU_CYCLES: Final = {"grayskull": 32, "wormhole": 16, "wormhole_b0": 16, "blackhole": 16}
-"""FPU cycles of a tile product and fidelity phase (PERF 1.3; grayskull: as measured, silicon sweeps)."""
-
 _FIXED = Stage("fixed", ("inputs",))
+_WRITE = Stage("write", ("streamed_tiles",))  # to DRAM
 
 _ELTWISE = Serial(
     (
@@ -53,56 +52,57 @@ _ELTWISE = Serial(
                 Stage("transfer", ("ublocks", "tiles")),
                 Stage("math", ("ublocks", "tiles")),
                 Stage("store", ("ublocks", "tiles")),
-                Stage("stream", ("streamed_tiles",)),
+                _WRITE,
             )
         ),
     )
 )
+
+
+def _named(counts: tuple[str, ...], suffix: str) -> tuple[str, ...]:
+    return tuple(count + suffix for count in counts)
+
+
+def _product_round(suffix: str) -> Form:
+    """One kind of round of the inner dimension: unpack, math and pack side by side."""
+    return Overlap(
+        (
+            Stage(f"math{suffix}", _named(("ublocks", "tiles", "steps", "products"), suffix), f"products{suffix}"),
+            Stage(f"unpack{suffix}", _named(("ublocks", "tiles", "steps", "left_tiles", "right_tiles"), suffix)),
+            Stage(f"pack{suffix}", _named(("ublocks", "tiles"), suffix)),
+        )
+    )
+
+
+def _reduce_round(suffix: str) -> Form:
+    """One kind of round over z; `turn` is what a round waits for where there is little else to do."""
+    return Overlap(
+        (
+            Stage(f"math{suffix}", _named(("ublocks", "tiles"), suffix)),
+            Stage(f"move{suffix}", _named(("ublocks", "tiles"), suffix)),
+            Stage(f"turn{suffix}", _named(("rounds", "round_tiles", "tiles"), suffix)),
+        )
+    )
+
+
+_ROUNDS = ("", "_second", "_further")
 
 _MATMUL = Serial(
     (
         _FIXED,
         Overlap(
             (
-                Serial(
-                    (
-                        Overlap(
-                            (
-                                Stage("math", ("ublocks", "steps", "products"), "products"),
-                                Stage("unpack", ("ublocks", "steps", "left_tiles", "right_tiles")),
-                                Stage("pack", ("ublocks", "tiles")),
-                            )
-                        ),
-                        Overlap(
-                            (
-                                Stage(
-                                    "math_again",
-                                    ("ublocks_again", "tiles_again", "steps_again", "products_again"),
-                                    "products_again",
-                                ),
-                                Stage(
-                                    "unpack_again",
-                                    (
-                                        "ublocks_again",
-                                        "tiles_again",
-                                        "steps_again",
-                                        "left_tiles_again",
-                                        "right_tiles_again",
-                                    ),
-                                ),
-                                Stage("pack_again", ("ublocks_again", "tiles_again")),
-                            )
-                        ),
-                        Stage("spill", ("ublocks_spilled", "tiles_spilled")),
-                    )
-                ),
+                Serial(tuple(map(_product_round, _ROUNDS))),
                 Stage("read0", ("in0_tiles", "tiles", "in0_ublocks")),
                 Stage("read1", ("in1_tiles", "tiles", "in1_ublocks")),
                 Stage("read", ("in0_tiles", "in1_tiles")),
+                _WRITE,
             )
         ),
     )
 )
+
+_REDUCE_Z = Serial((_FIXED, Overlap((Serial(tuple(map(_reduce_round, _ROUNDS))), _WRITE))))
 
 _SPARSE_COUNTS = (
     "strip_columns", "strip_rows", "strip_ublocks", "strip_tiles", "nz_ublocks", "nz_columns", "nz_ublock_tiles",
@@ -112,19 +112,11 @@ _SPARSE_COUNTS = (
 _SPARSE = Serial(
     (
         Stage("fixed", ("inputs", "strips")),
-        Overlap((Stage("unpack", _SPARSE_COUNTS), Stage("math", _SPARSE_COUNTS, "nz_products"))),
-    )
-)
-
-_REDUCE_Z = Serial(
-    (
-        _FIXED,
-        Overlap((Stage("move", ("ublocks", "tiles")), Stage("stream", ("tiles",)))),
         Overlap(
             (
-                Stage("add", ("ublocks_again", "tiles_again")),
-                Stage("reload", ("ublocks_again", "tiles_again")),
-                Stage("turn", ("rounds", "round_tiles", "tiles_again")),
+                Stage("unpack", _SPARSE_COUNTS),
+                Stage("pack", _SPARSE_COUNTS),
+                Stage("math", ("strip_ublocks", "nz_columns", "nz_tile_columns", "nz_products"), "nz_products"),
             )
         ),
     )
@@ -132,7 +124,7 @@ _REDUCE_Z = Serial(
 
 _REDUCE = Serial(
     (
-        Stage("fixed", ("inputs",)),
+        _FIXED,
         Overlap(
             (
                 Stage("math", ("ublocks", "tiles", "partial_results")),
@@ -146,8 +138,7 @@ _DEPTHWISE = Serial(
     (
         _FIXED,
         Stage("block", ("ublocks",)),
-        Stage("math", ("steps", "products"), "products"),
-        Stage("math_again", ("steps_again", "products_again"), "products_again"),
+        *(Stage(f"math{suffix}", _named(("steps", "products"), suffix), f"products{suffix}") for suffix in _ROUNDS),
     )
 )
 
@@ -173,8 +164,8 @@ def stages(form: Form) -> tuple[Stage, ...]:
 
 
 def fpu_cycles(call: OpCall) -> int:
-    """FPU cycles of one tile product."""
-    return FPU_CYCLES[call.arch] * call.phases
+    """FPU cycles of one tile product, all fidelity phases."""
+    return device(call.arch).product_cycles * call.phases
 
 
 def evaluate(form: Form, weights: Weights, counts: Features, product_cycles: float) -> float:

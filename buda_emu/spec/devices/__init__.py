@@ -1,0 +1,181 @@
+"""What a chip is: grid, L1, DRAM, NoC, Ethernet and clocks, from one JSON file for each architecture.
+
+Every value of the files says its unit and where it comes from (schemas/device.schema.json); `Device.source` gives it.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+from buda_emu.errors import HostError, UnsupportedError
+
+DEVICES: Final = ("grayskull", "wormhole_b0", "blackhole")
+"""Architectures with a file of their own."""
+
+_SAME: Final = {"wormhole": "wormhole_b0"}  # PERF 1: the A0 part has the geometry of B0
+
+GIB: Final = 1 << 30
+Core = tuple[int, int]  # physical x, y
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One chip, possibly harvested or cut to a smaller grid. Sizes in bytes, rates as their names say.
+
+    `worker_columns` and `worker_rows` are the physical x and y of the cores that compute; a core's logical row and
+    column index them (PERF 1). `l1_regions` lie from address 0 upward, up to `l1_data_start`.
+    """
+
+    name: str
+    noc_grid: tuple[int, int]  # columns x, rows y
+    worker_columns: tuple[int, ...]
+    worker_rows: tuple[int, ...]
+    harvesting: Literal["exact", "last", "none"]
+    l1_bytes: int
+    l1_regions: tuple[tuple[str, int], ...]
+    l1_data_start: int
+    l1_barrier: int
+    dram_cores: tuple[tuple[Core, ...], ...]  # of each channel
+    dram_channel_bytes: int
+    dram_theoretical: float  # GiB/s of a channel
+    dram_measured: float
+    eth_cores: tuple[Core, ...]  # in order of the channels
+    eth_l1_bytes: int
+    eth_theoretical: float  # GiB/s of a link
+    eth_derated: float
+    eth_data: tuple[int, int]  # first address, end
+    arc: Core
+    pcie: Core
+    clock: int  # MHz
+    nocs: int
+    noc_bytes_per_clock: int
+    noc_packet_bytes: int
+    noc_latency: tuple[int, int, int]  # cycles: into the NoC, between routers, out of it
+    noc_virtual_channels: int
+    dst_size_alignment: int
+    alignment: int  # of tiles and queue headers
+    pack_bytes_per_clock: int
+    unpack_bytes_per_clock: int
+    product_cycles: int  # FPU cycles of a tile product and fidelity phase
+    dram_input_queues: int  # of one core, as all limits below
+    dram_output_queues: int
+    streams: int
+    fan_out_streams: int
+    multicast_streams: int
+    phase_tiles: int
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Logical rows and columns of worker cores."""
+        return len(self.worker_rows), len(self.worker_columns)
+
+    @property
+    def dram_channels(self) -> int:
+        """DRAM channels, as netlists count them."""
+        return len(self.dram_cores)
+
+    @property
+    def l1_data_bytes(self) -> int:
+        """Bytes of a worker's L1 that buffers may use."""
+        return self.l1_bytes - self.l1_data_start
+
+    def physical(self, row: int, column: int) -> Core:
+        """Physical x, y of a logical core. Raises HostError outside of the grid."""
+        rows, columns = self.grid
+        if not (0 <= row < rows and 0 <= column < columns):
+            raise HostError(f"{self.name}: core [{row}, {column}] is outside of the grid {rows}x{columns}")
+        return self.worker_columns[column], self.worker_rows[row]
+
+    def logical(self, x: int, y: int) -> tuple[int, int]:
+        """Logical row, column of a physical core. Raises HostError where no worker is."""
+        if x not in self.worker_columns or y not in self.worker_rows:
+            raise HostError(f"{self.name}: {x}-{y} is no worker core")
+        return self.worker_rows.index(y), self.worker_columns.index(x)
+
+    def label(self, row: int, column: int) -> str:
+        """How reports name a core: physical `x-y` (PERF 1)."""
+        x, y = self.physical(row, column)
+        return f"{x}-{y}"
+
+    def source(self, field: str) -> str:
+        """Where a field's value comes from."""
+        return _content(self.name)[field]["from"]
+
+    def with_grid(self, rows: int, columns: int) -> "Device":
+        """The chip with its first rows and columns only. Raises HostError for more than it has."""
+        most = self.grid
+        if not (1 <= rows <= most[0] and 1 <= columns <= most[1]):
+            raise HostError(f"{self.name}: a grid of {rows}x{columns} is not within {most[0]}x{most[1]}")
+        return replace(self, worker_rows=self.worker_rows[:rows], worker_columns=self.worker_columns[:columns])
+
+    def harvested(self, rows: Collection[int]) -> "Device":
+        """The chip without the given physical rows (PERF 1, Harvesting).
+
+        grayskull loses exactly those; wormhole_b0 renumbers its rows and so loses as many of the last ones.
+        Raises HostError for a row without workers, UnsupportedError where nothing is published.
+        """
+        for row in rows:
+            if row not in self.worker_rows:
+                raise HostError(f"{self.name}: row {row} has no worker cores; rows are {_listed(self.worker_rows)}")
+        lost = len(set(rows))
+        if lost and self.harvesting == "none":
+            raise UnsupportedError(f"{self.name}: nothing is published about harvesting; give a grid instead")
+        if lost == len(self.worker_rows):
+            raise HostError(f"{self.name}: no row would be left")
+        exact = self.harvesting == "exact"
+        kept = self.worker_rows[: len(self.worker_rows) - lost]
+        return replace(self, worker_rows=tuple(y for y in self.worker_rows if y not in rows) if exact else kept)
+
+
+def rows_of_mask(mask: int) -> tuple[int, ...]:
+    """Physical rows of a harvesting mask, bit n for row n. Bits 0, 6 and 12 upward are illegal (PERF 1)."""
+    rows = tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+    wrong = [row for row in rows if row in (0, 6) or row >= 12]
+    if mask < 0 or wrong:
+        raise HostError(
+            f"harvesting mask {mask:#x}: {f'bit {wrong[0]} is' if wrong else 'negative numbers are'} illegal"
+        )
+    return rows
+
+
+@cache
+def device(arch: str) -> Device:
+    """The unharvested chip. Raises HostError for an architecture without a table."""
+    name = _SAME.get(arch, arch)
+    if name not in DEVICES:
+        raise HostError(f"no device table for '{arch}'; there are {', '.join(DEVICES)}")
+    content = _content(name)
+    fields = {key: _value(key, entry["value"]) for key, entry in content.items() if isinstance(entry, dict)}
+    del fields["grid"]  # follows from rows and columns; the file states it for its readers
+    return Device(name=name, **fields)
+
+
+@cache
+def _content(name: str) -> Mapping[str, Any]:
+    return json.loads((files("buda_emu.spec.devices") / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _value(key: str, value: Any) -> Any:
+    if key in ("arc", "pcie"):
+        return _core(value)
+    if key == "eth_cores":
+        return tuple(map(_core, value))
+    if key == "dram_cores":
+        return tuple(tuple(map(_core, channel)) for channel in value)
+    return _frozen(value)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _core(label: str) -> Core:
+    x, _, y = label.partition("-")
+    return int(x), int(y)
+
+
+def _listed(rows: Collection[int]) -> str:
+    return ", ".join(map(str, rows))
