@@ -138,8 +138,12 @@ class _Tally:
         return ValueStats(
             name, kind, self.format, shape, low, high,
             self.moments.mean_b if count else None, (self.moments.square_b / count) ** 0.5 if count else None,
-            self.zeros / self.size, self.not_finite[1] / self.size, self.moments.pcc(),
+            self.share(self.zeros), self.share(self.not_finite[1]), self.moments.pcc(),
         )  # fmt: skip
+
+    def share(self, number: int) -> float:
+        """Of all elements; 0 where results from outside had no entry to hold any against."""
+        return number / self.size if self.size else 0.0
 
 
 class _Largest:
@@ -213,7 +217,7 @@ class _Tallies:
         return OpResult(
             index, name, op.type, graph, tally.format, op.blocking.element_shape, tally.inputs, tuple(op.inputs),
             tally.expected_from, tally.moments.pcc(), tally.error.max, tally.error.mean, tally.ulps.max,
-            tally.ulps.mean, tally.not_finite[0] / tally.size, tally.not_finite[1] / tally.size,
+            tally.ulps.mean, tally.share(tally.not_finite[0]), tally.share(tally.not_finite[1]),
         )  # fmt: skip
 
     def first_bad(self, ops: Sequence[OpResult], threshold: float) -> FirstBad | None:

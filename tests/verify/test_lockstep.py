@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import InternalError
-from buda_emu.verify.lockstep import Rendezvous, run_both
+from buda_emu.verify.lockstep import PartnerFailedError, Rendezvous, run_both
 
 TILES = np.zeros((1, 1, 1024), np.float32)
 
@@ -64,3 +64,18 @@ def test_an_error_while_looking_ends_both():
     meeting = Rendezvous(look)
     with pytest.raises(ZeroDivisionError):
         run_both(keys(meeting, 0, "ab"), keys(meeting, 1, "ab"), meeting)
+
+
+def test_the_keys_of_runs_that_differ_are_told():
+    meeting = Rendezvous(lambda *_: None)
+    with pytest.raises(InternalError, match=r"one is at \('op', '[bc]'\), the other at \('op', '[bc]'\)$"):
+        run_both(keys(meeting, 0, "ab"), keys(meeting, 1, "ac"), meeting)
+
+
+@pytest.mark.parametrize("order", [(True, False), (False, True)])
+def test_who_comes_after_a_failure_is_told_so(order):
+    meeting = Rendezvous(lambda *_: None)
+    for side, failed in enumerate(order):
+        meeting.leave(side, failed=failed)
+    with pytest.raises(PartnerFailedError):
+        meeting.meet(0, ("op", "a"), TILES)
