@@ -1,4 +1,4 @@
-"""Every constant and operator of the comparison is held by a test (tools/mutate.py)."""
+"""Every constant and operator of the comparison and its figures is held by a test (tools/mutate.py)."""
 
 import os
 import re
@@ -9,14 +9,22 @@ import pytest
 
 MEMORY = "how much is looked at together changes memory, not verdicts"
 EXPLAINED = {
-    "allclose": {},
-    "pcc": {
+    "verify/allclose": {},
+    "verify/figures": {},
+    "verify/moments": {},
+    "verify/pcc": {
         "ratio >= 1 -> ratio > 1: rounding = (difference < 0) & (ratio >= 1) & (ratio <= LIMIT)": (
             "a product of means above the mean of products is above it by a step at least, which the quotient keeps: "
             "it is never 1"
         ),
     },
-    "comparison": {
+    "numerics/ulp": {
+        "-1 -> -0: blocks = exponent.reshape(*tiles.shape[:-1], -1, BLOCK_DATUMS)": (
+            "shape[:0] leaves the one unknown dimension alone, and the result takes the shape of the tiles again"
+        ),
+        "0 -> 1: bias = spec.bias or 0": "formats without a bias do not come here; it is for the type checker",
+    },
+    "verify/comparison": {
         "1 -> 2: _BLOCK: Final = 1 << 20  # elements that are looked at together": MEMORY,
         "20 -> 21: _BLOCK: Final = 1 << 20  # elements that are looked at together": MEMORY,
         "_BLOCK // SLICE -> _BLOCK * SLICE: step = _BLOCK // SLICE * SLICE": MEMORY,
@@ -33,7 +41,8 @@ EXPLAINED = {
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="mutants run in forked processes")
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_no_mutant_survives_but_the_explained_ones(name, root, child_environment):
-    command = [sys.executable, "tools/mutate.py", f"buda_emu/verify/{name}.py", f"tests/verify/test_{name}.py"]
+    room, file = name.split("/")
+    command = [sys.executable, "tools/mutate.py", f"buda_emu/{name}.py", f"tests/{room}/test_{file}.py"]
     done = subprocess.run(command, cwd=root, env=child_environment, capture_output=True, text=True, check=False)
     *lines, summary = done.stdout.splitlines() or [""]
     assert summary == f"{len(lines)} survived", done.stderr

@@ -213,3 +213,4 @@ def test_results_from_outside_of_no_input_are_none():
     data = noise(1, *FIRST_TILE[1:])
     (result,) = pair(chain("Float32"), data, {"n0": data[:0]}.get).ops
     assert (result.inputs, result.expected_from, result.pcc, result.max_error) == (0, "reference", None, None)
+    assert (result.not_finite_expected, result.not_finite_observed) == (0.0, 0.0)
