@@ -23,6 +23,7 @@ import numpy as np
 from buda_emu.timing.features import features
 from buda_emu.timing.forms import Form, Serial, Stage, evaluate, form_of, fpu_cycles, stages
 from buda_emu.timing.op_call import OpCall
+from buda_emu.timing.op_cost import MODELS, op_cycles
 from buda_emu.timing.parameters import Family, family_of, sizes_of
 from buda_emu.timing.table import COLUMNS, read_row
 
@@ -35,6 +36,7 @@ SOURCE = (
 NOISE = 0.004  # relative deviations well below it count squared, well above it by their size
 SOFTNESS = (2.0, 5.0, 12.0, 40.0, 160.0)  # exponents of the norm that stands for the maximum while fitting
 SPARING = 0.1  # measurements that a weight must be worth: what few of them ask for stays 0
+NOTHING = 1e-6  # share of the cost below which a weight is 0
 HELD_OUT = 64  # of 256 hash values
 
 
@@ -120,9 +122,29 @@ class Problem:
         """Cycles for each unit of each count."""
         found: dict[str, dict[str, float]] = {}
         for stage in stages(self.form):
-            values = theta[self.slices[stage.name]] ** 2 * self.units[stage.name]
+            shares = theta[self.slices[stage.name]] ** 2
+            values = np.where(shares > NOTHING, shares, 0.0) * self.units[stage.name]
             found[stage.name] = {name: float(f"{value:.6g}") for name, value in zip(stage.counts, values, strict=True)}
         return found
+
+
+def agreed(samples: list[Sample]) -> list[Sample]:
+    """Samples of one description, each with the cycles on which most of them agree.
+
+    Some sweeps differ in what their tables do not tell: the same columns, cycles up to a fifth apart. The middle of the
+    shortest range that holds half of them is what they have in common; a mean would fit none.
+    """
+    groups: dict[OpCall, list[float]] = defaultdict(list)
+    for sample in samples:
+        groups[sample.call].append(sample.cycles)
+    found: dict[OpCall, float] = {}
+    for call, cycles in groups.items():
+        cycles.sort()
+        half = (len(cycles) + 1) // 2
+        ranges = [(cycles[i + half - 1] - cycles[i], i) for i in range(len(cycles) - half + 1)]
+        first = min(ranges)[1]
+        found[call] = (cycles[first] + cycles[first + half - 1]) / 2
+    return [Sample(sample.call, found[sample.call], sample.held_out) for sample in samples]
 
 
 def loss(deviation: np.ndarray, theta: np.ndarray) -> float:
@@ -205,7 +227,7 @@ def fit_family(family: Family, samples: list[Sample], starts: int, hops: int) ->
     seen = [sample for sample in samples if not sample.held_out]
     unseen = [sample for sample in samples if sample.held_out]
     form = form_of(family[1])
-    problem = Problem(form, seen)
+    problem = Problem(form, agreed(seen))
     weights = problem.weights(solve(problem, 0, starts, hops))
     sizes = [sizes_of(sample.call) for sample in seen]
     arch, kind, approximate, l1_acc, numbers = family
@@ -226,15 +248,40 @@ def fit_family(family: Family, samples: list[Sample], starts: int, hops: int) ->
     }
 
 
+def error_table(samples: list[Sample]) -> str:
+    """Markdown: errors on the rows that the fit did not see, of this model and of the vendor's, per kind of op."""
+    groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        groups[sample.call.arch, "**all**"].append(sample)
+        groups[sample.call.arch, sample.call.kind].append(sample)
+    lines = [
+        "| architecture | op | rows | unseen | median % | p90 % | vendor median % | vendor p90 % |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for (arch, kind), members in sorted(groups.items()):
+        unseen = [sample for sample in members if sample.held_out]
+        quoted = [
+            f"{100 * float(value):.2f}"
+            for model in MODELS
+            for value in np.quantile([abs(op_cycles(s.call, model=model) / s.cycles - 1) for s in unseen], [0.5, 0.9])
+        ]
+        lines.append(f"| {arch} | {kind} | {len(members)} | {len(unseen)} | {' | '.join(quoted)} |")
+    return "\n".join(lines)
+
+
 def main() -> int:
     """Fit every family and write the file."""
     parser = argparse.ArgumentParser(description="Fit the op cost model to measured cycles.")
     parser.add_argument("table", type=Path, help="CSV of measurements: the columns of opcycles and cycles_per_input")
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
     parser.add_argument("--starts", type=int, default=12)
-    parser.add_argument("--hops", type=int, default=60)
+    parser.add_argument("--hops", type=int, default=100)
     parser.add_argument("--only", help="print the fit of the kinds that contain this, and write nothing")
+    parser.add_argument("--errors", action="store_true", help="fit nothing, print the errors of the model as it is")
     args = parser.parse_args()
+    if args.errors:
+        print(error_table(read(args.table)))
+        return 0
     groups: dict[Family, list[Sample]] = defaultdict(list)
     for sample in read(args.table):
         groups[family_of(sample.call)].append(sample)

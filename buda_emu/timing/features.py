@@ -8,15 +8,15 @@ from buda_emu.timing.op_call import OpCall
 
 Features = dict[str, float]
 
-STREAM_BYTES = 40960
-"""An output larger than this flows to DRAM at DRAM's pace; smaller ones leave in one burst (measured on nop: 34 KiB
-still do, 65 KiB do not)."""
+STREAM_BYTES = 65536
+"""An output of at least that many bytes flows to DRAM at DRAM's pace, a smaller one leaves in one burst (measured on
+nop, in sizes that are powers of two: 34 KiB still do, 65 KiB do not)."""
 
 
 def features(call: OpCall) -> Features:
     """The counts of one op, by the names that `forms` uses."""
     counts = {"inputs": 1.0, "ublocks": float(call.ublocks), "tiles": float(call.tiles)}
-    counts["streamed_tiles"] = float(call.tiles) if call.tiles * packed_bytes(call.result_df) > STREAM_BYTES else 0.0
+    counts["streamed_tiles"] = float(call.tiles) if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES else 0.0
     if call.kind == "matmul_sparse":
         counts |= _sparse(call)
     elif call.kind in ("matmul", "depthwise"):
@@ -93,8 +93,12 @@ def _reduce_z(call: OpCall) -> Features:
 
 
 def _reduce(call: OpCall) -> Features:
-    """Reduce over rows or columns: what is left of the input."""
-    across = call.mblock_n * call.ublock_ct if call.kind == "reduce_r" else call.mblock_m * call.ublock_rt
-    other = call.mblock_n if call.kind == "reduce_r" else call.mblock_m
-    ublock_results = call.ublocks * (call.ublock_ct if call.kind == "reduce_r" else call.ublock_rt)
-    return {"results": call.t * across, "result_ublocks": call.t * other, "partial_results": ublock_results}
+    """Reduce over rows or columns. All ublocks that end in the same result ublock are one line of the input."""
+    over_rows = call.kind == "reduce_r"
+    lines, width = (call.mblock_n, call.ublock_ct) if over_rows else (call.mblock_m, call.ublock_rt)
+    return {
+        "results": call.t * lines * width,  # output tiles
+        "partial_results": call.ublocks * width,
+        "lines": call.t * lines,
+        "line_tiles": call.t * lines * call.ublock_tiles,  # of one ublock in each line
+    }

@@ -125,12 +125,7 @@ _SPARSE = Serial(
 _REDUCE = Serial(
     (
         _FIXED,
-        Overlap(
-            (
-                Stage("math", ("ublocks", "tiles", "partial_results")),
-                Stage("pack", ("tiles", "results", "result_ublocks")),
-            )
-        ),
+        Overlap((Stage("math", ("tiles", "partial_results")), Stage("turn", ("lines", "line_tiles", "results")))),
     )
 )
 
