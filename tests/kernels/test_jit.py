@@ -21,7 +21,7 @@ def double(x: np.float32) -> np.float32:
 
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(jit, "_user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr(jit, "user_caches", lambda: tmp_path / "caches")
     jit._cache_directory.cache_clear()
     yield tmp_path / "caches"
     jit._cache_directory.cache_clear()

@@ -24,12 +24,14 @@ READING = {
     "V022", "V023", "V032", "V035", "V036", "V037", "V038", "V110", "V111", "V112", "V114", "V115", "V180",
     "V181", "V182", "V183", "V184", "V185", "V186", "V187", "V188", "V189", "V190", "V191",
 }  # fmt: skip
+# Found in sections that tests read: test-config and performance-check.
+SECTIONS = {"V200", "V201", "V202", "V203", "V204", "V205", "V206", "V207"}
 # Cannot happen (V057, V073, V075), or nobody could say from a netlist alone.
 NOT_CHECKED = {"V057", "V073", "V075", "V081", "V084", "V153", "V157", "V160", "V163"}
 
 
 def test_every_rule_is_checked_somewhere_or_says_that_it_is_not() -> None:
-    assert set(RULES) == CHECKED | READING | NOT_CHECKED
+    assert set(RULES) == CHECKED | READING | SECTIONS | NOT_CHECKED
     assert not CHECKED & READING
     assert not CHECKED & NOT_CHECKED
     for rule in NOT_CHECKED:
