@@ -248,6 +248,11 @@ def fit_family(family: Family, samples: list[Sample], starts: int, hops: int) ->
     }
 
 
+def family_key(entry: Mapping[str, Any]) -> Family:
+    """The family of an entry of the parameter file."""
+    return entry["arch"], entry["kind"], entry["approximate"], entry["l1_acc"], entry["numbers"]
+
+
 def error_table(samples: list[Sample]) -> str:
     """Markdown: errors on the rows that the fit did not see, of this model and of the vendor's, per kind of op."""
     groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
@@ -276,7 +281,7 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
     parser.add_argument("--starts", type=int, default=12)
     parser.add_argument("--hops", type=int, default=100)
-    parser.add_argument("--only", help="print the fit of the kinds that contain this, and write nothing")
+    parser.add_argument("--only", help="fit the families whose name contains this, keep the others")
     parser.add_argument("--errors", action="store_true", help="fit nothing, print the errors of the model as it is")
     args = parser.parse_args()
     if args.errors:
@@ -292,11 +297,12 @@ def main() -> int:
         entry = fit_family(family, samples, args.starts, args.hops)
         sets.append(entry)
         print(*family, len(samples), "fitted", entry["fitted"], "held out", entry["held_out"], flush=True)
-        if args.only:
-            print(json.dumps(entry["weights"], indent=1))
-    if not args.only:
-        content = {"schema_version": 1, "source": SOURCE, "written_by": "tools/fit_op_cost.py", "sets": sets}
-        args.output.write_text(json.dumps(content, indent=1) + "\n")
+    if args.only:
+        fitted = {family_key(entry) for entry in sets}
+        kept = json.loads(args.output.read_text())["sets"]
+        sets = sorted([*(entry for entry in kept if family_key(entry) not in fitted), *sets], key=family_key)
+    content = {"schema_version": 1, "source": SOURCE, "written_by": "tools/fit_op_cost.py", "sets": sets}
+    args.output.write_text(json.dumps(content, indent=1) + "\n")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from buda_emu.spec.formats import FORMATS
 from buda_emu.timing.features import packed_bytes
-from buda_emu.timing.forms import Weights
+from buda_emu.timing.forms import FORMS, Weights
 from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.parameters import (
     ParameterSet,
@@ -100,28 +100,39 @@ def _distance(one: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object
 
 
 def _number_distance(one: ParameterSet, call: OpCall) -> float:
-    """Doublings between tile sizes, and one more where whole numbers meet fractions."""
+    """Doublings between tile sizes; more than any of them where whole numbers meet fractions."""
     if one.numbers == numbers_of(call):
         return 0.0
     distance = 0.0
+    whole_kinds = ("int", "raw")
     for theirs, ours in ((one.in_dfs[0], call.data_df), (one.out_dfs[0], call.result_df)):
-        whole = (FORMATS[theirs].kind == "int") != (FORMATS[ours].kind == "int")
-        distance += abs(FORMATS[theirs].bits.bit_length() - FORMATS[ours].bits.bit_length()) + whole
+        whole = (FORMATS[theirs].kind in whole_kinds) != (FORMATS[ours].kind in whole_kinds)
+        distance += abs(FORMATS[theirs].bits.bit_length() - FORMATS[ours].bits.bit_length()) + 10 * whole
         distance += 0.1 * (number_class(theirs) != number_class(ours))
     return distance
 
 
-def _widened(own: ParameterSet, call: OpCall) -> Weights:
-    """Weights for wider tiles than the measured ones: whatever moves tiles takes longer by as much, math does not."""
-    ratio = max(
+def widening(own: ParameterSet, call: OpCall) -> float:
+    """How much wider the op's tiles are than the measured ones, at least 1."""
+    return max(
+        1.0,
         packed_bytes(call.result_df) / max(map(packed_bytes, own.out_dfs)),
         packed_bytes(call.data_df) / max(map(packed_bytes, own.in_dfs)),
     )
-    if ratio <= 1:
+
+
+def _widened(own: ParameterSet, call: OpCall) -> Weights:
+    """Weights for wider tiles than the measured ones: whatever moves tiles takes longer by as much, math does not.
+
+    Of an element-wise op other than a copy the stages do not say which of them is math; `op_cost` sets a copy of the
+    wider tiles beside it instead.
+    """
+    ratio = widening(own, call)
+    if ratio == 1 or (own.kind not in FORMS and own.kind != "nop"):
         return own.weights
     return {
         stage: values
-        if stage.startswith("math")
+        if stage.startswith("math") and own.kind != "nop"
         else {name: value * (ratio if "tiles" in name else 1.0) for name, value in values.items()}
         for stage, values in own.weights.items()
     }

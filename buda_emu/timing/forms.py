@@ -133,9 +133,12 @@ _DEPTHWISE = Serial(
     (
         _FIXED,
         Stage("block", ("ublocks",)),
-        *(Stage(f"math{suffix}", _named(("steps", "products"), suffix), f"products{suffix}") for suffix in _ROUNDS),
+        *(Stage(f"math{suffix}", _named(("products",), suffix), f"products{suffix}") for suffix in _ROUNDS),
     )
 )
+
+DRAM_STAGES: Final = ("read0", "read1", "read", "write")
+"""Stages of the flow between DRAM and L1, not of the core."""
 
 FORMS: Final[Mapping[str, Form]] = {
     "matmul": _MATMUL,

@@ -5,9 +5,9 @@ from typing import Final, Literal
 
 from buda_emu.errors import HostError
 from buda_emu.timing.bounds import UNTILIZE_PACK_BYTES, ideal_cycles, payload, tile_fraction
-from buda_emu.timing.choose import Choice, choose, copy_of
+from buda_emu.timing.choose import Choice, choose, copy_of, widening
 from buda_emu.timing.features import features
-from buda_emu.timing.forms import Weights, evaluate, form_of, fpu_cycles
+from buda_emu.timing.forms import DRAM_STAGES, FORMS, Weights, evaluate, form_of, fpu_cycles
 from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.vendor import vendor_cycles
 
@@ -20,9 +20,14 @@ VECTOR_SHARE: Final = {"rc": 1.0, "c": 0.5116, "r": 0.1440}
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """What one input costs one core. `ideal_cycles` is the bound that hardware sets; `provenance`: see `choose`."""
+    """What one input costs one core that reads from DRAM and writes to DRAM, as measured.
+
+    `core_cycles` leaves out the stages in which DRAM was slower than the core: for a core fed by others. `ideal_cycles`
+    is the bound that hardware sets; `provenance`: see `choose`.
+    """
 
     cycles: float
+    core_cycles: float
     ideal_cycles: float
     provenance: str
     model: Model
@@ -40,23 +45,28 @@ def op_cost(call: OpCall, *, model: Model = "fitted") -> OpCost:
     """
     ideal = ideal_cycles(call)
     if model == "vendor":
-        return OpCost(float(vendor_cycles(call)), ideal, "vendor formula", model)
+        cycles = float(vendor_cycles(call))
+        return OpCost(cycles, cycles, ideal, "vendor formula", model)
     if model != "fitted":
         raise HostError(f"model: '{model}' is none of {', '.join(MODELS)}")
     choice = choose(call)
-    return OpCost(max(_fitted(call, choice), ideal), ideal, choice.provenance, model)
+    with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (True, False))
+    return OpCost(with_dram, on_core, ideal, choice.provenance, model)
 
 
-def _fitted(call: OpCall, choice: Choice) -> float:
-    """What the chosen set says, shortened for vector modes and tiny tiles, lengthened for untilized output."""
+def _fitted(call: OpCall, choice: Choice, dram: bool) -> float:
+    """What the chosen set says, shortened for vector modes and tiny tiles, lengthened for untilized output.
+
+    Where work on tiles is shorter or tiles are wider than measured, a copy of the tiles may come to govern.
+    """
     counted = _as(call, choice)
     share = tile_fraction(call)
     if call.is_sfpu:
         share *= VECTOR_SHARE[call.vector_mode]
-    cycles = _evaluate(counted, choice, share)
-    if call.is_sfpu and share < tile_fraction(call):
+    cycles = _evaluate(counted, choice, share, dram)
+    if call.kind not in FORMS and (share < tile_fraction(call) or widening(choice.parameters, call) > 1):
         copy = copy_of(call)
-        cycles = max(cycles, _evaluate(copy, choose(copy), tile_fraction(call)))
+        cycles = max(cycles, _evaluate(copy, choose(copy), tile_fraction(call), dram))
     if call.untilize:
         cycles += call.tiles * tile_fraction(call) * payload(call.result_df) / UNTILIZE_PACK_BYTES
     return cycles
@@ -67,8 +77,10 @@ def _as(call: OpCall, choice: Choice) -> OpCall:
     return call if call.kind == choice.parameters.kind else replace(copy_of(call), op_type=choice.parameters.kind)
 
 
-def _evaluate(call: OpCall, choice: Choice, share: float) -> float:
+def _evaluate(call: OpCall, choice: Choice, share: float, dram: bool) -> float:
     weights = choice.weights if share == 1.0 else _shared(choice.weights, share)
+    if not dram:
+        weights = {stage: dict.fromkeys(own, 0.0) if stage in DRAM_STAGES else own for stage, own in weights.items()}
     return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
 
 
