@@ -39,6 +39,11 @@ def product_shape(call: OpCall) -> Shape:
         raise UnsupportedError(f"op {call.name}: identity matmul cannot unpack an encoding of {label}, only RawUInt32")
     if label != "RawUInt32":
         raise ProgramError(f"op {call.name}: identity matmul needs an encoding of RawUInt32, not {label}")
+    if call.attributes.sparse_tile_ptr_bits == 0 and "sparse_tile_ptr_bits" not in call.attributes.given:
+        raise UnsupportedError(
+            f"op {call.name}: identity matmul without sparse_tile_ptr_bits reads the older encoding of 32-bit words, "
+            "which is not emulated"  # OPS 6.2: dead code in the reference too
+        )
     if call.attributes.requant or call.attributes.dequant or call.attributes.accumulate:
         raise UnsupportedError(f"op {call.name}: identity matmul with accumulate, requant or dequant")
     parts = split(call)

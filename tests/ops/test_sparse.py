@@ -246,6 +246,14 @@ def test_label_is_the_declared_format():
     assert ops.implementation("matmul").label(call) == "Float16_b"
 
 
+def test_the_older_encoding_is_unsupported_by_name():
+    labels = ("Float32", "Float32", "RawUInt32")
+    operands = [Operand(TileMap.identity((1, 1, 1)), label=label) for label in labels]
+    call = make_call("matmul", operands, attributes={"identity": True, "m_k": 1, "u_kt": 1})
+    with pytest.raises(UnsupportedError, match="op a_matmul: identity matmul without sparse_tile_ptr_bits"):
+        ops.implementation("matmul").shape(call)
+
+
 def test_words_of_raw_formats_that_the_reference_cannot_unpack():
     blocking = Blocking((1, 1), 1, (1, 1), (1, 1), "r")
     for label, error in (("RawUInt8", UnsupportedError), ("RawUInt16", UnsupportedError), ("Float32", ProgramError)):
