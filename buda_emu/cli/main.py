@@ -22,6 +22,7 @@ VERBS: Mapping[str, str] = {
     "check": "Check netlists against the rules and print every finding with its place.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
+    "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",
     "formats": "List the number formats of the netlist language.",

@@ -1,0 +1,299 @@
+"""How an epoch runs: ops as stages of a pipeline, buffers between them, memory channels that they share.
+
+All cores of an op work alike, so an op is one unit. It computes an input in *parts*: its t slices, cut further where
+there are few. A transfer brings each part of an input into a double buffer of the consumer as soon as the producer has
+made what it is cut from; the producer's output buffer (buf_size_mb macroblocks) is free again when every consumer has
+taken its transfer. The streams of a memory channel share it: each input of each of them takes as long as the channel
+needs for one input of all. So nothing ever competes for a turn, and every time is a maximum of sums of durations:
+no duration that shrinks and no buffer that grows can make an epoch slower. What is not modelled: docs/timing.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from buda_emu.netlist.model import Netlist, Op, TemporalGraph
+from buda_emu.timeline import Schedule, Timing, Wait
+from buda_emu.timing.flows import Flow
+
+LEAST_PARTS: Final = 4
+MOST_PARTS: Final = 16
+FIRST_INPUTS: Final = 12  # that are run in full before a steady state is looked for
+MOST_INPUTS: Final = 96
+INPUT_BUFFERS: Final = 2  # parts of an input that a core holds
+_STEADY: Final = 0.002  # by which two stretches of later inputs may differ
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes in a cycle of the AI clock, and latencies in cycles."""
+
+    dram: float  # of one channel
+    host: float  # of the host link, all channels together
+    stream: float  # into one core
+    ethernet: float  # of the links between two chips
+    start: int  # cycles before the first byte of a transfer
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an op takes for one input on each of its cores, in cycles; `math` of them its math unit works."""
+
+    cycles: float
+    math: float
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpTiming:
+    """One op over the modelled inputs, in cycles. Waits are of its unit, between its first and its last part."""
+
+    op: str
+    cost: Cost
+    parts: int
+    first_start: int  # first unpack of input 0
+    first_end: int  # last pack of input 0
+    last_start: int
+    last_end: int  # last pack of the last modelled input
+    active: int
+    waiting_for_input: int
+    waiting_for_room: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A unit other than an op: cycles that it works for each input."""
+
+    name: str
+    cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpochTiming:
+    """One temporal graph. `cycles_per_input` leaves the first input out, as the vendor's reports do (PERF 3)."""
+
+    graphs: tuple[str, ...]
+    inputs: int
+    modelled: int
+    cycles_per_input: float | None  # None: there is a single input
+    first_input: int  # when the first one is done
+    total: float
+    ops: tuple[OpTiming, ...]
+    memory: tuple[Busy, ...]  # channels
+    transfers: tuple[Busy, ...]
+    timing: Timing = field(compare=False)
+    schedule: Schedule = field(compare=False)
+
+
+def epoch_timing(
+    netlist: Netlist, temporal: TemporalGraph, edges: Sequence[Flow], cost: Callable[[Op], Cost], rates: Rates
+) -> EpochTiming:
+    """Model an epoch; inputs beyond those that show the steady state are extrapolated."""
+    ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
+    count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
+    costs = {op.name: cost(op) for op in ops}
+    modelled = min(count, FIRST_INPUTS)
+    while True:
+        model = _Model(ops, edges, costs, rates, modelled)
+        timing = model.schedule.run()
+        ends = model.ends(timing)
+        if modelled == count or _is_steady(ends) or modelled >= MOST_INPUTS:
+            break
+        modelled = min(count, 2 * modelled)
+    return model.result(temporal, timing, ends, count)
+
+
+def _is_steady(ends: Sequence[int]) -> bool:
+    early, late = _paces(ends)
+    return abs(early - late) <= _STEADY * max(late, 1.0)
+
+
+def _paces(ends: Sequence[int]) -> tuple[float, float]:
+    """Cycles from one input to the next, over the third and the last quarter of the inputs."""
+    quarter = max(len(ends) // 4, 1)
+    last, middle, first = ends[-1], ends[-1 - quarter], ends[max(len(ends) - 1 - 2 * quarter, 0)]
+    return (middle - first) / quarter, (last - middle) / quarter
+
+
+def parts_of(op: Op) -> int:
+    """How an op's work on one input is cut."""
+    t = op.blocking.t
+    if t >= LEAST_PARTS:
+        return next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
+    return t * max(1, min(op.blocking.mblock[0] * op.blocking.mblock[1], LEAST_PARTS // t))
+
+
+def _room(op: Op, parts: int) -> int:
+    """Parts that an output buffer holds: buf_size_mb macroblocks, a t slice each."""
+    return max(1, op.buf_size_mb * parts // op.blocking.t)
+
+
+class _Model:
+    """The schedule of some inputs of an epoch."""
+
+    def __init__(
+        self, ops: Sequence[Op], edges: Sequence[Flow], costs: Mapping[str, Cost], rates: Rates, inputs: int
+    ) -> None:
+        self.schedule = Schedule()
+        self._ops = ops
+        self._costs = costs
+        self._rates = rates
+        self._inputs = inputs
+        self._parts = {op.name: parts_of(op) for op in ops}
+        self._units = {op.name: self.schedule.unit(op.name) for op in ops}
+        self._done = {op.name: self.schedule.object(f"{op.name}: parts done") for op in ops}
+        self._arrivals: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the consumer
+        self._loads: dict[str, list[int]] = {op.name: [] for op in ops}  # of what is loaded once
+        self._consumed = {op.name: self.schedule.object(f"{op.name}: parts consumed") for op in ops}
+        self._freed: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the producer
+        self._memory: dict[str, float] = {}  # cycles of a channel for one input of all its streams
+        self._loading: dict[str, float] = {}  # and for all that is loaded once
+        for edge in edges:
+            busy = self._loading if edge.once else self._memory
+            for channel, cycles in self._channels(edge):
+                busy[channel] = busy.get(channel, 0.0) + cycles
+        self._transfers: list[Busy] = []
+        self._tasks: dict[str, range] = {}
+        for edge in edges:
+            self._add(edge)
+        for op in ops:
+            self._compute(op)
+
+    # ------------------------------------------------------------------------------------------------- transfers
+    def _add(self, edge: Flow) -> None:
+        if edge.operand < 0:
+            self._write(edge)
+        elif edge.source in self._parts:
+            self._between(edge)
+        elif edge.once:
+            self._load(edge)
+        else:
+            self._read(edge)
+
+    def _channels(self, edge: Flow) -> list[tuple[str, float]]:
+        """(channel, its cycles for one input of this edge); the host's channels are one link."""
+        if edge.memory == "none":
+            return []
+        if edge.memory == "host":
+            return [("host link", sum(edge.memory_bytes.values()) / self._rates.host)]
+        return [(f"DRAM channel {number}", size / self._rates.dram) for number, size in edge.memory_bytes.items()]
+
+    def _read(self, edge: Flow) -> None:
+        """A queue into an op: out of every channel, and into the core."""
+        op = edge.target
+        cycles = edge.core_bytes / self._rates.stream
+        self._transfers.append(Busy(f"{edge.source} > {op}", cycles))
+        streams = [(f"{edge.source} > {op}", cycles)]
+        streams += [(f"{channel}: {edge.source} > {op}", self._memory[channel]) for channel, _ in self._channels(edge)]
+        for name, busy in streams:
+            unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
+            duration = max(1, ceil(busy / self._parts[op]))
+            for part in range(self._inputs * self._parts[op]):
+                self.schedule.task(unit, duration, self._input_room(op, part), [(arrived, 1)])
+            self._arrivals[op].append(arrived)
+
+    def _load(self, edge: Flow) -> None:
+        """What is loaded before the first input."""
+        for channel, _ in self._channels(edge):
+            unit = self.schedule.unit(f"{channel}: {edge.source} > {edge.target}, once")
+            loaded = self.schedule.object(f"{edge.source} loaded")
+            self.schedule.task(unit, ceil(self._loading[channel]), (), [(loaded, 1)])
+            self._loads[edge.target].append(loaded)
+
+    def _between(self, edge: Flow) -> None:
+        """One op to another."""
+        producer, consumer = edge.source, edge.target
+        made, parts = self._parts[producer], self._parts[consumer]
+        rate = self._rates.ethernet if edge.crosses else self._rates.stream
+        cycles = edge.core_bytes / rate
+        self._transfers.append(Busy(f"{producer} > {consumer}", cycles))
+        unit = self.schedule.unit(f"{producer} > {consumer}")
+        arrived = self.schedule.object(f"{producer} in {consumer}")
+        freed = self.schedule.object(f"room of {producer} for {consumer}")
+        duration = max(1, ceil(cycles / parts)) + self._rates.start + self._rates.hop * edge.hops
+        before = 0
+        for part in range(self._inputs * parts):
+            entry, k = divmod(part, parts)
+            needed = entry * made + ceil((k + 1) * made / parts)
+            waits = [Wait(self._done[producer], needed, takes=False), *self._input_room(consumer, part)]
+            self.schedule.task(unit, duration, waits, [(arrived, 1), (freed, needed - before)])
+            before = needed
+        self._arrivals[consumer].append(arrived)
+        self._freed[producer].append(freed)
+
+    def _write(self, edge: Flow) -> None:
+        """An op into a queue: out of the core, and into every channel."""
+        op = edge.source
+        cycles = edge.core_bytes / self._rates.stream
+        self._transfers.append(Busy(f"{op} > {edge.target}", cycles))
+        streams = [(f"{op} > {edge.target}", cycles)]
+        streams += [(f"{channel}: {op} > {edge.target}", self._memory[channel]) for channel, _ in self._channels(edge)]
+        for name, busy in streams:
+            unit, freed = self.schedule.unit(name), self.schedule.object(f"room of {name}")
+            duration = max(1, ceil(busy / self._parts[op]))
+            for part in range(self._inputs * self._parts[op]):
+                self.schedule.task(unit, duration, [Wait(self._done[op], part + 1, takes=False)], [(freed, 1)])
+            self._freed[op].append(freed)
+
+    def _input_room(self, op: str, part: int) -> list[Wait]:
+        needed = part + 1 - INPUT_BUFFERS
+        return [Wait(self._consumed[op], needed, takes=False)] if needed > 0 else []
+
+    # ------------------------------------------------------------------------------------------------------- ops
+    def _compute(self, op: Op) -> None:
+        parts, unit = self._parts[op.name], self._units[op.name]
+        room = _room(op, parts)
+        each = max(1, round(self._costs[op.name].cycles / parts))
+        slices = op.blocking.t if parts >= op.blocking.t else parts
+        together = parts // slices if op.type == "matmul" else 1  # a product is packed when its sum is complete
+        first = len(self.schedule)
+        for part in range(self._inputs * parts):
+            waits = [Wait(arrived, part + 1, takes=False) for arrived in self._arrivals[op.name]]
+            waits += [Wait(loaded, 1, takes=False) for loaded in self._loads[op.name]] if part == 0 else []
+            last = part // together * together + together  # parts that are done when this group is
+            if last > room:
+                waits += [Wait(freed, last - max(room, together), takes=False) for freed in self._freed[op.name]]
+            signals = [(self._consumed[op.name], 1)]
+            if (part + 1) % together == 0:
+                signals.append((self._done[op.name], together))
+            self.schedule.task(unit, each, waits, signals)
+        self._tasks[op.name] = range(first, len(self.schedule))
+
+    # --------------------------------------------------------------------------------------------------- results
+    def ends(self, timing: Timing) -> list[int]:
+        """When the last op is done with each input."""
+        found = np.zeros(self._inputs, np.int64)
+        for op, tasks in self._tasks.items():
+            own = timing.end[tasks.start : tasks.stop].reshape(self._inputs, self._parts[op])
+            found = np.maximum(found, own[:, -1])
+        return found.tolist()
+
+    def result(self, temporal: TemporalGraph, timing: Timing, ends: Sequence[int], count: int) -> EpochTiming:
+        """Figures of the whole epoch."""
+        pace = None
+        if count > 1:
+            pace = _paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
+        total = ends[-1] + (count - self._inputs) * (pace or 0.0)
+        waited = timing.waited()
+        return EpochTiming(
+            temporal.graphs, count, self._inputs, pace, ends[0], total,
+            tuple(self._op(op, timing, waited) for op in self._ops),
+            tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers), timing,
+            self.schedule,
+        )  # fmt: skip
+
+    def _op(self, op: Op, timing: Timing, waited: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> OpTiming:
+        tasks, parts = self._tasks[op.name], self._parts[op.name]
+        span = slice(tasks.start, tasks.stop)
+        start, end = timing.start[span], timing.end[span]
+        held = timing.held_by[span][1:]
+        gaps = waited[span][1:]
+        for_room = np.isin(held, self._freed[op.name])
+        return OpTiming(
+            op.name, self._costs[op.name], parts, int(start[0]), int(end[parts - 1]), int(start[-parts]), int(end[-1]),
+            int((end - start).sum()), int(gaps[~for_room].sum()), int(gaps[for_room].sum()),
+        )  # fmt: skip

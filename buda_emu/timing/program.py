@@ -1,0 +1,63 @@
+"""Which epochs the programs of a netlist run, how often, and with which settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from buda_emu.netlist.model import Execute, Netlist, Program, TemporalGraph
+from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.steps import StepBudget
+from buda_emu.program.values import Variables
+
+_STEP_LIMIT = 10_000_000
+
+
+@dataclass(slots=True)
+class Epoch:
+    """A temporal graph as one program runs it. `executes`: the first execute of each of its graphs."""
+
+    program: str
+    temporal: TemporalGraph
+    executes: Mapping[str, Execute]
+    runs: int = 0
+
+
+def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> list[Epoch]:
+    """The epochs of the programs in the order of their first run. The programs are walked with their variables,
+    without data. Raises ProgramError as the run would."""
+    found: list[Epoch] = []
+    for program in programs:
+        walk = _Walk(netlist, program.name)
+        steps = StepBudget(_STEP_LIMIT)
+        steps.begin_run()
+        Interpreter(program, walk, steps).run(parameters)
+        found += walk.found.values()
+    return found
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A `program.interpreter.Machine` that only counts executes."""
+
+    netlist: Netlist
+    program: str
+    found: dict[int, Epoch] = field(default_factory=dict[int, Epoch])
+    _pending: dict[int, dict[str, Execute]] = field(default_factory=dict[int, dict[str, Execute]])
+
+    def execute(self, instruction: Execute, variables: Variables) -> None:  # noqa: ARG002 - pointers do not matter
+        """An epoch runs when all its graphs have been executed (NETLIST 4.3)."""
+        temporal = next(item for item in self.netlist.temporal_graphs if instruction.graph in item.graphs)
+        pending = self._pending.setdefault(temporal.id, {})
+        pending[instruction.graph] = instruction
+        if len(pending) == len(temporal.graphs):
+            epoch = self.found.setdefault(temporal.id, Epoch(self.program, temporal, dict(pending)))
+            epoch.runs += 1
+            pending.clear()
+
+    def variable_written(self, text: str, variables: Variables) -> None:
+        """Pointers do not matter."""
+
+    def allocate(self, queue: str) -> None:
+        """Takes no time."""
+
+    def deallocate(self, queue: str) -> None:
+        """Takes no time."""

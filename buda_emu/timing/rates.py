@@ -1,0 +1,62 @@
+"""How fast a chip moves data, as the epoch model uses it (PERF 1, 1.2), and what `--what-if` changes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from buda_emu.errors import HostError
+from buda_emu.spec.devices import Device
+from buda_emu.timing.epoch import Rates
+
+_GIB: Final = 1 << 30
+# The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
+_HOST: Final = 4.15e9
+_ETHERNET_LINKS: Final = 4  # between two neighbouring chips of a cluster
+_STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
+
+WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
+    "clock": ("clock", 1.0, "AI clock in MHz"),
+    "dram_gbps": ("dram", 1e9, "GB/s of one DRAM channel"),
+    "host_gbps": ("host", 1e9, "GB/s of the host link"),
+    "eth_gbps": ("ethernet", 1e9, "GB/s between two chips"),
+    "noc_bytes": ("noc", 1.0, "bytes in a cycle into one core"),
+}
+"""Name -> field, factor, meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Clock in MHz, bandwidths in bytes a second. `noc`, bytes in a cycle, follows the clock; memory and links do
+    not."""
+
+    clock: float
+    dram: float  # of one channel
+    host: float
+    ethernet: float  # between two chips
+    noc: float  # into one core
+    start: int  # cycles before the first byte of a transfer
+    hop: int
+
+    def rates(self) -> Rates:
+        """In cycles of the clock."""
+        cycle = self.clock * 1e6
+        return Rates(
+            self.dram / cycle, self.host / cycle, self.noc, max(self.ethernet / cycle, 1e-9), self.start, self.hop
+        )
+
+
+def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
+    """The chip's, with some figures changed. Raises HostError for an unknown name or a figure that is not above 0."""
+    into, hop, out = device.noc_latency
+    found = Speed(
+        float(device.clock), device.dram_measured * _GIB, _HOST, _ETHERNET_LINKS * device.eth_derated * _GIB,
+        _STREAM, into + hop + out, hop,
+    )  # fmt: skip
+    for name, value in what_if.items():
+        if name not in WHAT_IF:
+            raise HostError(f"what-if: {name!r} is none of {', '.join(WHAT_IF)}")
+        if not 0 < value < 1e12:
+            raise HostError(f"what-if: {name} must be above 0, not {value:g}")
+        field, factor, _ = WHAT_IF[name]
+        found = replace(found, **{field: value * factor})
+    return found

@@ -1,0 +1,83 @@
+"""What modelling the programs of a netlist gave: the objects that tables, CSV, JSON, pictures and checks read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from buda_emu.timing.epoch import EpochTiming
+from buda_emu.timing.flows import Flow
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What an epoch is held back by. `kind`: "op", "memory", "transfer", or "buffers" when nothing is busy enough."""
+
+    kind: str
+    name: str
+    cycles: float  # that it works for each input
+    share: float  # of the time from one input to the next
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReport:
+    """One epoch of one program. Cycles are of the AI clock."""
+
+    program: str
+    graphs: tuple[str, ...]
+    chips: tuple[int, ...]
+    graph_chips: tuple[int, ...]  # parallel to graphs
+    runs: int
+    timing: EpochTiming
+    bottleneck: Bottleneck
+    edges: tuple[Flow, ...]
+    output_bytes: Mapping[str, int]  # of each core of an op, for one input
+
+    @property
+    def pace(self) -> float:
+        """Cycles for each input: from one to the next, or of the only one."""
+        timing = self.timing
+        return timing.cycles_per_input if timing.cycles_per_input is not None else float(timing.first_input)
+
+
+@dataclass(frozen=True, slots=True)
+class PerfRun:
+    """A netlist's programs, modelled once each with `parameters`. `clock` in MHz."""
+
+    netlist: str
+    arch: str
+    clock: float
+    version: str
+    parameters: Mapping[str, str]
+    what_if: Mapping[str, float]
+    epochs: tuple[EpochReport, ...]
+
+    def seconds(self, cycles: float) -> float:
+        """Of the AI clock."""
+        return cycles / (self.clock * 1e6)
+
+
+def bottleneck(timing: EpochTiming) -> Bottleneck:
+    """The busiest op, memory channel or transfer, and whether it explains the pace."""
+    pace = timing.cycles_per_input if timing.cycles_per_input is not None else float(timing.first_input)
+    pace = max(pace, 1.0)
+    found = [("op", item.op, item.active / timing.modelled) for item in timing.ops]
+    found += [("memory", item.name, item.cycles) for item in timing.memory]
+    found += [("transfer", item.name, item.cycles) for item in timing.transfers]
+    if not found:
+        return Bottleneck("buffers", "", 0.0, 0.0, "the epoch has no ops")
+    kind, name, cycles = max(found, key=lambda item: item[2])
+    share = min(cycles / pace, 1.0)
+    what = {"op": f"op {name}", "memory": name, "transfer": f"the transfer {name}"}[kind]
+    works = f"{what} works {cycles:.0f} of the {pace:.0f} cycles of an input"
+    if share >= _ENOUGH:
+        return Bottleneck(kind, name, cycles, share, f"{works}: it sets the pace")
+    if timing.inputs == 1:
+        return Bottleneck("latency", name, cycles, share, f"a single input goes through the ops one by one; {works}")
+    return Bottleneck("buffers", name, cycles, share, f"nothing is busy enough, ops wait for each other; {works}")
+
+
+_ENOUGH: Final = 0.9

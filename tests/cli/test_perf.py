@@ -1,0 +1,147 @@
+"""`buda-emu perf` as a user meets it."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from buda_emu.cli.main import main
+from example_netlists import DIRECTORY
+
+EXAMPLES = sorted(DIRECTORY.glob("*.yaml"))
+CHECK = """
+performance-check:
+  config-0:
+    graph-name: multiply
+    program-name: run_fwd
+    target-ops: [product]
+    target-inputs: [0, 1]
+    {metric}
+"""
+
+
+def perf(*words):
+    return main(["perf", *map(str, words)])
+
+
+def with_check(tmp_path, metric):
+    path = tmp_path / "checked.yaml"
+    path.write_text((DIRECTORY / "matmul.yaml").read_text() + CHECK.format(metric=metric))
+    return path
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_gets_a_report(path, capsys, tmp_path):
+    assert perf(path, "--json", tmp_path / "perf.json", "--csv", tmp_path / "perf.csv") == 0
+    shown = capsys.readouterr().out
+    found = json.loads((tmp_path / "perf.json").read_text())
+    assert found["schema_version"] == 1
+    for epoch in found["epochs"]:
+        assert epoch["first_input_cycles"] > 0
+        assert epoch["bottleneck"]["sentence"] in shown
+        for op in epoch["ops"]:
+            assert op["op"] in shown
+            assert op["provenance"]
+            assert 0 <= op["average_utilisation"] <= 100
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "perf.csv").read_text())))
+    assert [row["graph-name"] for row in rows] == [graph for epoch in found["epochs"] for graph in epoch["graphs"]]
+    assert list(rows[0])[:4] == ["program-name", "graph-name", "aiclk", "device-id"]
+
+
+def test_a_trace_follows_the_format(tmp_path):
+    assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / "t.json") == 0
+    trace = json.loads((tmp_path / "t.json").read_text())
+    events = trace["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X", "C"}
+    named = {(event["pid"], event["tid"]) for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
+    ends = {}
+    for event in events:
+        if event["ph"] == "X":
+            track = event["pid"], event["tid"]
+            assert track in named
+            assert event["dur"] >= 0
+            assert event["ts"] >= ends.get(track, 0) - 1e-6  # a track does one thing after the other
+            ends[track] = event["ts"] + event["dur"]
+        elif event["ph"] == "C":
+            assert event["args"]["parts"] >= 0
+
+
+def test_checks_that_hold_and_checks_that_do_not(tmp_path, capsys):
+    assert perf(with_check(tmp_path, "cycles-per-tensor: {min_bound: 1}"), "-q") == 0
+    assert capsys.readouterr().out.rstrip().endswith("every figure holds")
+    assert perf(with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.5}"), "-q") == 1
+    shown = capsys.readouterr().out
+    assert "1 within 50 %" in shown
+    assert "FAILED" in shown
+    assert "1 figure missed" in shown
+
+
+def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
+    metrics = [
+        "math-utilization", "execution-cycles", "average-math-utilization", "total-runtime", "input0-bw", "output-bw",
+    ]  # fmt: skip
+    text = "\n    ".join(f"{metric}: {{min_bound: 0}}" for metric in metrics)
+    assert perf(with_check(tmp_path, text), "-q") == 0
+    shown = capsys.readouterr().out
+    for metric in metrics:
+        for number in (0, 1):
+            (line,) = [line for line in shown.splitlines() if metric in line.split() and f"input {number} " in line]
+            assert "product" in line
+            assert "passed" in line
+
+
+def test_an_input_that_is_not_modelled_fails(tmp_path, capsys):
+    path = with_check(tmp_path, "execution-cycles: {min_bound: 0}")
+    path.write_text(path.read_text().replace("target-inputs: [0, 1]", "target-inputs: [7]"))
+    assert perf(path, "-q") == 1
+    assert " - " in capsys.readouterr().out
+
+
+def test_a_config_of_another_epoch_is_not_evaluated(tmp_path, capsys):
+    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
+    path.write_text(path.read_text().replace("graph-name: multiply", "graph-name: other"))
+    assert perf(path, "-q") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_broken_section_is_refused(tmp_path, capsys):
+    assert perf(with_check(tmp_path, "cycles-per-tensor: {expected: fast}")) == 2
+    assert "V205" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--program", "nope"], "no program 'nope'; programs: run_fwd"),
+        (["--what-if", "clock"], "--what-if clock: expected NAME=VALUE"),
+        (["--what-if", "speed=3"], "'speed' is none of clock"),
+        (["--what-if", "clock=0"], "must be above 0"),
+        (["--grid", "big"], "--grid is rows x columns"),
+        (["--grid", "99x1"], "is not within"),
+        (["--grid", "1x1"], "op product stands on cores [0, 0] to [1, 0], the chip has 1x1"),
+        (["--harvest", "99"], "row 99 has no worker cores"),
+    ],
+)
+def test_mistakes(words, said, capsys):
+    assert perf(DIRECTORY / "matmul.yaml", *words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_faster_clock_and_a_smaller_chip(tmp_path):
+    totals = []
+    for clock in (500, 1000, 2000):
+        assert perf(DIRECTORY / "matmul.yaml", "-q", "--what-if", f"clock={clock}", "--json", tmp_path / "p.json") == 0
+        found = json.loads((tmp_path / "p.json").read_text())
+        assert found["clock_mhz"] == clock
+        totals.append(sum(epoch["total_cycles"] for epoch in found["epochs"]) / clock)
+    assert totals == sorted(totals, reverse=True)
+    assert perf(DIRECTORY / "matmul.yaml", "-q", "--harvest", "11", "--grid", "4x4") == 0
+
+
+def test_the_vendors_model_gives_other_figures(tmp_path):
+    found = []
+    for model in ("fitted", "vendor"):
+        assert perf(DIRECTORY / "matmul.yaml", "-q", "--model", model, "--json", tmp_path / "p.json") == 0
+        found.append(json.loads((tmp_path / "p.json").read_text())["epochs"][0]["ops"][0])
+    assert found[0]["provenance"] != found[1]["provenance"] == "vendor formula"

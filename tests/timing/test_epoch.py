@@ -1,0 +1,180 @@
+"""The epoch model: what must hold whatever the figures are, and small pipelines by hand."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buda_emu.errors import HostError
+from buda_emu.netlist.load import check_text
+from buda_emu.spec.devices import device
+from buda_emu.timing.epoch import Cost, Rates, epoch_timing, parts_of
+from buda_emu.timing.flows import flows, operand_shape
+from buda_emu.timing.model import model_netlist
+from buda_emu.timing.program import epochs
+from buda_emu.timing.rates import WHAT_IF, speed
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
+
+FAST = Rates(1e9, 1e9, 1e9, 1e9, 0, 0)
+
+
+def chain(length=1, *, inputs=8, t=1, mblock=(1, 1), more="", entries=None):
+    """a -> n0 -> ... -> o."""
+    ops, source = [], "a"
+    for number in range(length):
+        place = (number // 8, number % 8)
+        ops.append(op(f"n{number}", "nop", [source], loc=place, t=t, mblock=mblock, df="Float16_b", more=more))
+        source = f"n{number}"
+    shape = {"t": t, "mblock": mblock, "df": "Float16_b", "entries": entries or 2 * inputs}
+    netlist = text(
+        [queue("a", **shape), queue("o", source, **shape)],
+        [graph("g", *ops, inputs=inputs)],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+    )
+    checked = check_text(netlist)
+    assert checked.netlist is not None, checked.diagnostics
+    return checked.netlist
+
+
+def timed(netlist, cost=lambda _op: Cost(1000.0, 500.0, "made up"), rates=FAST):
+    (epoch,) = epochs(netlist, list(netlist.programs.values()), {})
+    return epoch_timing(netlist, epoch.temporal, flows(netlist, epoch.temporal, epoch.executes), cost, rates)
+
+
+def test_a_single_op_takes_its_cost():
+    found = timed(chain())
+    assert found.cycles_per_input == 1000
+    assert found.ops[0].active == 8 * 1000
+    assert found.first_input == pytest.approx(1000, abs=5)
+    assert found.ops[0].waiting_for_room == 0
+
+
+def test_a_pipeline_runs_at_the_pace_of_its_slowest_op():
+    costs = {"n0": 300.0, "n1": 1000.0, "n2": 400.0}
+    found = timed(chain(3, inputs=64, t=4), lambda op: Cost(costs[op.name], 0.0, ""))
+    assert found.cycles_per_input == pytest.approx(1000, rel=0.01)
+    waits = {item.op: (item.waiting_for_input, item.waiting_for_room) for item in found.ops}
+    assert waits["n0"][1] > 0  # held back by n1
+    assert waits["n2"][0] > 0  # fed slowly by n1
+    assert max(waits["n1"]) < 100
+
+
+def test_memory_sets_the_pace_where_it_is_slow():
+    slow = replace(FAST, dram=1.0)
+    found = timed(chain(inputs=32), rates=slow)
+    # a and o lie in one channel: 2080 bytes in and 2080 out, a tile with its header each
+    assert found.cycles_per_input == pytest.approx(4160, rel=0.01)
+    assert {item.name: round(item.cycles) for item in found.memory} == {"DRAM channel 0": 4160}
+
+
+def test_ten_thousand_inputs_take_no_longer_than_some():
+    few, many = chain(3, inputs=100), chain(3, inputs=10_000)
+    found = timed(many)
+    assert found.modelled < 100
+    assert found.cycles_per_input == pytest.approx(timed(few).cycles_per_input, rel=1e-3)
+    assert found.total == pytest.approx(10_000 * 1000, rel=0.01)
+
+
+def test_one_input_has_no_pace():
+    found = timed(chain(inputs=1))
+    assert found.cycles_per_input is None
+    assert found.total == found.first_input
+
+
+@pytest.mark.parametrize(("t", "mblock", "parts"), [(1, (1, 1), 1), (1, (2, 4), 4), (2, (2, 2), 4), (6, (1, 1), 6),
+                                                    (64, (1, 1), 16), (17, (1, 1), 1)])  # fmt: skip
+def test_parts(t, mblock, parts):
+    netlist = chain(t=t, mblock=mblock)
+    assert parts_of(netlist.ops["n0"]) == parts
+
+
+CHAINS = st.builds(
+    chain, st.integers(1, 4), inputs=st.sampled_from([2, 8, 16]), t=st.integers(1, 5),
+    mblock=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+)  # fmt: skip
+RATES = st.builds(
+    Rates, st.floats(0.5, 50), st.floats(0.5, 50), st.floats(1, 32), st.floats(0.5, 50), st.integers(0, 50),
+    st.integers(0, 9),
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=25)
+@given(CHAINS, RATES, st.floats(100, 20000), st.sampled_from(["dram", "host", "stream", "ethernet"]))
+def test_more_bandwidth_never_slows_and_less_never_speeds_up(netlist, rates, cycles, name):
+    def pace(given_rates):
+        return timed(netlist, lambda _op: Cost(cycles, 0.0, ""), given_rates).total
+
+    base = pace(rates)
+    slack = 1.002 * base + 64  # durations are whole cycles
+    assert pace(replace(rates, **{name: 2 * getattr(rates, name)})) <= slack
+    assert base <= 1.002 * pace(replace(rates, **{name: getattr(rates, name) / 2})) + 64
+
+
+@settings(deadline=None, max_examples=25)
+@given(CHAINS, RATES, st.floats(100, 20000))
+def test_cheaper_ops_never_slow_an_epoch_and_it_is_never_faster_than_its_slowest(netlist, rates, cycles):
+    base = timed(netlist, lambda _op: Cost(cycles, 0.0, ""), rates)
+    cheaper = timed(netlist, lambda _op: Cost(cycles / 2, 0.0, ""), rates)
+    assert cheaper.total <= 1.002 * base.total + 64
+    if base.cycles_per_input is not None:
+        parts = parts_of(netlist.ops["n0"])
+        assert base.cycles_per_input >= cycles - parts  # rounded for each part
+
+
+@pytest.mark.parametrize("name", WHAT_IF)
+def test_what_if(name):
+    chip = device("wormhole_b0")
+    field, factor, _ = WHAT_IF[name]
+    assert getattr(speed(chip, {name: 7.0}), field) == 7.0 * factor
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(HostError, match=f"what-if: {name} must be above 0"):
+            speed(chip, {name: wrong})
+
+
+def test_an_unknown_what_if_is_refused():
+    with pytest.raises(HostError, match="'dram' is none of clock, dram_gbps"):
+        speed(device("wormhole_b0"), {"dram": 1.0})
+
+
+@pytest.mark.parametrize("name", ["attention", "matmul", "softmax", "training", "two_chips", "eltwise_tms"])
+def test_a_faster_clock_never_slows_an_example(root, name):
+    from buda_emu.netlist.load import load
+
+    netlist = load(root / f"netlists/{name}.yaml")
+    bodies = list(netlist.programs.values())
+    parameters = {"$p_loop_count": "2", "$p_microbatch_count": "1", "$p_zero_grad": "1"}
+    slow = model_netlist(netlist, bodies, parameters, what_if={"clock": 500})
+    fast = model_netlist(netlist, bodies, parameters, what_if={"clock": 2000})
+    assert len(slow.epochs) == len(fast.epochs) > 0
+    for before, after in zip(slow.epochs, fast.epochs, strict=True):
+        assert fast.seconds(after.timing.total) <= slow.seconds(before.timing.total)
+
+
+def test_ops_beyond_the_chip_are_refused(root):
+    from buda_emu.netlist.load import load
+
+    netlist = load(root / "netlists/two_chips.yaml")
+    small = device("wormhole_b0").with_grid(2, 2)
+    with pytest.raises(HostError, match=r"op expand stands on cores \[0, 0\] to \[1, 3\], the chip has 2x2"):
+        model_netlist(netlist, list(netlist.programs.values()), {}, chip=small)
+
+
+@pytest.mark.parametrize(
+    ("tms", "shape"),
+    [
+        ("[broadcast: {z: 3}]", (6, 4, 8)), ("[broadcast: {r: 2}]", (2, 8, 8)), ("[hslice: 4]", (8, 4, 2)),
+        ("[hstack: 2]", (1, 4, 16)), ("[vslice: 2]", (4, 2, 8)), ("[vstack: 2]", (1, 8, 8)), ("[transpose]", (2, 8, 4)),
+    ],
+)  # fmt: skip
+def test_shapes_after_tms(tms, shape):
+    from buda_emu.netlist.model import Op, Tm
+
+    name, _, rest = tms.strip("[]").partition(": ")
+    args = ()
+    if rest.startswith("{"):
+        dim, _, count = rest.strip("{}").partition(": ")
+        args = (dim, int(count))
+    elif rest:
+        args = (int(rest),)
+    assert operand_shape(Op(name="x", graph="g", input_tms=((Tm(name, args),),)), 0, (2, 4, 8)) == shape
