@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 from buda_emu.timeline import Schedule, Timing, Wait
 from buda_emu.timing.flows import Flow
@@ -24,6 +25,7 @@ MOST_PARTS: Final = 16
 FIRST_INPUTS: Final = 12  # that are run in full before a steady state is looked for
 MOST_INPUTS: Final = 96
 INPUT_BUFFERS: Final = 2  # parts of an input that a core holds
+_MOST_BUFFERS: Final = 1024
 _STEADY: Final = 0.002  # by which two stretches of later inputs may differ
 
 
@@ -85,6 +87,7 @@ class EpochTiming:
     ops: tuple[OpTiming, ...]
     memory: tuple[Busy, ...]  # channels
     transfers: tuple[Busy, ...]
+    input_buffers: int  # parts of an input that a core holds; more than INPUT_BUFFERS where fewer would stall the model
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
 
@@ -96,10 +99,16 @@ def epoch_timing(
     ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
     costs = {op.name: cost(op) for op in ops}
-    modelled = min(count, FIRST_INPUTS)
+    modelled, buffers = min(count, FIRST_INPUTS), INPUT_BUFFERS
     while True:
-        model = _Model(ops, edges, costs, rates, modelled)
-        timing = model.schedule.run()
+        model = _Model(ops, edges, costs, rates, modelled, buffers)
+        try:
+            timing = model.schedule.run()
+        except ProgramError:  # branches of different length that meet again: the parts are coarser than tiles
+            if buffers > _MOST_BUFFERS:
+                raise
+            buffers *= 2
+            continue
         ends = model.ends(timing)
         if modelled == count or _is_steady(ends) or modelled >= MOST_INPUTS:
             break
@@ -136,17 +145,20 @@ class _Model:
     """The schedule of some inputs of an epoch."""
 
     def __init__(
-        self, ops: Sequence[Op], edges: Sequence[Flow], costs: Mapping[str, Cost], rates: Rates, inputs: int
-    ) -> None:
+        self, ops: Sequence[Op], edges: Sequence[Flow], costs: Mapping[str, Cost], rates: Rates, inputs: int,
+        buffers: int,
+    ) -> None:  # fmt: skip
         self.schedule = Schedule()
         self._ops = ops
         self._costs = costs
         self._rates = rates
         self._inputs = inputs
+        self._buffers = buffers
         self._parts = {op.name: parts_of(op) for op in ops}
         self._units = {op.name: self.schedule.unit(op.name) for op in ops}
         self._done = {op.name: self.schedule.object(f"{op.name}: parts done") for op in ops}
-        self._arrivals: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the consumer
+        # what an op waits for, and in how many steps an input of it arrives
+        self._arrivals: dict[str, list[tuple[int, int]]] = {op.name: [] for op in ops}
         self._loads: dict[str, list[int]] = {op.name: [] for op in ops}  # of what is loaded once
         self._consumed = {op.name: self.schedule.object(f"{op.name}: parts consumed") for op in ops}
         self._freed: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the producer
@@ -194,7 +206,7 @@ class _Model:
             duration = max(1, ceil(busy / self._parts[op]))
             for part in range(self._inputs * self._parts[op]):
                 self.schedule.task(unit, duration, self._input_room(op, part), [(arrived, 1)])
-            self._arrivals[op].append(arrived)
+            self._arrivals[op].append((arrived, self._parts[op]))
 
     def _load(self, edge: Flow) -> None:
         """What is loaded before the first input."""
@@ -205,24 +217,28 @@ class _Model:
             self._loads[edge.target].append(loaded)
 
     def _between(self, edge: Flow) -> None:
-        """One op to another."""
+        """One op to another, in as many steps as the finer of the two has parts."""
         producer, consumer = edge.source, edge.target
         made, parts = self._parts[producer], self._parts[consumer]
+        steps = max(made, parts)
         rate = self._rates.ethernet if edge.crosses else self._rates.stream
         cycles = edge.core_bytes / rate
         self._transfers.append(Busy(f"{producer} > {consumer}", cycles))
         unit = self.schedule.unit(f"{producer} > {consumer}")
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
-        duration = max(1, ceil(cycles / parts)) + self._rates.start + self._rates.hop * edge.hops
+        duration = max(1, ceil(cycles / steps)) + self._rates.start + self._rates.hop * edge.hops
         before = 0
-        for part in range(self._inputs * parts):
-            entry, k = divmod(part, parts)
-            needed = entry * made + ceil((k + 1) * made / parts)
-            waits = [Wait(self._done[producer], needed, takes=False), *self._input_room(consumer, part)]
+        for step in range(self._inputs * steps):
+            entry, k = divmod(step, steps)
+            needed = entry * made + ceil((k + 1) * made / steps)
+            waits = [
+                Wait(self._done[producer], needed, takes=False),
+                *self._input_room(consumer, entry * parts + k * parts // steps),
+            ]
             self.schedule.task(unit, duration, waits, [(arrived, 1), (freed, needed - before)])
             before = needed
-        self._arrivals[consumer].append(arrived)
+        self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
     def _write(self, edge: Flow) -> None:
@@ -240,7 +256,7 @@ class _Model:
             self._freed[op].append(freed)
 
     def _input_room(self, op: str, part: int) -> list[Wait]:
-        needed = part + 1 - INPUT_BUFFERS
+        needed = part + 1 - self._buffers
         return [Wait(self._consumed[op], needed, takes=False)] if needed > 0 else []
 
     # ------------------------------------------------------------------------------------------------------- ops
@@ -252,7 +268,11 @@ class _Model:
         together = parts // slices if op.type == "matmul" else 1  # a product is packed when its sum is complete
         first = len(self.schedule)
         for part in range(self._inputs * parts):
-            waits = [Wait(arrived, part + 1, takes=False) for arrived in self._arrivals[op.name]]
+            entry, k = divmod(part, parts)
+            waits = [
+                Wait(arrived, entry * steps + ceil((k + 1) * steps / parts), takes=False)
+                for arrived, steps in self._arrivals[op.name]
+            ]
             waits += [Wait(loaded, 1, takes=False) for loaded in self._loads[op.name]] if part == 0 else []
             last = part // together * together + together  # parts that are done when this group is
             if last > room:
@@ -282,8 +302,8 @@ class _Model:
         return EpochTiming(
             temporal.graphs, count, self._inputs, pace, ends[0], total,
             tuple(self._op(op, timing, waited) for op in self._ops),
-            tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers), timing,
-            self.schedule,
+            tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers), self._buffers,
+            timing, self.schedule,
         )  # fmt: skip
 
     def _op(self, op: Op, timing: Timing, waited: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> OpTiming:

@@ -1,10 +1,10 @@
 """What modelling the programs of a netlist gave: the objects that tables, CSV, JSON, pictures and checks read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from buda_emu.timing.epoch import EpochTiming
+from buda_emu.timing.epoch import INPUT_BUFFERS, EpochTiming
 from buda_emu.timing.flows import Flow
 
 SCHEMA_VERSION: Final = 1
@@ -61,7 +61,15 @@ class PerfRun:
 
 
 def bottleneck(timing: EpochTiming) -> Bottleneck:
-    """The busiest op, memory channel or transfer, and whether it explains the pace."""
+    """The busiest op, memory channel or transfer, whether it explains the pace, and what the model had to assume."""
+    found = _busiest(timing)
+    if timing.input_buffers == INPUT_BUFFERS:
+        return found
+    note = f"branches that meet again would stall with {INPUT_BUFFERS} parts in each input buffer"
+    return replace(found, sentence=f"{found.sentence}; {note}, {timing.input_buffers} were assumed")
+
+
+def _busiest(timing: EpochTiming) -> Bottleneck:
     pace = timing.cycles_per_input if timing.cycles_per_input is not None else float(timing.first_input)
     pace = max(pace, 1.0)
     found = [("op", item.op, item.active / timing.modelled) for item in timing.ops]
