@@ -40,6 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each epoch, the vendor's columns")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev")
+    parser.add_argument(
+        "--report", type=Path, metavar="DIR",
+        help="write perf.html, perf.json and the vendor's runtime_table.csv, perf_info_all_epochs.csv, "
+        "op_perf_table.json there",
+    )  # fmt: skip
+    parser.add_argument(
+        "--update-expectations", action="store_true",
+        help="print the performance-check section with the modelled figures; no file is changed",
+    )  # fmt: skip
     parser.add_argument("-q", "--quiet", action="store_true", help="only performance-check")
 
 
@@ -75,6 +84,11 @@ def main(args: argparse.Namespace) -> int:
             say()
     for line in check_lines(results):
         say(line)
+    if args.update_expectations:
+        from buda_emu.report.perf_console import expectation_lines
+
+        for line in expectation_lines(netlist.sections, results):
+            say(line)
     _write(args, netlist, run, results)
     return int(any(not item.passed for item in results))
 
@@ -112,10 +126,35 @@ def _write(args: argparse.Namespace, netlist: "Netlist", run: "PerfRun", results
         write_file(args.csv, lambda stream: stream.write(perf_info_all_epochs_csv(run).encode()))
     if args.json is not None:
         write_json(args.json, _as_json(netlist, run, results))
+    if args.report is not None:
+        import shlex
+        import sys
+
+        _write_report(args.report, netlist, run, results, shlex.join(["buda-emu", *sys.argv[1:]]))
+        say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
         from buda_emu.report.trace import trace
 
         write_json(args.trace, trace(run))
+
+
+def _write_report(
+    directory: Path, netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]", command: str
+) -> None:
+    from buda_emu.report.perf_html import perf_page
+    from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
+
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "perf.html": perf_page(netlist, run, results, command),
+        "perf_info_all_epochs.csv": perf_info_all_epochs_csv(run),
+        "runtime_table.csv": runtime_table_csv(netlist, run),
+    }
+    for name, text in texts.items():
+        data = text.encode("utf-8", "replace")
+        write_file(directory / name, lambda stream, data=data: stream.write(data))
+    write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))
+    write_json(directory / "perf.json", _as_json(netlist, run, results))
 
 
 def _as_json(netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]") -> dict[str, Any]:
@@ -137,7 +176,7 @@ def _as_json(netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]") -
             }
             for epoch in run.epochs
         ],
-        "performance_check": [
-            {**asdict(item), "passed": item.passed} for item in results
-        ],
+        "dram": [asdict(item) for item in run.dram],
+        "l1_bytes": dict(run.l1), "l1_capacity": run.l1_capacity,
+        "performance_check": [{**asdict(item), "passed": item.passed} for item in results],
     }  # fmt: skip

@@ -82,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
+    shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
     shown.add_argument(
         "--threshold",
         type=float,
@@ -151,7 +152,7 @@ def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     settings = Settings(
         args.precision, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
         threads=max(1, (os.cpu_count() or 1) // workers) if not args.dask else 1,
-        per_op=args.per_op or report, detail=report, threshold=args.threshold,
+        per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
     )  # fmt: skip
     defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
     found: list[Case] = []
@@ -292,6 +293,8 @@ class _Console:
             return
         if case.outputs:
             say(f"\n{console.outputs_table(case)}")
+        if case.performance:
+            say(f"\n{console.performance_table(case)}")
         if case.ops and self._args.per_op:
             say(f"\n{console.per_op_table(case.ops)}\n")
             for line in console.first_bad_lines(case):

@@ -57,6 +57,21 @@ def outputs_table(case: CaseResult) -> str:
     )  # fmt: skip
 
 
+def performance_table(case: CaseResult) -> str:
+    """`performance-check`: expected, modelled, verdict."""
+    return table(
+        ("performance-check", "graph", "target", "metric", "expected", "modelled", "verdict"),
+        (
+            (
+                item.config, item.graph or "-", item.target or "-", item.metric, item.expected,
+                number(item.modelled, 6), "passed" if item.passed else "FAILED",
+            )
+            for item in case.performance
+        ),
+        right=(5,),
+    )  # fmt: skip
+
+
 def per_op_table(ops: Sequence[OpResult]) -> str:
     """Every op in execution order."""
     return table(
@@ -111,6 +126,10 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
 
 def _why(case: CaseResult) -> str:
     failed = list(case.failed_outputs)
+    missed = [item for item in case.performance if not item.passed]
+    if missed and not failed:
+        first = missed[0]
+        return f"performance-check {first.config}: {first.metric} is modelled as {number(first.modelled, 6)}"
     if not failed:
         return next(iter(case.message.splitlines()), "")
     more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""

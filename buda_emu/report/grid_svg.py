@@ -54,9 +54,10 @@ def grid_svg(
     heat: Mapping[str, float] | None = None,
     notes: Mapping[str, str] | None = None,
     mark: str = "",
+    red: str = "the error of the op",
 ) -> str:
     """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips;
-    `mark` keeps the ids of pictures on one page apart."""
+    `mark` keeps the ids of pictures on one page apart, `red` is what the legend calls the heat."""
     drawn = list(panels(netlist, epochs, chips))
     places, width, height = _arranged(drawn)
     legend_top = height
@@ -72,7 +73,7 @@ def grid_svg(
     painter = _Painter(netlist, heat or {}, notes or {}, mark)
     for panel, (x, y) in zip(drawn, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, bool(heat)))
+    parts.append(_legend(legend_top + 18, red if heat else ""))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
@@ -93,7 +94,7 @@ def _arranged(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float,
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-def _legend(y: float, heat: bool) -> str:
+def _legend(y: float, heat: str) -> str:
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -103,7 +104,7 @@ def _legend(y: float, heat: bool) -> str:
         )
         x += 34 + len(words) * _NAME * 0.62
     if heat:
-        parts.append(text(x, y, "red: the error of the op", _NAME))
+        parts.append(text(x, y, f"red: {heat}", _NAME))
     return f"<g>{''.join(parts)}</g>"
 
 
@@ -167,7 +168,7 @@ class _Painter:
             _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
         ]
         if op.name in self._heat:
-            opacity = 0.85 * min(max(self._heat[op.name], 0.0), 1.0)
+            opacity = 0.55 * min(max(self._heat[op.name], 0.0), 1.0)
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
         kind = f"{op.type} {rows}x{cols}" if rows * cols > 1 else op.type
         lines = [kind, dims, op.out_df] if box.height > 60 else [kind]

@@ -1,9 +1,10 @@
 """Modelled cycles as lines for a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.text import number, plural, table
+from buda_emu.report.text import number, percent, plural, table
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.result import EpochReport, PerfRun
@@ -14,6 +15,8 @@ def perf_lines(netlist: Netlist, run: PerfRun) -> Iterator[str]:
     yield f"{run.netlist}: {run.arch}, {run.clock:g} MHz, modelled"
     yield ""
     yield _epochs(run)
+    yield ""
+    yield from _memory(run)
     for epoch in run.epochs:
         yield ""
         yield f"{epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}"
@@ -34,6 +37,17 @@ def _epochs(run: PerfRun) -> str:
     )  # fmt: skip
 
 
+def _memory(run: PerfRun) -> Iterator[str]:
+    """The fullest core and the fullest channel."""
+    if run.l1:
+        op = max(run.l1, key=lambda name: run.l1[name])
+        yield f"L1: at most {run.l1[op] >> 10} of {run.l1_capacity >> 10} KiB, by op {op}"
+    if run.dram:
+        use = max(run.dram, key=lambda item: item.share)
+        size = f"{use.used / 2**20:.1f} of {use.capacity >> 20} MiB"
+        yield f"DRAM: at most {size} ({percent(use.share)}), in channel {use.channel} of chip {use.chip}"
+
+
 def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> str:
     headers = ("op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "provenance")
     return table(
@@ -49,6 +63,34 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> str:
         ),
         right=(2, 3, 4, 5, 6),
     )  # fmt: skip
+
+
+def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[CheckResult]) -> Iterator[str]:
+    """The section as it would have to be for the modelled figures to hold; what cannot be modelled is left as it is."""
+    section = sections.get("performance-check")
+    if section is None:
+        return
+    observed = {(item.config, item.bound.metric): item.observed for item in results}
+    yield "performance-check:"
+    for config, _, value in section.items() if isinstance(section, nodes.Mapping) else ():
+        yield f"  {config}:"
+        for key, _, node in value.items() if isinstance(value, nodes.Mapping) else ():
+            modelled = observed.get((config, key))
+            if modelled is None or not isinstance(node, nodes.Mapping):
+                yield f"    {key}: {_written(node)}"
+                continue
+            fields = {name: _written(item) for name, _, item in node.items()}
+            for name in fields.keys() & {"expected", "min_bound"}:
+                fields[name] = f"{modelled:.6g}"
+            yield f"    {key}: {{{', '.join(f'{name}: {text}' for name, text in fields.items())}}}"
+
+
+def _written(node: nodes.Node) -> str:
+    if isinstance(node, nodes.Scalar):
+        return node.text
+    if isinstance(node, nodes.Sequence):
+        return f"[{', '.join(_written(item) for item in node.items)}]"
+    return f"{{{', '.join(f'{name}: {_written(item)}' for name, _, item in node.items())}}}"
 
 
 def check_lines(results: Sequence[CheckResult]) -> Iterator[str]:

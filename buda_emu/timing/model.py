@@ -9,6 +9,7 @@ from buda_emu.timing.bounds import math_active_cycles
 from buda_emu.timing.epoch import Cost, epoch_timing
 from buda_emu.timing.flows import flows
 from buda_emu.timing.from_netlist import calls_of
+from buda_emu.timing.memory_use import dram_use, l1_use
 from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.op_cost import Model, OpCost, op_cost
 from buda_emu.timing.program import Epoch, epochs
@@ -43,8 +44,10 @@ def model_netlist(
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
             found.append(_report(netlist, epoch, costs, fast))
     return PerfRun(
-        netlist.path, netlist.arch_name, fast.clock, version, dict(parameters), dict(what_if or {}), tuple(found)
-    )
+        netlist.path, netlist.arch_name, fast.clock, version, dict(parameters), dict(what_if or {}), tuple(found),
+        dram_use(netlist, chip), {op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()},
+        chip.l1_data_bytes,
+    )  # fmt: skip
 
 
 def _check_places(netlist: Netlist, chip: Device) -> None:

@@ -12,7 +12,7 @@ _GIB: Final = 1 << 30
 # The only published figure of the host link as seen by a netlist: what device_to_host_bw_*.yaml state for it.
 _HOST: Final = 4.15e9
 _ETHERNET_LINKS: Final = 4  # between two neighbouring chips of a cluster
-_STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
+STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
 
 WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "clock": ("clock", 1.0, "AI clock in MHz"),
@@ -50,7 +50,7 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     into, hop, out = device.noc_latency
     found = Speed(
         float(device.clock), device.dram_measured * _GIB, _HOST, _ETHERNET_LINKS * device.eth_derated * _GIB,
-        _STREAM, into + hop + out, hop,
+        STREAM, into + hop + out, hop,
     )  # fmt: skip
     for name, value in what_if.items():
         if name not in WHAT_IF:

@@ -6,6 +6,7 @@ from typing import Final
 
 from buda_emu.timing.epoch import INPUT_BUFFERS, EpochTiming
 from buda_emu.timing.flows import Flow
+from buda_emu.timing.memory_use import ChannelUse
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
@@ -54,6 +55,9 @@ class PerfRun:
     parameters: Mapping[str, str]
     what_if: Mapping[str, float]
     epochs: tuple[EpochReport, ...]
+    dram: tuple[ChannelUse, ...]
+    l1: Mapping[str, int]  # op -> the least that its buffers take on each core, in bytes
+    l1_capacity: int
 
     def seconds(self, cycles: float) -> float:
         """Of the AI clock."""

@@ -26,7 +26,15 @@ from buda_emu.verify.feed import Feed, push
 from buda_emu.verify.figures import figures
 from buda_emu.verify.per_op import run_pair
 from buda_emu.verify.reference import Files, tensors
-from buda_emu.verify.result import CaseResult, FirstBad, InputUsed, OpResult, OutputResult, Status
+from buda_emu.verify.result import (
+    CaseResult,
+    FirstBad,
+    InputUsed,
+    OpResult,
+    OutputResult,
+    PerformanceResult,
+    Status,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -44,6 +52,7 @@ class Settings:
     threads: int = 1  # never changes results
     per_op: bool = False
     detail: bool = False  # what pictures need
+    perf: bool = False  # also hold `performance-check` against modelled cycles
     threshold: float = 0.99  # PCC below which an op counts as the first to go wrong
 
     def as_json(self) -> dict[str, Any]:
@@ -59,6 +68,8 @@ class Settings:
                 found += [f"--{option}", str(value)]
         for name in self.programs:
             found += ["--program", name]
+        if self.perf:
+            found.append("--perf")
         for name, value in self.parameters:
             found += ["--param", f"{name.removeprefix('$')}={value}"]
         return found
@@ -153,10 +164,32 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
         result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
         outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad,
     )  # fmt: skip
+    if settings.perf:
+        result = replace(result, performance=performance(netlist, bodies, parameters))
     if not outputs:
         return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
-    status: Status = "passed" if all(output.passed for output in outputs) else "failed"
+    good = all(output.passed for output in outputs) and all(item.passed for item in result.performance)
+    status: Status = "passed" if good else "failed"
     return replace(result, status=status)
+
+
+def performance(
+    netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
+) -> tuple[PerformanceResult, ...]:
+    """`performance-check` against modelled cycles. Raises NetlistError, UnsupportedError."""
+    from buda_emu.netlist.performance_check import read_performance_checks
+    from buda_emu.timing.checks import evaluate
+    from buda_emu.timing.model import model_netlist
+
+    checks = read_performance_checks(netlist.path, netlist.sections)
+    if not checks:
+        return ()
+    return tuple(
+        PerformanceResult(
+            item.config, item.graph, item.target, item.bound.metric, str(item.bound), item.observed, item.passed
+        )
+        for item in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
+    )
 
 
 def _config(case: Case, netlist: Netlist) -> TestConfig:

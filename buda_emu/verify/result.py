@@ -149,6 +149,19 @@ class FirstBad:
 
 
 @dataclass(frozen=True, slots=True)
+class PerformanceResult:
+    """One figure of `performance-check` against the modelled one (`buda-emu perf`)."""
+
+    config: str
+    graph: str
+    target: str
+    metric: str
+    expected: str
+    modelled: float | None
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """One tested netlist. `message`: for every status but passed and failed, what happened (may have several lines)."""
 
@@ -168,6 +181,7 @@ class CaseResult:
     not_compared: Mapping[str, str] = field(default_factory=dict[str, str])  # output -> why
     ops: tuple[OpResult, ...] = ()
     first_bad: FirstBad | None = None
+    performance: tuple[PerformanceResult, ...] = ()
     stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/stopped-programs.md)
     command: str = ""  # how to run this one again
 

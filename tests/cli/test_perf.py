@@ -145,3 +145,47 @@ def test_the_vendors_model_gives_other_figures(tmp_path):
         assert perf(DIRECTORY / "matmul.yaml", "-q", "--model", model, "--json", tmp_path / "p.json") == 0
         found.append(json.loads((tmp_path / "p.json").read_text())["epochs"][0]["ops"][0])
     assert found[0]["provenance"] != found[1]["provenance"] == "vendor formula"
+
+
+def test_expectations_are_printed_and_nothing_is_changed(tmp_path, capsys):
+    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1, rtol: 0.25}\n    note: {mine: [1, 2]}")
+    before = path.read_bytes()
+    assert perf(path, "-q", "--update-expectations") == 1
+    section = capsys.readouterr().out.partition("performance-check:\n")[2]
+    assert path.read_bytes() == before
+    updated = tmp_path / "updated.yaml"
+    updated.write_text((DIRECTORY / "matmul.yaml").read_text() + "\nperformance-check:\n" + section)
+    assert "note: {mine: [1, 2]}" in section
+    assert "rtol: 0.25" in section
+    assert perf(updated, "-q") == 0
+
+
+def test_a_report_folder(tmp_path, capsys):
+    from xml.etree import ElementTree
+
+    assert perf(DIRECTORY / "attention.yaml", "-q", "--report", tmp_path / "r") == 0
+    assert capsys.readouterr().out.strip().endswith("perf.html")
+    names = ["op_perf_table.json", "perf.html", "perf.json", "perf_info_all_epochs.csv", "runtime_table.csv"]
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == names
+    page = (tmp_path / "r/perf.html").read_text()
+    for outside in ("<script", "https://", "src=", "<link"):
+        assert outside not in page
+    for svg in page.split("<svg")[1:]:
+        ElementTree.fromstring("<svg" + svg.partition("</svg>")[0] + "</svg>")
+    for words in ("What limits it", "Timeline of the last inputs", "Roofline", "exponentials", "red: busy"):
+        assert words in page
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "r/runtime_table.csv").read_text())))
+    assert len(rows) == 13
+    assert rows[0]["core-label"].endswith("-q")
+    table = json.loads((tmp_path / "r/op_perf_table.json").read_text())
+    assert table["run_fwd"]["scores_epoch"]["epoch-information"]["AICLK"] == 1000
+
+
+def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("buda_emu.verify.last_failed.user_caches", lambda: tmp_path / "caches")
+    path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
+    assert main(["test", str(path), "-n", "1"]) == 0
+    assert main(["test", str(path), "-n", "1", "--perf"]) == 1
+    shown = capsys.readouterr().out
+    assert "performance-check config-0: cycles-per-tensor is modelled as" in shown
+    assert "1 within 1 %" in shown

@@ -105,3 +105,23 @@ def test_verdicts_lead_to_their_details(browser, page_file):
         assert page.query_selector(f"[id='{link.get_attribute('href')[1:]}']") is not None
     assert page.title() == "buda-emu test: 2 passed, 1 failed, 1 rejected, 1 stopped, 1 crashed"
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_of_modelled_cycles_too(browser, tmp_path, root, width, scheme):
+    from buda_emu.cli.main import main
+
+    assert main(["perf", str(root / "netlists/attention.yaml"), "-q", "--report", str(tmp_path)]) == 0
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((tmp_path / "perf.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
+    assert complaints == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(OVERFLOWS) == []
+    assert page.evaluate(CONTRAST) == []
+    context.close()
