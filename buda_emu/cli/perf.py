@@ -176,6 +176,7 @@ def _as_json(netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]") -
             }
             for epoch in run.epochs
         ],
+        "program_cycles": run.programs(),
         "dram": [asdict(item) for item in run.dram],
         "l1_bytes": dict(run.l1), "l1_capacity": run.l1_capacity,
         "performance_check": [{**asdict(item), "passed": item.passed} for item in results],

@@ -16,6 +16,8 @@ def perf_lines(netlist: Netlist, run: PerfRun) -> Iterator[str]:
     yield ""
     yield _epochs(run)
     yield ""
+    for program, cycles in run.programs().items():
+        yield f"program {program}: {cycles:.0f} cycles, {1e3 * run.seconds(cycles):.3g} ms"
     yield from _memory(run)
     for epoch in run.epochs:
         yield ""

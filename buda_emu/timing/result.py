@@ -59,6 +59,13 @@ class PerfRun:
     l1: Mapping[str, int]  # op -> the least that its buffers take on each core, in bytes
     l1_capacity: int
 
+    def programs(self) -> dict[str, float]:
+        """Cycles of each program: its epochs one after the other, without what lies between them."""
+        total: dict[str, float] = {}
+        for epoch in self.epochs:
+            total[epoch.program] = total.get(epoch.program, 0.0) + epoch.runs * epoch.timing.total
+        return total
+
     def seconds(self, cycles: float) -> float:
         """Of the AI clock."""
         return cycles / (self.clock * 1e6)

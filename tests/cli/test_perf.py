@@ -176,7 +176,7 @@ def test_a_report_folder(tmp_path, capsys):
         assert words in page
     rows = list(csv.DictReader(io.StringIO((tmp_path / "r/runtime_table.csv").read_text())))
     assert len(rows) == 13
-    assert rows[0]["core-label"].endswith("-q")
+    assert rows[0]["core-label"] == "1-1-q"  # logical [0, 0] of wormhole_b0
     table = json.loads((tmp_path / "r/op_perf_table.json").read_text())
     assert table["run_fwd"]["scores_epoch"]["epoch-information"]["AICLK"] == 1000
 

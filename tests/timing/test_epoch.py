@@ -19,12 +19,13 @@ from small_netlists import execute, fifo_settings, graph, op, program, queue, te
 FAST = Rates(1e9, 1e9, 1e9, 1e9, 0, 0)
 
 
-def chain(length=1, *, inputs=8, t=1, mblock=(1, 1), more="", entries=None):
+def chain(length=1, *, inputs=8, t=1, mblock=(1, 1), buffers=2, entries=None):
     """a -> n0 -> ... -> o."""
     ops, source = [], "a"
     for number in range(length):
         place = (number // 8, number % 8)
-        ops.append(op(f"n{number}", "nop", [source], loc=place, t=t, mblock=mblock, df="Float16_b", more=more))
+        line = op(f"n{number}", "nop", [source], loc=place, t=t, mblock=mblock, df="Float16_b")
+        ops.append(line.replace("buf_size_mb: 2", f"buf_size_mb: {buffers}"))
         source = f"n{number}"
     shape = {"t": t, "mblock": mblock, "df": "Float16_b", "entries": entries or 2 * inputs}
     netlist = text(
@@ -120,6 +121,52 @@ def test_cheaper_ops_never_slow_an_epoch_and_it_is_never_faster_than_its_slowest
     if base.cycles_per_input is not None:
         parts = parts_of(netlist.ops["n0"])
         assert base.cycles_per_input >= cycles - parts  # rounded for each part
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), RATES, st.floats(100, 20000))
+def test_bigger_buffers_never_slow(length, t, buffers, rates, cycles):
+    def total(size):
+        netlist = chain(length, inputs=8, t=t, mblock=(2, 2), buffers=size)
+        return timed(netlist, lambda _op: Cost(cycles, 0.0, ""), rates).total
+
+    assert total(2 * buffers + 2) <= total(2 * buffers)
+
+
+SPLIT = """
+devices: {{arch: wormhole_b0}}
+queues:
+  a: {{input: HOST, {shape}, type: queue, entries: 16, df: Float16_b, target_device: 0, loc: dram, dram: [{low}]}}
+  o: {{input: n, {shape}, type: queue, entries: 16, df: Float16_b, target_device: 0, loc: dram, dram: [{high}]}}
+graphs:
+  g:
+    target_device: 0
+    input_count: 8
+    n: {{type: {kind}, grid_loc: [0, 0], {shape}, inputs: [a], in_df: [Float16_b], out_df: Float16_b, acc_df: Float16_b,
+      intermed_df: Float16_b, ublock_order: r, buf_size_mb: 2, math_fidelity: HiFi3}}
+programs:
+  - p:
+    - var: {{$zero: 0}}
+    - execute: {{graph_name: g, queue_settings: {{a: {{prologue: false, epilogue: false, zero: false,
+        rd_ptr_local: $zero, rd_ptr_global: $zero}}}}}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["nop", "exp", "gelu"])
+def test_more_cores_never_slow(kind):
+    totals = []
+    for rows in (1, 2, 4, 8):
+        shape = f"grid_size: [{rows}, 1], t: 1, mblock: [{8 // rows}, 2], ublock: [1, 1]"
+        low, high = (
+            ", ".join(f"[{row % 6}, {base + 0x100000 * row:#x}]" for row in range(rows))
+            for base in (0x10000000, 0x20000000)
+        )
+        checked = check_text(SPLIT.format(kind=kind, shape=shape, low=low, high=high))
+        assert checked.netlist is not None, checked.diagnostics
+        run = model_netlist(checked.netlist, list(checked.netlist.programs.values()), {})
+        totals.append(run.epochs[0].timing.total)
+    assert totals == sorted(totals, reverse=True)
+    assert totals[0] > 2 * totals[-1]
 
 
 @pytest.mark.parametrize("name", WHAT_IF)
