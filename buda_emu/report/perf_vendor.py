@@ -1,6 +1,7 @@
 """Modelled cycles under the vendor's names (PERF 3), so that scripts for its reports read ours."""
 
 import csv
+from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
@@ -10,6 +11,16 @@ from buda_emu.timing.figures import OpFigures, op_figures
 from buda_emu.timing.result import EpochReport, PerfRun
 
 _NOTHING = "N/A"
+EPOCH_COLUMNS = (
+    "program-name", "graph-name", "aiclk", "device-id", "input-count", "first-to-last-inputs",
+    "num-cycles-per-tensor-all-inputs", "num-tensors-per-second-all-inputs", "num-cycles-all-inputs",
+    "largest-wait-for-epoch-binary",
+)  # fmt: skip
+RUNTIME_COLUMNS = (
+    "core-label", "device_id", "aiclk", "first-and-last-inputs", "total-runtime", "active-math-cycles-single-input",
+    "math-utilization-over-all-inputs", "math-utilization-last-input-recorded", "runtime-last-input-recorded",
+    "num-cycles-per-tensor", "num-tensors-per-second", "input0-bw", "input1-bw", "output-bw",
+)  # fmt: skip
 
 
 def perf_info_all_epochs_csv(run: PerfRun) -> str:
@@ -25,7 +36,7 @@ def perf_info_all_epochs_csv(run: PerfRun) -> str:
         for epoch in run.epochs
         for graph, chip in zip(epoch.graphs, epoch.graph_chips, strict=True)
     ]  # fmt: skip
-    return _csv(rows)
+    return _csv(EPOCH_COLUMNS, rows)
 
 
 def runtime_table_csv(netlist: Netlist, run: PerfRun) -> str:
@@ -45,7 +56,7 @@ def runtime_table_csv(netlist: Netlist, run: PerfRun) -> str:
                 "num-tensors-per-second": _two(_per_second(run, epoch)), "input0-bw": _two(bandwidths[0]),
                 "input1-bw": _two(bandwidths[1]), "output-bw": _two(item.output_bandwidth),
             })  # fmt: skip
-    return _csv(rows)
+    return _csv(RUNTIME_COLUMNS, rows)
 
 
 def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
@@ -91,12 +102,11 @@ def _two(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:.2f}"
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
+def _csv(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
     stream = StringIO()
-    if rows:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return stream.getvalue()
 
 

@@ -1,5 +1,6 @@
 """Ops of a netlist as calls of the cost model: one for a plain op, one for each sub-op of a fused one."""
 
+import re
 from dataclasses import replace
 
 from buda_emu.netlist.model import Netlist, Op, SubOp
@@ -8,6 +9,7 @@ from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import is_raw
 from buda_emu.timing.op_call import OpCall, ReduceDim, VectorMode
 
+_OUTSIDE = re.compile(r"input_?([0-9]{1,3})")  # an input of the fused op, not an intermediate
 _AS = {"datacopy": "nop"}  # PERF 2: reports call them the same
 
 
@@ -25,7 +27,8 @@ def _part(netlist: Netlist, op: Op, part: SubOp) -> OpCall:
     ublock = part.ublock if part.ublock[0] > 0 else op.blocking.ublock
     blocking = replace(op.blocking, mblock=mblock, ublock=ublock)
     formats = _sources(op)
-    outside = [formats[int(name.removeprefix("input"))] for name in part.inputs if name.startswith("input")]
+    numbers = [int(match[1]) for name in part.inputs if (match := _OUTSIDE.match(name))]
+    outside = [formats[number] for number in numbers if number < len(formats)]
     return _call(netlist, op, part.type, part.attributes, blocking, part.attributes.vector, outside or [op.intermed_df])
 
 

@@ -55,7 +55,8 @@ def _check_places(netlist: Netlist, chip: Device) -> None:
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             down, across = op.blocking.grid_size[::-1] if op.grid_transpose else op.blocking.grid_size
-            if op.grid_loc[0] + down > rows or op.grid_loc[1] + across > columns:
+            beyond = op.grid_loc[0] + down > rows or op.grid_loc[1] + across > columns
+            if beyond or min(op.grid_loc) < 0:
                 raise HostError(
                     f"op {op.name} stands on cores [{op.grid_loc[0]}, {op.grid_loc[1]}] to "
                     f"[{op.grid_loc[0] + down - 1}, {op.grid_loc[1] + across - 1}], the chip has {rows}x{columns}"

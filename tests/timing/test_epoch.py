@@ -225,3 +225,53 @@ def test_shapes_after_tms(tms, shape):
     elif rest:
         args = (int(rest),)
     assert operand_shape(Op(name="x", graph="g", input_tms=((Tm(name, args),),)), 0, (2, 4, 8)) == shape
+
+
+def test_whatever_the_check_accepts_is_modelled_or_refused(corpus):
+    """Valid mutants of small netlists: figures or a documented error."""
+    from buda_emu.errors import BudaError
+    from buda_emu.netlist.load import check
+    from buda_emu.report.perf_console import perf_lines
+    from buda_emu.report.perf_html import perf_page
+    from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
+    from buda_emu.verify.entries import default_parameters
+
+    modelled = refused = 0
+    for path in sorted((corpus / "mutants").rglob("*.yaml")):
+        netlist = check(path).netlist
+        if netlist is None:
+            continue
+        bodies = list(netlist.programs.values())
+        try:
+            run = model_netlist(netlist, bodies, default_parameters(bodies, {}))
+        except BudaError as error:
+            assert error.exit_code in (2, 3, 4), path  # noqa: PT017 - the others count
+            refused += 1
+            continue
+        assert list(perf_lines(netlist, run))
+        assert perf_page(netlist, run, [], "")
+        assert isinstance(op_perf_table(netlist, run), dict)
+        assert runtime_table_csv(netlist, run).count("\n") == 1 + sum(len(epoch.timing.ops) for epoch in run.epochs)
+        assert perf_info_all_epochs_csv(run)
+        modelled += 1
+    assert modelled > 200
+    assert refused < 20
+
+
+def test_every_public_netlist_is_modelled(corpus):
+    """In seconds, the biggest among them."""
+    from buda_emu.netlist.load import check
+    from buda_emu.verify.entries import default_parameters
+
+    for path in sorted((corpus / "netlists").rglob("*.yaml")):
+        netlist = check(path).netlist
+        if netlist is None:
+            continue
+        bodies = list(netlist.programs.values())
+        run = model_netlist(netlist, bodies, default_parameters(bodies, {}))
+        for epoch in run.epochs:
+            busiest = max(item.active / epoch.timing.modelled for item in epoch.timing.ops)
+            assert epoch.timing.total >= epoch.timing.first_input > 0, path
+            if epoch.timing.cycles_per_input is not None:
+                parts = max(item.parts for item in epoch.timing.ops)
+                assert epoch.timing.cycles_per_input >= busiest - parts, path
