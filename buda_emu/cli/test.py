@@ -293,6 +293,9 @@ class _Console:
             return
         if case.outputs:
             say(f"\n{console.outputs_table(case)}")
+        for name, why in case.not_compared.items():
+            if why.startswith("io-config lists it"):  # someone expects it to be
+                say(f"not compared: {name}: {why}")
         if case.performance:
             say(f"\n{console.performance_table(case)}")
         if case.ops and self._args.per_op:
