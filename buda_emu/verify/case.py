@@ -207,7 +207,7 @@ def _parameters(bodies: Sequence[Program], config: TestConfig, settings: Setting
 
 
 def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str], dict[str, str]]:
-    """Those that io-config lists, else every op-fed queue and ram but the e2e ones (NETLIST 5.4); why not the others."""
+    """Those that io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4); why not the others."""
     compared: list[str] = []
     unknown = [name for name in config.outputs if name not in netlist.queues]
     skipped = dict.fromkeys(unknown, "io-config lists it, but there is no such queue")
