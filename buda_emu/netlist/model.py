@@ -171,6 +171,12 @@ class Op(Sourced):
     vector: str = ""  # final vector mode; "" until derived
     transpose: bool = False  # in-tile transpose flag: odd number of transpose TMs (OPS 7.4)
 
+    @property
+    def cores(self) -> tuple[int, int]:
+        """Rows and columns of cores that it takes; grid_transpose exchanges them (NETLIST 1.4)."""
+        rows, columns = self.blocking.grid_size
+        return (columns, rows) if self.grid_transpose else (rows, columns)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Graph(Sourced):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import floor, isfinite, log10
 from typing import Final
 
-from buda_emu.report.svg import clean, fitted, number, text
+from buda_emu.report.svg import clean, fitted, number, open_chart, text
 from buda_emu.report.text import correlation, percent
 from buda_emu.report.text import number as figure
 from buda_emu.verify.result import OpResult, OutputDetail, TilePlace
@@ -27,7 +27,7 @@ def heat_map(detail: OutputDetail, first_bad: TilePlace | None) -> str:
     side = max(4.0, min(28.0, (_WIDTH - 30) / cols, 320 / rows))
     left, top = 28.0, 18.0
     width, height = left + cols * side + 1, top + rows * side + 1
-    parts = [_open(max(width, _WIDTH), height + 40, "largest error of each tile")]
+    parts = [open_chart(max(width, _WIDTH), height + 40, "largest error of each tile")]
     for row in range(rows):
         for col in range(cols):
             value = values[row][col]
@@ -97,7 +97,7 @@ def histogram(detail: OutputDetail) -> str:
     total = sum(count for _, count in bins)
     most = max((count for _, count in bins), default=0)
     height = len(bins) * _ROW + 8
-    parts = [_open(_WIDTH, height, "how many elements have which error")]
+    parts = [open_chart(_WIDTH, height, "how many elements have which error")]
     room = _WIDTH - 112 - 74
     for position, (bound, count) in enumerate(bins):
         y = 4 + position * _ROW
@@ -124,7 +124,7 @@ def op_chart(ops: Sequence[OpResult], threshold: float, first_bad: int | None) -
         lost = max(1 - pcc, 10.0**-_PCC_DECADES)
         return left + room * min(1.0, (log10(lost) + _PCC_DECADES) / _PCC_DECADES)
 
-    parts = [_open(width, height, "1 - PCC of every op", " fixed")]
+    parts = [open_chart(width, height, "1 - PCC of every op", " fixed")]
     for decade in range(0, _PCC_DECADES + 1, 2):
         x = left + room * decade / _PCC_DECADES
         parts.append(f'<path class="grid" d="M{number(x)} 20V{height}"/>')
@@ -157,8 +157,3 @@ def op_heat(ops: Sequence[OpResult]) -> dict[str, float]:
             lost = max(1 - op.pcc, 1e-9)
             heat[op.name] = min(1.0, max(0.0, (log10(lost) + 4) / 3))
     return heat
-
-
-def _open(width: float, height: float, title: str, css: str = "") -> str:
-    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
-    return f'<svg class="chart{css}" role="img" aria-label="{clean(title)}" {size}>'

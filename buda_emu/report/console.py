@@ -4,7 +4,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from buda_emu.report.text import correlation, number, percent, plural, shape, table
+from buda_emu.report.reason import reason
+from buda_emu.report.text import correlation, number, percent, shape, table
 from buda_emu.verify.result import CaseResult, OpResult, OutputResult, TestRun
 
 MARKS = {
@@ -121,19 +122,7 @@ def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:
     for case in cases:
         if case.status in ("passed", "skipped"):
             continue
-        yield f"{case.status.upper()} {shlex.quote(case.netlist)} - {_why(case)}"
-
-
-def _why(case: CaseResult) -> str:
-    failed = list(case.failed_outputs)
-    missed = [item for item in case.performance if not item.passed]
-    if missed and not failed:
-        first = missed[0]
-        return f"performance-check {first.config}: {first.metric} is modelled as {number(first.modelled, 6)}"
-    if not failed:
-        return next(iter(case.message.splitlines()), "")
-    more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
-    return f"{failed[0].queue}: {failed[0].reason}{more}"
+        yield f"{case.status.upper()} {shlex.quote(case.netlist)} - {reason(case)}"
 
 
 def closing_line(run: TestRun) -> str:

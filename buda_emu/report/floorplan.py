@@ -109,12 +109,6 @@ class Panel:
         return self.ops.get(name) or self.queues.get(name) or self.elsewhere[name]
 
 
-def cores(op: Op) -> tuple[int, int]:
-    """Rows and columns of cores that an op takes; grid_transpose exchanges them (NETLIST 1.4)."""
-    rows, cols = op.blocking.grid_size
-    return (cols, rows) if op.grid_transpose else (rows, cols)
-
-
 def memory(queue: Queue) -> str:
     """Where a queue lies, for people: `DRAM channel 3`, `DRAM channels 0-7`, `host`."""
     channels = sorted({buffer.channel for buffer in queue.buffers})
@@ -159,8 +153,8 @@ class _Planner:
         """The finished panel."""
         ops = self._graph.ops
         placed = [op for op in ops if len(op.grid_loc) == 2]
-        used_rows = {row for op in placed for row in range(op.grid_loc[0], op.grid_loc[0] + cores(op)[0])}
-        used_cols = {col for op in placed for col in range(op.grid_loc[1], op.grid_loc[1] + cores(op)[1])}
+        used_rows = {row for op in placed for row in range(op.grid_loc[0], op.grid_loc[0] + op.cores[0])}
+        used_cols = {col for op in placed for col in range(op.grid_loc[1], op.grid_loc[1] + op.cores[1])}
         rows, cols = self._netlist.arch.grid
         top = TITLE + RULER
         row_places = list(_line(max(rows, *(row + 1 for row in used_rows), 1), used_rows, top, 1))
@@ -241,7 +235,7 @@ def _line(count: int, used: set[int], start: float, axis: int) -> Iterator[tuple
 
 def _cover(op: Op, columns: Sequence[tuple[float, float]], rows: Sequence[tuple[float, float]]) -> Box:
     row, col = op.grid_loc[0], op.grid_loc[1]
-    down, across = cores(op)
+    down, across = op.cores
     x, y = columns[col][0], rows[row][0]
     right, bottom = columns[col + across - 1], rows[row + down - 1]
     width, height = right[0] + right[1] - x, bottom[0] + bottom[1] - y

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.report.floorplan import GAP, Box, Panel, cores, memory, panels
+from buda_emu.report.floorplan import GAP, Box, Panel, memory, panels
 from buda_emu.report.svg import clean, fitted, number, text
 from buda_emu.spec.ops import OP_TYPES
 
@@ -159,7 +159,7 @@ class _Painter:
 
     def _op(self, op: Op, box: Box) -> str:
         colour = FAMILIES[_GROUP_OF.get(OP_TYPES[op.type].family, "move")][1]
-        rows, cols = cores(op)
+        rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12
         parts = [
@@ -202,7 +202,7 @@ class _Painter:
 
 
 def _where(op: Op) -> str:
-    rows, cols = cores(op)
+    rows, cols = op.cores
     if len(op.grid_loc) != 2:
         return "on Ethernet cores"
     return f"{rows}x{cols} cores from row {op.grid_loc[0]}, column {op.grid_loc[1]}"

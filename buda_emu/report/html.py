@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import cast
 
 from buda_emu.report.charts import heat_map, histogram, op_chart
+from buda_emu.report.reason import reason
 from buda_emu.report.svg import clean
 from buda_emu.report.text import correlation, number, percent, plural, shape
 from buda_emu.spec.comparison import Comparison
@@ -34,6 +35,11 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None], detailed: Se
         *(_case(case, index, pictures.get(case.netlist), threshold) for index, case in enumerate(detailed)),
         _settings(run),
     ])
+    return page(title, body)
+
+
+def page(title: str, body: str) -> str:
+    """A whole document around a body, with the style sheet inside."""
     style = files("buda_emu.report").joinpath("style.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -75,23 +81,18 @@ def _verdicts(run: TestRun, linked: set[str]) -> str:
         return f'<a href="#{_anchor(case)}">{text}</a>' if case.netlist in linked else text
 
     rows = (
-        (name(case), _status(case.status), str(len(case.outputs)), _worst_pcc(case), f"{case.seconds:.2f}", _why(case))
+        (
+            name(case), _status(case.status), str(len(case.outputs)), _worst_pcc(case), f"{case.seconds:.2f}",
+            clean(reason(case)),
+        )
         for case in run.cases
-    )
+    )  # fmt: skip
     headers = ("netlist", "verdict", "outputs", "worst PCC", "seconds", "why")
     return f"<section><h2>Verdicts</h2>{table(headers, rows, right=(2, 3, 4), words=5)}</section>"
 
 
 def _worst_pcc(case: CaseResult) -> str:
     return correlation(min((output.pcc for output in case.outputs if output.pcc is not None), default=None))
-
-
-def _why(case: CaseResult) -> str:
-    failed = list(case.failed_outputs)
-    if failed:
-        more = f" (and {plural(len(failed) - 1, 'more output')})" if len(failed) > 1 else ""
-        return clean(f"{failed[0].queue}: {failed[0].reason}{more}")
-    return clean(next(iter(case.message.splitlines()), ""))
 
 
 def _left_out(run: TestRun, detailed: Sequence[CaseResult]) -> str:

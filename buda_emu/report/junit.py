@@ -5,6 +5,7 @@ from pathlib import PurePath
 from xml.etree import ElementTree
 
 from buda_emu.report.console import failure_line
+from buda_emu.report.reason import reason
 from buda_emu.verify.result import CaseResult, TestRun
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -37,8 +38,7 @@ def _case(suite: ElementTree.Element, case: CaseResult) -> None:
         ElementTree.SubElement(element, "skipped", message=_clean(first))
     elif case.status == "failed":
         text = "\n".join(failure_line(output) for output in case.failed_outputs)
-        message = f"{case.failed_outputs[0].queue}: {case.failed_outputs[0].reason}"
-        failure = ElementTree.SubElement(element, "failure", message=_clean(message), type="mismatch")
+        failure = ElementTree.SubElement(element, "failure", message=_clean(reason(case)), type="mismatch")
         failure.text = _clean(f"{text}\n\n{case.command}")
     elif case.status != "passed":
         error = ElementTree.SubElement(element, "error", message=_clean(first), type=case.status)

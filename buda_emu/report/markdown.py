@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from buda_emu.report.reason import reason
 from buda_emu.report.text import correlation, number, percent, plural, shape
 from buda_emu.verify.result import CaseResult, TestRun
 
@@ -18,19 +19,11 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     yield f"buda-emu {run.version}, {run.seconds:.1f} s"
     yield ""
     verdicts = (
-        (code(case.netlist), case.status, len(case.outputs), next(iter(_reasons(case)), "")) for case in run.cases
+        (code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases
     )
     yield from _table(("netlist", "verdict", "outputs", "why"), verdicts)
     for case in detailed:
         yield from _case(case)
-
-
-def _reasons(case: CaseResult) -> Iterator[str]:
-    failed = list(case.failed_outputs)
-    for output in failed:
-        yield f"{output.queue}: {output.reason}"
-    if not failed:
-        yield from case.message.splitlines()[:1]
 
 
 def _case(case: CaseResult) -> Iterator[str]:

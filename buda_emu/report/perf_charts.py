@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Final
 
-from buda_emu.report.svg import clean, fitted, number, text
+from buda_emu.report.svg import clean, fitted, number, open_chart, text
 from buda_emu.report.text import number as figure
 from buda_emu.timing.figures import OpFigures
 from buda_emu.timing.result import EpochReport
@@ -20,15 +20,11 @@ _INPUTS_SHOWN: Final = 3
 
 def limits_chart(epoch: EpochReport) -> str:
     """The busiest ops, channels and transfers: how much of the time between two inputs each works."""
-    timing = epoch.timing
-    busy = [("op", item.op, item.active / timing.modelled) for item in timing.ops]
-    busy += [("memory", item.name, item.cycles) for item in timing.memory]
-    busy += [("transfer", item.name, item.cycles) for item in timing.transfers]
-    busy.sort(key=lambda item: -item[2])
-    rows = busy[:MOST_ROWS]
+    rows = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:MOST_ROWS]
     width, room = 640, 640 - _NAMES - 120
-    parts = [_open(width, len(rows) * _ROW + 8, "what limits the epoch")]
-    for position, (kind, name, cycles) in enumerate(rows):
+    parts = [open_chart(width, len(rows) * _ROW + 8, "what limits the epoch")]
+    for position, (kind, unit) in enumerate(rows):
+        name, cycles = unit.name, unit.cycles
         y = 4 + position * _ROW
         share = min(cycles / max(epoch.pace, 1.0), 1.0)
         css = "bar worst" if position == 0 and share >= 0.9 else "bar" if kind == "op" else "bar data"
@@ -50,7 +46,7 @@ def timeline_chart(epoch: EpochReport) -> str:
     rows = sorted(timing.ops, key=lambda item: -item.active)[:MOST_ROWS]
     rows = [item for item in timing.ops if item in rows]
     width, room = 900, 900 - _NAMES - 16
-    parts = [_open(width, 26 + len(rows) * _ROW, "timeline", " fixed")]
+    parts = [open_chart(width, 26 + len(rows) * _ROW, "timeline", " fixed")]
     for tick in _ticks(begin, end):
         x = _NAMES + 8 + room * (tick - begin) / max(end - begin, 1)
         parts.append(f'<path class="grid" d="M{number(x)} 20V{26 + len(rows) * _ROW}"/>')
@@ -90,7 +86,7 @@ def roofline_chart(ops: Sequence[OpFigures], bytes_of: dict[str, float], stream:
     def y_of(percent: float) -> float:
         return top + height * (1 - min(percent, 100.0) / 100)
 
-    parts = [_open(560, 316, "roofline")]
+    parts = [open_chart(560, 316, "roofline")]
     for decade in range(low, high + 1):
         x = x_of(10.0**decade)
         parts.append(f'<path class="grid" d="M{number(x)} {top}V{top + height}"/>')
@@ -115,8 +111,3 @@ def _ticks(begin: float, end: float) -> list[float]:
     step *= next(factor for factor in (1, 2, 5, 10) if (end - begin) / (step * factor) <= 6)
     first = (begin // step + 1) * step
     return [first + step * i for i in range(int((end - first) // step) + 1)]
-
-
-def _open(width: float, height: float, title: str, css: str = "") -> str:
-    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
-    return f'<svg class="chart{css}" role="img" aria-label="{clean(title)}" {size}>'

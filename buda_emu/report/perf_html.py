@@ -1,12 +1,11 @@
 """Modelled cycles as one HTML file that needs nothing else."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Final
 
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.grid_svg import grid_svg
-from buda_emu.report.html import table
+from buda_emu.report.html import page, table
 from buda_emu.report.perf_charts import limits_chart, roofline_chart, timeline_chart
 from buda_emu.report.svg import clean
 from buda_emu.report.text import number, plural
@@ -32,13 +31,7 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[CheckResult], com
         f'<p class="soft">{clean(note)}</p>' if note else "",
         *(_epoch(netlist, run, epoch, index) for index, epoch in enumerate(slowest)),
     ])  # fmt: skip
-    style = files("buda_emu.report").joinpath("style.css").read_text("utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><title>{clean(title)}</title>\n<style>{style}</style></head>\n'
-        f"<body><main>{body}</main></body></html>\n"
-    )
+    return page(title, body)
 
 
 def _checks(checks: Sequence[CheckResult]) -> str:

@@ -48,3 +48,9 @@ def text(x: float, y: float, content: str, size: float, css: str = "", anchor: s
 def number(value: float) -> str:
     """As short as it is exact to a hundredth."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def open_chart(width: float, height: float, title: str, css: str = "") -> str:
+    """The opening tag of a chart that the page's style sheet colours; `css`: further classes, after a blank."""
+    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    return f'<svg class="chart{css}" role="img" aria-label="{clean(title)}" {size}>'

@@ -67,13 +67,12 @@ def _levels(
     number: int, name: str, schedule: Schedule, timing: Timing, objects: Sequence[int], begin: float, clock: float
 ) -> Iterator[dict[str, Any]]:
     (up, arrived), (down, used) = (schedule.changes_of(index, timing) for index in objects)
-    steps = sorted([*zip(up.tolist(), arrived.tolist(), strict=True)])
+    rises = dict(zip(up.tolist(), arrived.tolist(), strict=True))
     drops = dict(zip(down.tolist(), used.tolist(), strict=True))
-    times = sorted({*up.tolist(), *down.tolist()})
-    level = dict(steps)
+    times = sorted({*rises, *drops})
     have = taken = 0
     for time in times:
-        have, taken = level.get(time, have), drops.get(time, taken)
+        have, taken = rises.get(time, have), drops.get(time, taken)
         yield {
             "name": name, "ph": "C", "pid": number, "ts": begin + time / clock, "args": {"parts": max(have - taken, 0)},
         }  # fmt: skip

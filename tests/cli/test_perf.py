@@ -185,7 +185,10 @@ def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("buda_emu.verify.last_failed.user_caches", lambda: tmp_path / "caches")
     path = with_check(tmp_path, "cycles-per-tensor: {expected: 1}")
     assert main(["test", str(path), "-n", "1"]) == 0
-    assert main(["test", str(path), "-n", "1", "--perf"]) == 1
+    files = ["--junitxml", str(tmp_path / "r.xml"), "--report", str(tmp_path / "report")]
+    assert main(["test", str(path), "-n", "1", "--perf", *files]) == 1
     shown = capsys.readouterr().out
+    for name in ("r.xml", "report/report.html", "report/report.md"):
+        assert "performance-check config-0: cycles-per-tensor is modelled as" in (tmp_path / name).read_text()
     assert "performance-check config-0: cycles-per-tensor is modelled as" in shown
     assert "1 within 1 %" in shown

@@ -7,7 +7,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.netlist.load import check_text
-from buda_emu.report.floorplan import CELL, INSET, LANE, NARROW, Box, cores, memory, panels
+from buda_emu.report.floorplan import CELL, INSET, LANE, NARROW, Box, memory, panels
 from example_netlists import DIRECTORY
 from shared_files import corpus_files
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
@@ -79,8 +79,8 @@ def test_ops_cover_their_cores():
 
 def test_transposed_ops_take_columns_for_rows():
     one = next(iter(be.load(DIRECTORY / "matmul.yaml").ops.values()))
-    assert cores(one) == (2, 1)
-    assert cores(replace(one, grid_transpose=True)) == (1, 2)
+    assert one.cores == (2, 1)
+    assert replace(one, grid_transpose=True).cores == (1, 2)
 
 
 def test_where_a_queue_lies():

@@ -168,8 +168,6 @@ def _alike(ctx: Context, name: str) -> str:
 
 def rectangle(op: Op) -> Rectangle:
     """The cores of an op; grid_transpose swaps rows and columns (NETLIST 1.4)."""
-    rows, columns = op.blocking.grid_size
-    if op.grid_transpose:
-        rows, columns = columns, rows
+    rows, columns = op.cores
     row, column = op.grid_loc[:2]
     return row, column, row + rows, column + columns
