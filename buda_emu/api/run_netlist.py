@@ -8,11 +8,11 @@ import numpy as np
 
 from buda_emu.api.report import ProgramSummary, RunReport, summarise
 from buda_emu.errors import HostError
-from buda_emu.netlist.model import Netlist, Program
+from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.host_io import Readout
-from buda_emu.verify.entries import default_parameters, parameter_names
+from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.feed import push
 from buda_emu.verify.inputs import InputBlock, default_inputs
 
@@ -37,9 +37,9 @@ def run_netlist(
     from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name": value) replace the
     defaults. `progress` is told what happens. Raises HostError, NetlistError, ProgramError, UnsupportedError.
     """
-    bodies = _programs(netlist, programs)
+    bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
-    values = {**default_parameters(bodies, config.args), **_known(bodies, parameters or {})}
+    values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
     with Emulator(netlist, precision, threads) as emulator:
         progress("inputs")
         start = time.perf_counter()
@@ -61,25 +61,6 @@ def run_netlist(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
-
-
-def _programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
-    bodies: list[Program] = []
-    for name in names or tuple(dict.fromkeys(netlist.program_order)):
-        body = netlist.programs.get(name)
-        if body is None:
-            raise HostError(f"no program {name!r}; programs: {', '.join(netlist.programs)}")
-        bodies.append(body)
-    return bodies
-
-
-def _known(programs: Sequence[Program], given: Mapping[str, str]) -> Mapping[str, str]:
-    """The caller's parameters. Raises HostError for one that no program takes: most likely it is misspelt."""
-    known = parameter_names(programs)
-    for name in given:
-        if name not in known:
-            raise HostError(f"no program takes the parameter {name}; parameters: {', '.join(known) or 'none'}")
-    return given
 
 
 def _files(netlist: Netlist, directory: Path) -> Iterator[InputBlock]:

@@ -61,13 +61,10 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.report.perf_console import check_lines, perf_lines
     from buda_emu.timing.checks import evaluate
     from buda_emu.timing.model import model_netlist
-    from buda_emu.verify.entries import default_parameters
+    from buda_emu.verify.entries import chosen_programs, default_parameters
 
     netlist = load(args.file, arch=args.arch)
-    missing = [name for name in args.program if name not in netlist.programs]
-    if missing:
-        raise HostError(f"no program {missing[0]!r}; programs: {', '.join(netlist.programs)}")
-    bodies = [netlist.programs[name] for name in args.program or dict.fromkeys(netlist.program_order)]
+    bodies = chosen_programs(netlist, args.program)
     config = read_test_config(netlist.path, netlist.sections)
     parameters = {**default_parameters(bodies, config.args), **dict(args.param)}
     progress = Progress(args.quiet)

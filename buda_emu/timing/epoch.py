@@ -91,6 +91,17 @@ class EpochTiming:
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
 
+    @property
+    def pace(self) -> float:
+        """Cycles for each input: from one to the next, or of the only one."""
+        return self.cycles_per_input if self.cycles_per_input is not None else float(self.first_input)
+
+    def busy(self) -> list[tuple[str, Busy]]:
+        """Every op, memory channel and transfer with its kind and the cycles that it works for each input."""
+        found = [("op", Busy(item.op, item.active / self.modelled)) for item in self.ops]
+        found += [("memory", item) for item in self.memory]
+        return found + [("transfer", item) for item in self.transfers]
+
 
 def epoch_timing(
     netlist: Netlist, temporal: TemporalGraph, edges: Sequence[Flow], cost: Callable[[Op], Cost], rates: Rates
@@ -194,14 +205,18 @@ class _Model:
             return [("host link", sum(edge.memory_bytes.values()) / self._rates.host)]
         return [(f"DRAM channel {number}", size / self._rates.dram) for number, size in edge.memory_bytes.items()]
 
+    def _streams(self, edge: Flow) -> list[tuple[str, float]]:
+        """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""
+        name = f"{edge.source} > {edge.target}"
+        cycles = edge.core_bytes / self._rates.stream
+        self._transfers.append(Busy(name, cycles))
+        channels = [(f"{channel}: {name}", self._memory[channel]) for channel, _ in self._channels(edge)]
+        return [(name, cycles), *channels]
+
     def _read(self, edge: Flow) -> None:
         """A queue into an op: out of every channel, and into the core."""
         op = edge.target
-        cycles = edge.core_bytes / self._rates.stream
-        self._transfers.append(Busy(f"{edge.source} > {op}", cycles))
-        streams = [(f"{edge.source} > {op}", cycles)]
-        streams += [(f"{channel}: {edge.source} > {op}", self._memory[channel]) for channel, _ in self._channels(edge)]
-        for name, busy in streams:
+        for name, busy in self._streams(edge):
             unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
             duration = max(1, ceil(busy / self._parts[op]))
             for part in range(self._inputs * self._parts[op]):
@@ -244,11 +259,7 @@ class _Model:
     def _write(self, edge: Flow) -> None:
         """An op into a queue: out of the core, and into every channel."""
         op = edge.source
-        cycles = edge.core_bytes / self._rates.stream
-        self._transfers.append(Busy(f"{op} > {edge.target}", cycles))
-        streams = [(f"{op} > {edge.target}", cycles)]
-        streams += [(f"{channel}: {op} > {edge.target}", self._memory[channel]) for channel, _ in self._channels(edge)]
-        for name, busy in streams:
+        for name, busy in self._streams(edge):
             unit, freed = self.schedule.unit(name), self.schedule.object(f"room of {name}")
             duration = max(1, ceil(busy / self._parts[op]))
             for part in range(self._inputs * self._parts[op]):

@@ -46,6 +46,7 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
     timing = epoch.timing
     ops = netlist.ops
     pace = timing.cycles_per_input
+    output_bytes = epoch.output_bytes
     incoming: dict[str, list[float]] = {}
     for edge in epoch.edges:
         if edge.operand >= 0:
@@ -54,7 +55,7 @@ def op_figures(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> Iterator[O
         op = ops[item.op]
         total = item.last_end - item.first_start + (timing.inputs - timing.modelled) * (pace or 0.0)
         nanoseconds = run.seconds(pace) * 1e9 if pace else 0.0
-        output = epoch.output_bytes.get(item.op, 0)
+        output = output_bytes.get(item.op, 0)
         yield OpFigures(
             op=item.op, type=op.type, chip=op.target_device, place=tuple(op.grid_loc), cores=op.blocking.cells,
             inputs=timing.inputs, math=item.cost.math, cycles_first=item.first_end - item.first_start,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
+from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.bounds import math_active_cycles
 from buda_emu.timing.epoch import Cost, epoch_timing
@@ -54,12 +55,11 @@ def _check_places(netlist: Netlist, chip: Device) -> None:
     rows, columns = chip.grid
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
-            down, across = op.blocking.grid_size[::-1] if op.grid_transpose else op.blocking.grid_size
-            beyond = op.grid_loc[0] + down > rows or op.grid_loc[1] + across > columns
-            if beyond or min(op.grid_loc) < 0:
+            top, left, bottom, right = rectangle(op)
+            if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
-                    f"op {op.name} stands on cores [{op.grid_loc[0]}, {op.grid_loc[1]}] to "
-                    f"[{op.grid_loc[0] + down - 1}, {op.grid_loc[1] + across - 1}], the chip has {rows}x{columns}"
+                    f"op {op.name} stands on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
+                    f"the chip has {rows}x{columns}"
                 )
 
 
@@ -69,15 +69,10 @@ def _report(netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed) -> Epo
     timing = epoch_timing(
         netlist, epoch.temporal, edges, lambda op: costs.of(op, from_memory=op.name in fed), fast.rates()
     )
-    chips = [netlist.graphs[name].target_device for name in epoch.temporal.graphs]
-    output: dict[str, int] = {}
-    for edge in edges:
-        if edge.operand < 0:
-            output[edge.source] = edge.core_bytes
+    chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
     return EpochReport(
-        epoch.program, epoch.temporal.graphs, tuple(dict.fromkeys(chips)), tuple(chips), epoch.runs, timing,
-        bottleneck(timing), tuple(edges), output,
-    )  # fmt: skip
+        epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing, bottleneck(timing), tuple(edges)
+    )
 
 
 class _Costs:

@@ -29,19 +29,26 @@ class EpochReport:
 
     program: str
     graphs: tuple[str, ...]
-    chips: tuple[int, ...]
     graph_chips: tuple[int, ...]  # parallel to graphs
     runs: int
     timing: EpochTiming
     bottleneck: Bottleneck
     edges: tuple[Flow, ...]
-    output_bytes: Mapping[str, int]  # of each core of an op, for one input
+
+    @property
+    def chips(self) -> tuple[int, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys(self.graph_chips))
+
+    @property
+    def output_bytes(self) -> dict[str, int]:
+        """What each core of an op writes into queues for one input."""
+        return {edge.source: edge.core_bytes for edge in self.edges if edge.operand < 0}
 
     @property
     def pace(self) -> float:
         """Cycles for each input: from one to the next, or of the only one."""
-        timing = self.timing
-        return timing.cycles_per_input if timing.cycles_per_input is not None else float(timing.first_input)
+        return self.timing.pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +88,12 @@ def bottleneck(timing: EpochTiming) -> Bottleneck:
 
 
 def _busiest(timing: EpochTiming) -> Bottleneck:
-    pace = timing.cycles_per_input if timing.cycles_per_input is not None else float(timing.first_input)
-    pace = max(pace, 1.0)
-    found = [("op", item.op, item.active / timing.modelled) for item in timing.ops]
-    found += [("memory", item.name, item.cycles) for item in timing.memory]
-    found += [("transfer", item.name, item.cycles) for item in timing.transfers]
+    pace = max(timing.pace, 1.0)
+    found = timing.busy()
     if not found:
         return Bottleneck("buffers", "", 0.0, 0.0, "the epoch has no ops")
-    kind, name, cycles = max(found, key=lambda item: item[2])
+    kind, busiest = max(found, key=lambda item: item[1].cycles)
+    name, cycles = busiest.name, busiest.cycles
     share = min(cycles / pace, 1.0)
     what = {"op": f"op {name}", "memory": name, "transfer": f"the transfer {name}"}[kind]
     works = f"{what} works {cycles:.0f} of the {pace:.0f} cycles of an input"

@@ -12,7 +12,7 @@ from distributed import WorkerPlugin, get_worker
 
 from buda_emu.verify.case import Case, unfinished
 from buda_emu.verify.result import CaseResult
-from buda_emu.verify.workers import START_SECONDS, how_it_ended
+from buda_emu.verify.workers import START_SECONDS, died, late
 
 
 class Children(WorkerPlugin):  # type: ignore[misc]  # distributed carries no type information
@@ -87,9 +87,9 @@ class _Child:
                 return self._here.recv()
         except (EOFError, OSError):
             code = self.end()
-            return unfinished(case, "crashed", f"its worker process died ({how_it_ended(code)})", _since(start))
+            return unfinished(case, "crashed", died(code), _since(start))
         self.end()
-        return unfinished(case, "timeout", f"took longer than {timeout:g} s", _since(start))
+        return unfinished(case, "timeout", late(timeout), _since(start))
 
     def end(self) -> int:
         """Take the process down; its exit code."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from buda_emu.errors import ProgramError
+from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.settings import evaluate
@@ -34,6 +34,26 @@ def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
         if isinstance(instruction, Param)
         for name in instruction.names
     }
+
+
+def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
+    """The programs of these names, all in file order without any. Raises HostError for one that is not there."""
+    bodies: list[Program] = []
+    for name in names or tuple(dict.fromkeys(netlist.program_order)):
+        body = netlist.programs.get(name)
+        if body is None:
+            raise HostError(f"no program {name!r}; programs: {', '.join(netlist.programs)}")
+        bodies.append(body)
+    return bodies
+
+
+def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> Mapping[str, str]:
+    """The caller's parameters. Raises HostError for one that no program takes: most likely it is misspelt."""
+    known = parameter_names(programs)
+    for name in given:
+        if name not in known:
+            raise HostError(f"no program takes the parameter {name}; parameters: {', '.join(known) or 'none'}")
+    return given
 
 
 def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]) -> dict[str, str]:

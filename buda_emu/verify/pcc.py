@@ -38,13 +38,19 @@ def pcc(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags]:
 
     `count` divides the sums: the number of elements, or more where the vendor's loops leave some out.
     """
+    value, rounded, _, _ = _correlation(a, b, count)
+    return value, rounded
+
+
+def _correlation(a: Floats, b: Floats, count: int) -> tuple[Floats, Flags, Floats, Floats]:
+    """`pcc`, and the means of a and b."""
     with np.errstate(all="ignore"):
         mean_a, mean_b = _sum(a) / count, _sum(b) / count
         var_a, rounded_a = _not_negative(_sum(a * a) / count, mean_a * mean_a)
         var_b, rounded_b = _not_negative(_sum(b * b) / count, mean_b * mean_b)
         cov, rounded_cov = _not_negative(_sum(a * b) / count, mean_a * mean_b)
         value = cov / (_deviation(var_a) * _deviation(var_b))
-    return value, rounded_a & rounded_b & rounded_cov
+    return value, rounded_a & rounded_b & rounded_cov, mean_a, mean_b
 
 
 def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *, signed: bool) -> tuple[Flags, Floats]:
@@ -54,10 +60,9 @@ def passes(a: Floats, b: Floats, count: int, bounds: Bounds, constant: Flags, *,
     mean of b, as the vendor's does; else its magnitude.
     """
     with np.errstate(all="ignore"):
-        value, rounded = pcc(a, b, count)
+        value, rounded, mean_a, mean_b = _correlation(a, b, count)
         same_sign = np.signbit(value) == np.signbit(bounds.check_pcc)
         correlated = (np.abs(value) >= abs(bounds.check_pcc)) & same_sign & (np.abs(value) <= LIMIT)
-        mean_a, mean_b = _sum(a) / count, _sum(b) / count
         reference = mean_b if signed else np.abs(mean_b)
         same_constant = constant & (np.abs(mean_a - mean_b) <= bounds.atol + bounds.rtol * reference)
     counted_as_one = same_constant | rounded

@@ -148,7 +148,7 @@ class _Pool:
         if worker.case is None:
             raise InternalError(f"a worker process could not start ({how_it_ended(worker.process.exitcode)})")
         if worker.case >= 0:
-            text = f"its worker process died ({how_it_ended(worker.process.exitcode)})"
+            text = died(worker.process.exitcode)
             self._finished(worker.case, self._unfinished(worker, "crashed", text))
         if self._waiting:
             self._start()
@@ -161,7 +161,7 @@ class _Pool:
             self._workers.remove(worker)
             if worker.case is None:
                 raise InternalError(f"a worker process did not start within {START_SECONDS:.0f} s")
-            text = f"took longer than {self._timeout:g} s"
+            text = late(self._timeout)
             self._finished(worker.case, self._unfinished(worker, "timeout", text))
             if self._waiting:
                 self._start()
@@ -174,6 +174,16 @@ class _Pool:
     def _bury(worker: _Worker) -> None:
         worker.process.join()
         worker.connection.close()
+
+
+def died(code: int | None) -> str:
+    """What is said of a case whose process ended without its result."""
+    return f"its worker process died ({how_it_ended(code)})"
+
+
+def late(timeout: float) -> str:
+    """What is said of a case that was not done in time."""
+    return f"took longer than {timeout:g} s"
 
 
 def how_it_ended(code: int | None) -> str:
