@@ -1,0 +1,1 @@
+"""Device images: the `.tti` archive of a compiled model (NETLIST 8)."""

@@ -1,0 +1,1 @@
+"""The units of `buda_emu.tensix` as kernels, module by module under the same names."""
