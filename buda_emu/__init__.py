@@ -14,11 +14,22 @@ Importing the package is cheap: numpy, numba and PyYAML are imported with the fi
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.errors import BudaError, HostError, InternalError, NetlistError, ProgramError, UnsupportedError
+from buda_emu.errors import (
+    BudaError,
+    HostError,
+    HostTimeoutError,
+    InternalError,
+    NetlistError,
+    ProgramError,
+    RunCancelledError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from buda_emu.netlist.load import check, load
     from buda_emu.runtime.emulator import Emulator
+    from buda_emu.runtime.listeners import Listener
+    from buda_emu.runtime.running import Progress, Run
 
 __version__ = "0.1.0"
 
@@ -26,15 +37,23 @@ _LAZY = {
     "load": "buda_emu.netlist.load",
     "check": "buda_emu.netlist.load",
     "Emulator": "buda_emu.runtime.emulator",
+    "Listener": "buda_emu.runtime.listeners",
+    "Progress": "buda_emu.runtime.running",
+    "Run": "buda_emu.runtime.running",
 }
 
 __all__ = [
     "BudaError",
     "Emulator",
     "HostError",
+    "HostTimeoutError",
     "InternalError",
+    "Listener",
     "NetlistError",
     "ProgramError",
+    "Progress",
+    "Run",
+    "RunCancelledError",
     "UnsupportedError",
     "__version__",
     "check",

@@ -34,6 +34,18 @@ class HostError(BudaError):
     exit_code: ClassVar[int] = 2
 
 
+class HostTimeoutError(HostError):
+    """A push found no room, or a pop or peek too few entries, within its time. `done`: entries pushed before that."""
+
+    def __init__(self, message: str, done: int = 0) -> None:
+        super().__init__(message)
+        self.done = done
+
+
+class RunCancelledError(HostError):
+    """The program was stopped by `Run.cancel` or by closing the machine."""
+
+
 class ProgramError(BudaError):
     """The emulated program failed: uninitialised read, queue overflow, unknown variable, zero-trip loop, ...
 

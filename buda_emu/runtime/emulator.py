@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
-from buda_emu.errors import HostError, ProgramError
+from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Instruction, Netlist, TemporalGraph
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.place import Place
@@ -21,11 +21,13 @@ from buda_emu.runtime.host_io import HostIo, Readout
 from buda_emu.runtime.journal import HOST
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
+from buda_emu.runtime.running import ProgressCallback, Run
 from buda_emu.runtime.threads import WorkerPool
 
 Precision = Literal["format", "ideal"]
 DEFAULT_MEMORY_LIMIT = 16 << 30
 DEFAULT_STEP_LIMIT = 10_000_000
+DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
 
 
 class Emulator:
@@ -94,7 +96,13 @@ class Emulator:
         """Program names in file order."""
         return tuple(dict.fromkeys(self.netlist.program_order))
 
-    def push(self, queue: str, array: NDArray[Any], slot: int | None = None) -> None:
+    def remove_listener(self, listener: Listener) -> None:
+        """Let it watch no longer. Raises HostError when it does not watch."""
+        if listener not in self._watched.listeners:
+            raise HostError(f"{listener!r} is not a listener of this Emulator")
+        self._watched.listeners.remove(listener)
+
+    def push(self, queue: str, array: Any, slot: int | None = None, *, timeout: float = 0.0) -> None:
         """Write host entries: `array` [entries, t, rows, cols], float32, or uint32 for RawUInt formats.
 
         A queue takes them in order behind its write pointer; a ram takes them in slots `slot`, slot+1, ... (default
@@ -104,7 +112,34 @@ class Emulator:
         for position in self._host.push(queue, array, slot):
             self._watched.push(queue, HOST, position)
 
-    def run(self, program: str, params: Mapping[str, object] | None = None) -> None:
+    def run_async(
+        self,
+        program: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        wait: float = DEFAULT_WAIT,
+        progress: ProgressCallback | None = None,
+    ) -> Run:
+        """Start a program on a thread of its own and return at once; see `run` for `wait` and errors, which come out
+        of `Run.result`. `progress` is called after each chunk of inputs, on that thread."""
+        raise UnsupportedError("run_async is being written")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state of the machine to one file. Raises HostError while a program runs."""
+        raise UnsupportedError("save is being written")
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Take the state of a file that `save` wrote, for the same netlist and precision. Raises HostError, in which
+        case the machine is as it was."""
+        raise UnsupportedError("restore is being written")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], netlist: Netlist | None = None, **options: Any) -> Self:
+        """A new machine in the state of a file that `save` wrote. `netlist`: default the one kept in the file;
+        `options`: as for Emulator, apart from the precision. Raises HostError."""
+        raise UnsupportedError("load is being written")
+
+    def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
         """Run one program to its end. `params` binds `param` names, e.g. {"$p_loop_count": 4}.
 
         Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program.
@@ -133,7 +168,9 @@ class Emulator:
                 error.stopped = stopped(error, error.place, self.netlist, channels, self._watched.journal)
             raise
 
-    def pop(self, queue: str, count: int = 1, readout: Readout = "host") -> NDArray[Any]:
+    def pop(
+        self, queue: str, count: int = 1, readout: Readout = "host", *, timeout: float = 0.0
+    ) -> NDArray[Any]:
         """Take `count` entries out of a queue: [count, t, rows, cols]. Raises HostError when there are fewer, or on a
         ram."""
         channel = self._memory.channel(queue)
@@ -144,7 +181,15 @@ class Emulator:
         self._watched.pop(queue, HOST, count)
         return array
 
-    def peek(self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0) -> NDArray[Any]:
+    def peek(
+        self,
+        queue: str,
+        count: int | None = None,
+        readout: Readout = "host",
+        slot: int = 0,
+        *,
+        timeout: float = 0.0,
+    ) -> NDArray[Any]:
         """Read entries and leave them: [count, t, rows, cols] float32, or uint32 for RawUInt formats.
 
         A queue: `count` entries from the read pointer (default all). A ram: `count` slots from `slot` (default one).
