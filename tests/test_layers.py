@@ -19,6 +19,8 @@ ALLOWED = {
     "tensor": {"numpy"},
     "device": {"numpy"},
     "timeline": {"numpy"},
+    "tensix": {"numpy"},
+    "image": {"numpy"},
     "ops": {"numpy"},
     "timing": {"numpy"},
     "runtime": {"numpy"},

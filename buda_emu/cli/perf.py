@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--what-if", default="", metavar="NAME=VALUE,...",
-        help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes",
+        help="other speeds: clock (MHz), dram_gbps, host_gbps, eth_gbps, noc_bytes, gather_bytes, link_bytes, "
+        "epoch_setup (cycles)",
     )  # fmt: skip
     parser.add_argument("--grid", metavar="RxC", help="a chip with so many rows and columns of cores")
     parser.add_argument("--harvest", metavar="ROWS", help="a chip without these physical rows, such as 2,7")
@@ -61,12 +62,12 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.report.perf_console import check_lines, perf_lines
     from buda_emu.timing.checks import evaluate
     from buda_emu.timing.model import model_netlist
-    from buda_emu.verify.entries import chosen_programs, default_parameters
+    from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters
 
     netlist = load(args.file, arch=args.arch)
     bodies = chosen_programs(netlist, args.program)
     config = read_test_config(netlist.path, netlist.sections)
-    parameters = {**default_parameters(bodies, config.args), **dict(args.param)}
+    parameters = {**default_parameters(bodies, config.args), **known_parameters(bodies, dict(args.param))}
     progress = Progress(args.quiet)
     run = model_netlist(
         netlist, bodies, parameters, what_if=_what_if(args.what_if), model=args.model,
@@ -170,10 +171,12 @@ def _as_json(netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]") -
                 "ops": [asdict(item) for item in op_figures(netlist, run, epoch)],
                 "memory": [asdict(item) for item in epoch.timing.memory],
                 "transfers": [asdict(item) for item in epoch.timing.transfers],
+                "noc_links": [asdict(item) for item in epoch.timing.links],
+                "host_bytes": epoch.host_bytes,
             }
             for epoch in run.epochs
         ],
-        "program_cycles": run.programs(),
+        "program_cycles": run.programs(), "program_host_seconds": run.host_seconds(),
         "dram": [asdict(item) for item in run.dram],
         "l1_bytes": dict(run.l1), "l1_capacity": run.l1_capacity,
         "performance_check": [{**asdict(item), "passed": item.passed} for item in results],

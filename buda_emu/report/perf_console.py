@@ -17,12 +17,20 @@ def perf_lines(netlist: Netlist, run: PerfRun) -> Iterator[str]:
     yield _epochs(run)
     yield ""
     for program, cycles in run.programs().items():
-        yield f"program {program}: {cycles:.0f} cycles, {1e3 * run.seconds(cycles):.3g} ms"
+        yield f"program {program}: {cycles:.0f} cycles, {1e3 * run.seconds(cycles):.3g} ms{_host(run, program, cycles)}"
     yield from _memory(run)
     for epoch in run.epochs:
         yield ""
         yield f"{epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}"
         yield _ops(netlist, run, epoch)
+
+
+def _host(run: PerfRun, program: str, cycles: float) -> str:
+    host = run.host_seconds()[program]
+    if not host:
+        return ""
+    bounds = "which bounds it" if host > run.seconds(cycles) else "which can go on meanwhile"
+    return f"; the host link takes {1e3 * host:.3g} ms to push and pop, {bounds}"
 
 
 def _epochs(run: PerfRun) -> str:

@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any
 
 from buda_emu.netlist.model import Netlist
-from buda_emu.spec.devices import device
+from buda_emu.spec.devices import Device
 from buda_emu.timing.figures import OpFigures, op_figures
 from buda_emu.timing.result import EpochReport, PerfRun
 
@@ -46,7 +46,7 @@ def runtime_table_csv(netlist: Netlist, run: PerfRun) -> str:
         for item in op_figures(netlist, run, epoch):
             bandwidths = [*item.input_bandwidth, None, None]
             rows.append({
-                "core-label": _label(run.arch, item), "device_id": item.chip, "aiclk": int(run.clock),
+                "core-label": _label(run.chip, item), "device_id": item.chip, "aiclk": int(run.clock),
                 "first-and-last-inputs": _inputs(epoch), "total-runtime": _whole(item.total_runtime),
                 "active-math-cycles-single-input": _whole(item.math),
                 "math-utilization-over-all-inputs": _two(item.average_utilisation),
@@ -79,9 +79,9 @@ def op_perf_table(netlist: Netlist, run: PerfRun) -> dict[str, Any]:
     return found
 
 
-def _label(arch: str, item: OpFigures) -> str:
+def _label(chip: Device, item: OpFigures) -> str:
     """<x>-<y>-<op>: the physical place of the op's first core on an unharvested chip (PERF 1)."""
-    place = device(arch).label(*item.place) if len(item.place) == 2 else "eth"
+    place = chip.label(*item.place) if len(item.place) == 2 else "eth"
     return f"{place}-{item.op}"
 
 

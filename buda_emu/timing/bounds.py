@@ -14,15 +14,18 @@ UNTILIZE_PACK_BYTES = 16
 
 def ideal_cycles(call: OpCall) -> float:
     """Cycles for one input that no implementation can undercut: the slowest of FPU, unpack and pack at full rate."""
-    fraction = tile_fraction(call)
+    return max(ideal_threads(call))
+
+
+def ideal_threads(call: OpCall) -> tuple[float, float, float]:
+    """Cycles that unpackers, FPU and packers need for one input at full rate."""
     results = call.tiles
     if call.kind == "reduce_r":
         results = call.t * call.mblock_n * call.ublock_ct
     elif call.kind == "reduce_c":
         results = call.t * call.mblock_m * call.ublock_rt
     rate = UNTILIZE_PACK_BYTES if call.untilize else device(call.arch).pack_bytes_per_clock
-    pack = results * fraction * payload(call.result_df) / rate
-    return max(ideal_math(call), pack, _ideal_unpack(call))
+    return _ideal_unpack(call), ideal_math(call), results * tile_fraction(call) * payload(call.result_df) / rate
 
 
 def tile_fraction(call: OpCall) -> float:

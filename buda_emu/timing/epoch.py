@@ -3,9 +3,10 @@
 All cores of an op work alike, so an op is one unit. It computes an input in *parts*: its t slices, cut further where
 there are few. A transfer brings each part of an input into a double buffer of the consumer as soon as the producer has
 made what it is cut from; the producer's output buffer (buf_size_mb macroblocks) is free again when every consumer has
-taken its transfer. The streams of a memory channel share it: each input of each of them takes as long as the channel
-needs for one input of all. So nothing ever competes for a turn, and every time is a maximum of sums of durations:
-no duration that shrinks and no buffer that grows can make an epoch slower. What is not modelled: docs/timing.md.
+taken its transfer. The streams of a memory channel share it, as do those of a NoC link: each input of each of them
+takes as long as it needs for one input of all. So nothing ever competes for a turn, and every time is a maximum of sums
+of durations: no duration that shrinks and no buffer that grows can make an epoch slower. What is not modelled:
+docs/perf.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +20,13 @@ from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 from buda_emu.timeline import Schedule, Timing, Wait
 from buda_emu.timing.flows import Flow
+from buda_emu.timing.noc import Path, loads
 
 LEAST_PARTS: Final = 4
 MOST_PARTS: Final = 16
 FIRST_INPUTS: Final = 12  # that are run in full before a steady state is looked for
 MOST_INPUTS: Final = 96
+LINKS: Final = 16  # whose load is reported
 INPUT_BUFFERS: Final = 2  # parts of an input that a core holds
 _MOST_BUFFERS: Final = 1024
 _STEADY: Final = 0.002  # by which two stretches of later inputs may differ
@@ -36,6 +39,8 @@ class Rates:
     dram: float  # of one channel
     host: float  # of the host link, all channels together
     stream: float  # into one core
+    gather: float  # into one core, from several places
+    link: float  # of one NoC link
     ethernet: float  # of the links between two chips
     start: int  # cycles before the first byte of a transfer
     hop: int
@@ -43,11 +48,15 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an op takes for one input on each of its cores, in cycles; `math` of them its math unit works."""
+    """What an op takes for one input on each of its cores, in cycles; `math` of them its math unit works.
+
+    `threads`: how long unpack, math and pack work at least.
+    """
 
     cycles: float
     math: float
     provenance: str
+    threads: tuple[float, ...] = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,7 @@ class EpochTiming:
     ops: tuple[OpTiming, ...]
     memory: tuple[Busy, ...]  # channels
     transfers: tuple[Busy, ...]
+    links: tuple[Busy, ...]  # of the NoCs, the busiest first
     input_buffers: int  # parts of an input that a core holds; more than INPUT_BUFFERS where fewer would stall the model
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
@@ -97,15 +107,17 @@ class EpochTiming:
         return self.cycles_per_input if self.cycles_per_input is not None else float(self.first_input)
 
     def busy(self) -> list[tuple[str, Busy]]:
-        """Every op, memory channel and transfer with its kind and the cycles that it works for each input."""
+        """Every op, memory channel, NoC link and transfer, its kind and the cycles that it works for each input."""
         found = [("op", Busy(item.op, item.active / self.modelled)) for item in self.ops]
         found += [("memory", item) for item in self.memory]
+        found += [("link", item) for item in self.links]
         return found + [("transfer", item) for item in self.transfers]
 
 
 def epoch_timing(
-    netlist: Netlist, temporal: TemporalGraph, edges: Sequence[Flow], cost: Callable[[Op], Cost], rates: Rates
-) -> EpochTiming:
+    netlist: Netlist, temporal: TemporalGraph, edges: Sequence[tuple[Flow, Path]], cost: Callable[[Op], Cost],
+    rates: Rates,
+) -> EpochTiming:  # fmt: skip
     """Model an epoch; inputs beyond those that show the steady state are extrapolated."""
     ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
@@ -156,8 +168,8 @@ class _Model:
     """The schedule of some inputs of an epoch."""
 
     def __init__(
-        self, ops: Sequence[Op], edges: Sequence[Flow], costs: Mapping[str, Cost], rates: Rates, inputs: int,
-        buffers: int,
+        self, ops: Sequence[Op], edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost], rates: Rates,
+        inputs: int, buffers: int,
     ) -> None:  # fmt: skip
         self.schedule = Schedule()
         self._ops = ops
@@ -175,27 +187,37 @@ class _Model:
         self._freed: dict[str, list[int]] = {op.name: [] for op in ops}  # counted in parts of the producer
         self._memory: dict[str, float] = {}  # cycles of a channel for one input of all its streams
         self._loading: dict[str, float] = {}  # and for all that is loaded once
-        for edge in edges:
+        for edge, _ in edges:
             busy = self._loading if edge.once else self._memory
             for channel, cycles in self._channels(edge):
                 busy[channel] = busy.get(channel, 0.0) + cycles
+        self._links = {link: size / rates.link for link, size in loads(edges).items()}  # cycles, as of a channel
         self._transfers: list[Busy] = []
         self._tasks: dict[str, range] = {}
-        for edge in edges:
-            self._add(edge)
+        for edge, path in edges:
+            self._add(edge, path)
         for op in ops:
             self._compute(op)
 
     # ------------------------------------------------------------------------------------------------- transfers
-    def _add(self, edge: Flow) -> None:
+    def _add(self, edge: Flow, path: Path) -> None:
         if edge.operand < 0:
-            self._write(edge)
+            self._write(edge, path)
         elif edge.source in self._parts:
-            self._between(edge)
+            self._between(edge, path)
         elif edge.once:
             self._load(edge)
         else:
-            self._read(edge)
+            self._read(edge, path)
+
+    def _travel(self, edge: Flow, path: Path) -> float:
+        """Cycles of one input into or out of a core: at its own rate, or that of the fullest link on the way."""
+        rate = self._rates.gather if path.gathers else self._rates.stream
+        if edge.crosses:
+            rate = self._rates.ethernet
+        cycles = max(edge.core_bytes / rate, max((self._links[link] for link in path.links), default=0.0))
+        self._transfers.append(Busy(f"{edge.source} > {edge.target}", cycles))
+        return cycles
 
     def _channels(self, edge: Flow) -> list[tuple[str, float]]:
         """(channel, its cycles for one input of this edge); the host's channels are one link."""
@@ -205,18 +227,17 @@ class _Model:
             return [("host link", sum(edge.memory_bytes.values()) / self._rates.host)]
         return [(f"DRAM channel {number}", size / self._rates.dram) for number, size in edge.memory_bytes.items()]
 
-    def _streams(self, edge: Flow) -> list[tuple[str, float]]:
+    def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
         """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""
         name = f"{edge.source} > {edge.target}"
-        cycles = edge.core_bytes / self._rates.stream
-        self._transfers.append(Busy(name, cycles))
+        cycles = self._travel(edge, path)
         channels = [(f"{channel}: {name}", self._memory[channel]) for channel, _ in self._channels(edge)]
         return [(name, cycles), *channels]
 
-    def _read(self, edge: Flow) -> None:
+    def _read(self, edge: Flow, path: Path) -> None:
         """A queue into an op: out of every channel, and into the core."""
         op = edge.target
-        for name, busy in self._streams(edge):
+        for name, busy in self._streams(edge, path):
             unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
             duration = max(1, ceil(busy / self._parts[op]))
             for part in range(self._inputs * self._parts[op]):
@@ -231,14 +252,12 @@ class _Model:
             self.schedule.task(unit, ceil(self._loading[channel]), (), [(loaded, 1)])
             self._loads[edge.target].append(loaded)
 
-    def _between(self, edge: Flow) -> None:
+    def _between(self, edge: Flow, path: Path) -> None:
         """One op to another, in as many steps as the finer of the two has parts."""
         producer, consumer = edge.source, edge.target
         made, parts = self._parts[producer], self._parts[consumer]
         steps = max(made, parts)
-        rate = self._rates.ethernet if edge.crosses else self._rates.stream
-        cycles = edge.core_bytes / rate
-        self._transfers.append(Busy(f"{producer} > {consumer}", cycles))
+        cycles = self._travel(edge, path)
         unit = self.schedule.unit(f"{producer} > {consumer}")
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
@@ -256,10 +275,10 @@ class _Model:
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
-    def _write(self, edge: Flow) -> None:
+    def _write(self, edge: Flow, path: Path) -> None:
         """An op into a queue: out of the core, and into every channel."""
         op = edge.source
-        for name, busy in self._streams(edge):
+        for name, busy in self._streams(edge, path):
             unit, freed = self.schedule.unit(name), self.schedule.object(f"room of {name}")
             duration = max(1, ceil(busy / self._parts[op]))
             for part in range(self._inputs * self._parts[op]):
@@ -313,9 +332,13 @@ class _Model:
         return EpochTiming(
             temporal.graphs, count, self._inputs, pace, ends[0], total,
             tuple(self._op(op, timing, waited) for op in self._ops),
-            tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers), self._buffers,
-            timing, self.schedule,
+            tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
+            self._busiest_links(), self._buffers, timing, self.schedule,
         )  # fmt: skip
+
+    def _busiest_links(self) -> tuple[Busy, ...]:
+        order = sorted(self._links.items(), key=lambda item: (-item[1], item[0]))
+        return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
 
     def _op(self, op: Op, timing: Timing, waited: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> OpTiming:
         tasks, parts = self._tasks[op.name], self._parts[op.name]

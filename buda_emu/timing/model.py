@@ -6,11 +6,13 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.spec.devices import Device, device
-from buda_emu.timing.bounds import math_active_cycles
+from buda_emu.timing.bounds import ideal_threads, math_active_cycles
 from buda_emu.timing.epoch import Cost, epoch_timing
-from buda_emu.timing.flows import flows
+from buda_emu.timing.flows import Flow, flows
 from buda_emu.timing.from_netlist import calls_of
+from buda_emu.timing.in_graph import in_graph
 from buda_emu.timing.memory_use import dram_use, l1_use
+from buda_emu.timing.noc import paths
 from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.op_cost import Model, OpCost, op_cost
 from buda_emu.timing.program import Epoch, epochs
@@ -43,11 +45,11 @@ def model_netlist(
     for epoch in epochs(netlist, programs, parameters):
         progress(f"epoch {' + '.join(epoch.temporal.graphs)}")
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
-            found.append(_report(netlist, epoch, costs, fast))
+            found.append(_report(netlist, epoch, costs, fast, chip))
     return PerfRun(
-        netlist.path, netlist.arch_name, fast.clock, version, dict(parameters), dict(what_if or {}), tuple(found),
-        dram_use(netlist, chip), {op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()},
-        chip.l1_data_bytes,
+        netlist.path, netlist.arch_name, fast.clock, fast.host, fast.setup, version, dict(parameters),
+        dict(what_if or {}), tuple(found), dram_use(netlist, chip),
+        {op.name: l1_use(op, netlist, chip)[0] for op in netlist.ops.values()}, chip,
     )  # fmt: skip
 
 
@@ -63,16 +65,39 @@ def _check_places(netlist: Netlist, chip: Device) -> None:
                 )
 
 
-def _report(netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed) -> EpochReport:
+def _report(netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed, chip: Device) -> EpochReport:
     edges = flows(netlist, epoch.temporal, epoch.executes)
-    fed = {edge.target for edge in edges if edge.operand >= 0 and edge.memory != "none" and not edge.once}
+    inputs = [edge for edge in edges if edge.operand >= 0 and not edge.once]
+    from_memory = {edge.target for edge in inputs if edge.memory != "none"}
+    from_op = {edge.target for edge in inputs if edge.memory == "none"}
+    ways = paths(netlist, edges, chip)
     timing = epoch_timing(
-        netlist, epoch.temporal, edges, lambda op: costs.of(op, from_memory=op.name in fed), fast.rates()
-    )
+        netlist, epoch.temporal, list(zip(edges, ways, strict=True)),
+        lambda op: costs.of(op, from_memory=op.name in from_memory, from_op=op.name in from_op), fast.rates(),
+    )  # fmt: skip
     chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
     return EpochReport(
-        epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing, bottleneck(timing), tuple(edges)
-    )
+        epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges), timing,
+        bottleneck(timing), tuple(edges), tuple(ways),
+    )  # fmt: skip
+
+
+def _host_bytes(netlist: Netlist, edges: Sequence[Flow]) -> int:
+    """What the host has to push and pop for one input: queues that it feeds, and queues that no op reads."""
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    pushed = {
+        edge.source: sum(edge.memory_bytes.values()) for edge in edges
+        if edge.operand >= 0 and not edge.once and edge.source in netlist.queues and _streams(netlist, edge.source)
+    }  # fmt: skip
+    popped = {
+        edge.target: sum(edge.memory_bytes.values()) for edge in edges
+        if edge.operand < 0 and edge.target not in read and not netlist.queues[edge.target].is_ram
+    }  # fmt: skip
+    return sum(pushed.values()) + sum(popped.values())
+
+
+def _streams(netlist: Netlist, queue: str) -> bool:
+    return netlist.queues[queue].host_fed and not netlist.queues[queue].is_ram
 
 
 class _Costs:
@@ -83,18 +108,29 @@ class _Costs:
         self._model: Model = model
         self._known: dict[object, Cost] = {}
 
-    def of(self, op: Op, *, from_memory: bool) -> Cost:
-        """The sum over its parts. What was measured reads from DRAM; `from_memory` False leaves out what that adds."""
+    def of(self, op: Op, *, from_memory: bool, from_op: bool) -> Cost:
+        """The sum over its parts. What was measured reads from DRAM; `from_memory` False leaves out what that adds,
+        `from_op` adds what a graph does."""
         calls = calls_of(self._netlist, op)
-        known = self._known.get((calls, from_memory))
+        key = (calls, from_memory, from_op)
+        known = self._known.get(key)
         if known is None:
-            parts = [op_cost(call, model=self._model) for call in calls]
-            sources = list(dict.fromkeys(part.provenance for part in parts))
-            known = self._known[calls, from_memory] = Cost(
-                sum(part.cycles if from_memory else part.core_cycles for part in parts),
-                float(sum(map(_math, calls, parts))), "; ".join(sources),
+            parts = [self._part(call, from_memory=from_memory, from_op=from_op) for call in calls]
+            known = self._known[key] = Cost(
+                sum(part.cycles for part in parts), sum(part.math for part in parts),
+                "; ".join(dict.fromkeys(part.provenance for part in parts)),
+                tuple(map(sum, zip(*(part.threads for part in parts), strict=True))),
             )  # fmt: skip
         return known
+
+    def _part(self, call: OpCall, *, from_memory: bool, from_op: bool) -> Cost:
+        cost = op_cost(call, model=self._model)
+        factor = in_graph(call) if from_op and self._model == "fitted" else 1.0
+        cycles = factor * (cost.cycles if from_memory else cost.core_cycles)
+        unpack, math, pack = ideal_threads(call)
+        threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
+        note = f", times {factor:g} in a graph" if factor != 1 else ""
+        return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
 
 
 def _math(call: OpCall, cost: OpCost) -> float:
@@ -102,3 +138,4 @@ def _math(call: OpCall, cost: OpCost) -> float:
     if call.kind == "matmul":
         return float(math_active_cycles(call))
     return cost.ideal_cycles
+

@@ -13,6 +13,7 @@ _GIB: Final = 1 << 30
 _HOST: Final = 4.15e9
 _ETHERNET_LINKS: Final = 4  # between two neighbouring chips of a cluster
 STREAM: Final = 28.0  # PERF 1.2 "rules of thumb": op to op 32 bytes a cycle, about 28 with firmware
+GATHER: Final = 16.0  # PERF 1.2: a pipe that gathers from several buffers
 
 WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "clock": ("clock", 1.0, "AI clock in MHz"),
@@ -20,29 +21,36 @@ WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "host_gbps": ("host", 1e9, "GB/s of the host link"),
     "eth_gbps": ("ethernet", 1e9, "GB/s between two chips"),
     "noc_bytes": ("noc", 1.0, "bytes in a cycle into one core"),
+    "gather_bytes": ("gather", 1.0, "bytes in a cycle into one core that gathers from several"),
+    "link_bytes": ("link", 1.0, "bytes in a cycle over one NoC link"),
+    "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch"),
 }
 """Name -> field, factor, meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Clock in MHz, bandwidths in bytes a second. `noc`, bytes in a cycle, follows the clock; memory and links do
-    not."""
+    """Clock in MHz, bandwidths in bytes a second. `noc`, `gather` and `link`, bytes in a cycle, follow the clock;
+    memory, host and Ethernet do not."""
 
     clock: float
     dram: float  # of one channel
     host: float
     ethernet: float  # between two chips
     noc: float  # into one core
+    gather: float
+    link: float
     start: int  # cycles before the first byte of a transfer
     hop: int
+    setup: float = 0.0  # cycles before an epoch: nothing is published
 
     def rates(self) -> Rates:
         """In cycles of the clock."""
         cycle = self.clock * 1e6
         return Rates(
-            self.dram / cycle, self.host / cycle, self.noc, max(self.ethernet / cycle, 1e-9), self.start, self.hop
-        )
+            self.dram / cycle, self.host / cycle, self.noc, self.gather, self.link,
+            max(self.ethernet / cycle, 1e-9), self.start, self.hop,
+        )  # fmt: skip
 
 
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
@@ -50,7 +58,7 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     into, hop, out = device.noc_latency
     found = Speed(
         float(device.clock), device.dram_measured * _GIB, _HOST, _ETHERNET_LINKS * device.eth_derated * _GIB,
-        STREAM, into + hop + out, hop,
+        STREAM, GATHER, float(device.noc_bytes_per_clock), into + hop + out, hop,
     )  # fmt: skip
     for name, value in what_if.items():
         if name not in WHAT_IF:

@@ -1,12 +1,14 @@
 """What modelling the programs of a netlist gave: the objects that tables, CSV, JSON, pictures and checks read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from buda_emu.spec.devices import Device
 from buda_emu.timing.epoch import INPUT_BUFFERS, EpochTiming
 from buda_emu.timing.flows import Flow
 from buda_emu.timing.memory_use import ChannelUse
+from buda_emu.timing.noc import Path
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
@@ -14,7 +16,10 @@ SCHEMA_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What an epoch is held back by. `kind`: "op", "memory", "transfer", or "buffers" when nothing is busy enough."""
+    """What an epoch is held back by.
+
+    `kind`: "op", "memory", "link", "transfer", "buffers" when nothing is busy enough, "latency" of a single input.
+    """
 
     kind: str
     name: str
@@ -31,9 +36,11 @@ class EpochReport:
     graphs: tuple[str, ...]
     graph_chips: tuple[int, ...]  # parallel to graphs
     runs: int
+    host_bytes: int  # that the host pushes and pops for one run, beside what is loaded once
     timing: EpochTiming
     bottleneck: Bottleneck
     edges: tuple[Flow, ...]
+    paths: tuple[Path, ...]  # parallel to edges
 
     @property
     def chips(self) -> tuple[int, ...]:
@@ -58,19 +65,35 @@ class PerfRun:
     netlist: str
     arch: str
     clock: float
+    host_rate: float  # bytes in a second
+    setup: float  # cycles before each run of an epoch
     version: str
     parameters: Mapping[str, str]
     what_if: Mapping[str, float]
     epochs: tuple[EpochReport, ...]
     dram: tuple[ChannelUse, ...]
     l1: Mapping[str, int]  # op -> the least that its buffers take on each core, in bytes
-    l1_capacity: int
+    chip: Device = field(repr=False)
+
+    @property
+    def l1_capacity(self) -> int:
+        """Bytes of a core's L1 that buffers may use."""
+        return self.chip.l1_data_bytes
 
     def programs(self) -> dict[str, float]:
-        """Cycles of each program: its epochs one after the other, without what lies between them."""
+        """Cycles of each program: its epochs one after the other, each with its set-up."""
         total: dict[str, float] = {}
         for epoch in self.epochs:
-            total[epoch.program] = total.get(epoch.program, 0.0) + epoch.runs * epoch.timing.total
+            cycles = epoch.runs * (self.setup + epoch.timing.total)
+            total[epoch.program] = total.get(epoch.program, 0.0) + cycles
+        return total
+
+    def host_seconds(self) -> dict[str, float]:
+        """How long the host link takes, at least, to push what each program reads and to pop what it leaves."""
+        total: dict[str, float] = {}
+        for epoch in self.epochs:
+            seconds = epoch.runs * epoch.host_bytes / self.host_rate
+            total[epoch.program] = total.get(epoch.program, 0.0) + seconds
         return total
 
     def seconds(self, cycles: float) -> float:
@@ -95,7 +118,7 @@ def _busiest(timing: EpochTiming) -> Bottleneck:
     kind, busiest = max(found, key=lambda item: item[1].cycles)
     name, cycles = busiest.name, busiest.cycles
     share = min(cycles / pace, 1.0)
-    what = {"op": f"op {name}", "memory": name, "transfer": f"the transfer {name}"}[kind]
+    what = {"op": f"op {name}", "memory": name, "link": name, "transfer": f"the transfer {name}"}[kind]
     works = f"{what} works {cycles:.0f} of the {pace:.0f} cycles of an input"
     if share >= _ENOUGH:
         return Bottleneck(kind, name, cycles, share, f"{works}: it sets the pace")

@@ -64,7 +64,25 @@ def test_a_trace_follows_the_format(tmp_path):
             assert event["ts"] >= ends.get(track, 0) - 1e-6  # a track does one thing after the other
             ends[track] = event["ts"] + event["dur"]
         elif event["ph"] == "C":
-            assert event["args"]["parts"] >= 0
+            (value,) = event["args"].values()
+            assert value >= 0
+    tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert {f"dots: {thread}" for thread in ("unpack", "math", "pack")} <= set(tracks)
+    assert any(track.startswith("DRAM channel 0: ") for track in tracks)
+    assert any(event["ph"] == "C" and event["name"].startswith("NoC 0 link ") for event in events)
+
+
+def test_a_misspelt_parameter_is_refused(capsys):
+    assert perf(DIRECTORY / "attention.yaml", "-q", "--param", "$p_lop_count=2") == 2
+    assert "no program takes the parameter $p_lop_count; parameters: $p_loop_count" in capsys.readouterr().err
+
+
+def test_set_up_and_host(capsys):
+    assert perf(DIRECTORY / "matmul.yaml", "--what-if", "epoch_setup=1000000,host_gbps=0.001") == 0
+    shown = capsys.readouterr().out
+    assert "which bounds it" in shown
+    assert perf(DIRECTORY / "matmul.yaml", "--what-if", "host_gbps=1000") == 0
+    assert "which can go on meanwhile" in capsys.readouterr().out
 
 
 def test_checks_that_hold_and_checks_that_do_not(tmp_path, capsys):
@@ -192,3 +210,13 @@ def test_the_test_command_holds_it_too(tmp_path, capsys, monkeypatch):
         assert "performance-check config-0: cycles-per-tensor is modelled as" in (tmp_path / name).read_text()
     assert "performance-check config-0: cycles-per-tensor is modelled as" in shown
     assert "1 within 1 %" in shown
+
+
+def test_a_harvested_chip_shifts_the_cores(tmp_path):
+    def labels(*more):
+        assert perf(DIRECTORY / "matmul.yaml", "-q", "--arch", "grayskull", "--report", tmp_path, *more) == 0
+        return [row["core-label"] for row in csv.DictReader(io.StringIO((tmp_path / "runtime_table.csv").read_text()))]
+
+    whole, shifted = labels(), labels("--harvest", "1")
+    assert whole[0].split("-")[0] == shifted[0].split("-")[0]  # the same column
+    assert whole[0] != shifted[0]

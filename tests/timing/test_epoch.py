@@ -12,11 +12,12 @@ from buda_emu.spec.devices import device
 from buda_emu.timing.epoch import Cost, Rates, epoch_timing, parts_of
 from buda_emu.timing.flows import flows, operand_shape
 from buda_emu.timing.model import model_netlist
+from buda_emu.timing.noc import paths
 from buda_emu.timing.program import epochs
 from buda_emu.timing.rates import WHAT_IF, speed
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
-FAST = Rates(1e9, 1e9, 1e9, 1e9, 0, 0)
+FAST = Rates(1e9, 1e9, 1e9, 1e9, 1e9, 1e9, 0, 0)
 
 
 def chain(length=1, *, inputs=8, t=1, mblock=(1, 1), buffers=2, entries=None):
@@ -40,7 +41,9 @@ def chain(length=1, *, inputs=8, t=1, mblock=(1, 1), buffers=2, entries=None):
 
 def timed(netlist, cost=lambda _op: Cost(1000.0, 500.0, "made up"), rates=FAST):
     (epoch,) = epochs(netlist, list(netlist.programs.values()), {})
-    return epoch_timing(netlist, epoch.temporal, flows(netlist, epoch.temporal, epoch.executes), cost, rates)
+    edges = flows(netlist, epoch.temporal, epoch.executes)
+    ways = paths(netlist, edges, device(netlist.arch_name))
+    return epoch_timing(netlist, epoch.temporal, list(zip(edges, ways, strict=True)), cost, rates)
 
 
 def test_a_single_op_takes_its_cost():
@@ -95,13 +98,13 @@ CHAINS = st.builds(
     mblock=st.tuples(st.integers(1, 3), st.integers(1, 3)),
 )  # fmt: skip
 RATES = st.builds(
-    Rates, st.floats(0.5, 50), st.floats(0.5, 50), st.floats(1, 32), st.floats(0.5, 50), st.integers(0, 50),
-    st.integers(0, 9),
+    Rates, st.floats(0.5, 50), st.floats(0.5, 50), st.floats(1, 32), st.floats(1, 32), st.floats(1, 64),
+    st.floats(0.5, 50), st.integers(0, 50), st.integers(0, 9),
 )  # fmt: skip
 
 
 @settings(deadline=None, max_examples=25)
-@given(CHAINS, RATES, st.floats(100, 20000), st.sampled_from(["dram", "host", "stream", "ethernet"]))
+@given(CHAINS, RATES, st.floats(100, 20000), st.sampled_from(["dram", "host", "stream", "gather", "link", "ethernet"]))
 def test_more_bandwidth_never_slows_and_less_never_speeds_up(netlist, rates, cycles, name):
     def pace(given_rates):
         return timed(netlist, lambda _op: Cost(cycles, 0.0, ""), given_rates).total
@@ -275,3 +278,41 @@ def test_every_public_netlist_is_modelled(corpus):
             if epoch.timing.cycles_per_input is not None:
                 parts = max(item.parts for item in epoch.timing.ops)
                 assert epoch.timing.cycles_per_input >= busiest - parts, path
+
+
+def test_a_vector_op_costs_more_in_a_graph_of_grayskull_only():
+    from buda_emu.timing import OpCall
+    from buda_emu.timing.in_graph import VECTOR_UNIT, in_graph
+
+    def factor(kind, arch):
+        return in_graph(OpCall(op_type=kind, arch=arch, mblock_m=1, mblock_n=1, ublock_rt=1, ublock_ct=1))
+
+    assert factor("exp", "grayskull") == VECTOR_UNIT["grayskull"] > 1
+    assert factor("add", "grayskull") == factor("exp", "wormhole_b0") == factor("exp", "blackhole") == 1
+
+
+def test_silicon_figures_that_public_netlists_state(corpus):
+    """performance-check sections that state measured figures: two thirds within 10 %, all within 25 %."""
+    import csv
+
+    from buda_emu.netlist.load import load
+    from buda_emu.netlist.performance_check import read_performance_checks
+    from buda_emu.timing.checks import evaluate
+    from buda_emu.verify.entries import default_parameters
+
+    with (corpus / "expectations.tsv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    errors = []
+    for name in sorted({row["netlist"] for row in rows}):
+        netlist = load(corpus / "netlists" / name)
+        bodies = list(netlist.programs.values())
+        run = model_netlist(netlist, bodies, default_parameters(bodies, {}))
+        results = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+        modelled = {(item.graph, item.bound.metric): item for item in results}
+        for row in rows:
+            if row["netlist"] == name:
+                found = modelled[row["graph"], row["metric"]]
+                errors.append(abs(found.observed / float(row["expected"]) - 1))
+    assert len(errors) == len(rows) >= 14
+    assert max(errors) < 0.25
+    assert sum(error <= 0.1 for error in errors) >= 2 / 3 * len(errors)

@@ -1,0 +1,161 @@
+"""Which way data takes over a chip's two NoCs, and how much each link carries for one input (PERF 1.2).
+
+NoC 0 goes right, then down; NoC 1 up, then left; both wrap around. Reads and transfers between ops are taken to use
+NoC 0, writes into queues NoC 1. What several cores need alike (a row of a matmul's cores its first operand, a column
+its second, kernel_broadcast all) is sent once along their ways' union. TMs are not followed: a core is taken to read
+the rows and columns of its producer that lie where its own lie in the whole.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from buda_emu.errors import HostError
+from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.spec.devices import Core, Device
+from buda_emu.timing.flows import Flow
+
+_WAYS: Final = (((0, "right", 1), (1, "down", 1)), ((1, "up", -1), (0, "left", -1)))
+"""Axis, name and step of each NoC's two ways, in their order."""
+
+
+class Link(NamedTuple):
+    """The link that leaves the router at x, y."""
+
+    chip: int
+    noc: int
+    x: int
+    y: int
+    way: str
+
+    def __str__(self) -> str:
+        return f"NoC {self.noc} link {self.x}-{self.y} {self.way} of chip {self.chip}"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How one edge travels: bytes over each link for one input, and whether a core gathers from several places."""
+
+    links: Mapping[Link, float]
+    gathers: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Where the cells of a grid stand, row by row."""
+
+    grid: tuple[int, int]
+    places: Sequence[Core]
+
+    def at(self, row: int, column: int) -> Core:
+        """Of one cell."""
+        return self.places[row * self.grid[1] + column]
+
+
+_NOWHERE: Final = Path({}, gathers=False)
+
+
+def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
+    """The path of every edge. What crosses chips goes over Ethernet and has none."""
+    return [_NOWHERE if edge.crosses else _path(netlist, edge, chip) for edge in edges]
+
+
+def loads(found: Iterable[tuple[Flow, Path]]) -> dict[Link, float]:
+    """Bytes over each link for one input, of all that is not loaded once."""
+    total: dict[Link, float] = {}
+    for edge, path in found:
+        if not edge.once:
+            for link, size in path.links.items():
+                total[link] = total.get(link, 0.0) + size
+    return total
+
+
+def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> Iterator[Link]:
+    """The links from one router to another, in order."""
+    place = list(start)
+    for axis, way, step in _WAYS[noc]:
+        while place[axis] != end[axis]:
+            yield Link(chip, noc, place[0], place[1], way)
+            place[axis] = (place[axis] + step) % grid[axis]
+
+
+def _path(netlist: Netlist, edge: Flow, chip: Device) -> Path:
+    writes = edge.operand < 0
+    op = netlist.ops[edge.source if writes else edge.target]
+    queue = netlist.queues.get(edge.target if writes else edge.source)
+    near = _cores(op, chip)
+    far = _buffers(queue, chip) if queue is not None else _cores(netlist.ops[edge.source], chip)
+    if near is None or far is None:
+        return _NOWHERE
+    links: dict[Link, float] = {}
+    gathers = False
+    for rows, columns in _groups(op, edge.operand, near.grid):
+        cores = [near.at(row, column) for row in rows for column in columns]
+        shares = _overlap(far, rows, columns, near.grid)
+        gathers = gathers or len(shares) > 1
+        for place, share in shares.items():
+            ends = [(core, place) if writes else (place, core) for core in cores]
+            ways = {link for a, b in ends for link in route(op.target_device, int(writes), a, b, chip.noc_grid)}
+            for link in ways:
+                links[link] = links.get(link, 0.0) + edge.core_bytes * share
+    return Path(links, gathers and not writes)
+
+
+def _groups(op: Op, operand: int, grid: tuple[int, int]) -> Iterator[tuple[range, range]]:
+    """Rows and columns of the op's cores that need the same data."""
+    rows, columns = grid
+    whole = operand in dict(op.attributes.kernel_broadcast) or operand in dict(op.attributes.kernel_broadcast_per_t)
+    product = op.type in ("matmul", "depthwise")
+    tall = rows if whole or (product and operand == 1) else 1
+    wide = columns if whole or (product and operand == 0) else 1
+    for row in range(0, rows, tall):
+        for column in range(0, columns, wide):
+            yield range(row, row + tall), range(column, column + wide)
+
+
+def _overlap(far: _Cells, rows: range, columns: range, grid: tuple[int, int]) -> dict[Core, float]:
+    """Which share of their data cores have from each place: by the part of the whole that both cover."""
+    shares: dict[Core, float] = {}
+    for row, down in _parts(rows, grid[0], far.grid[0]):
+        for column, across in _parts(columns, grid[1], far.grid[1]):
+            place = far.at(row, column)
+            shares[place] = shares.get(place, 0.0) + down * across
+    return shares
+
+
+def _parts(own: range, count: int, others: int) -> Iterator[tuple[int, float]]:
+    """Cells of a line of `others` that overlap `own` cells of a line of `count`, and by which share."""
+    first, last = own.start * others, own.stop * others  # in units of 1 / (count * others)
+    for cell in range(first // count, -(-last // count)):
+        common = min(last, (cell + 1) * count) - max(first, cell * count)
+        yield cell, common / (last - first)
+
+
+def _cores(op: Op, chip: Device) -> _Cells | None:
+    if len(op.grid_loc) != 2:
+        return None  # ethernet_datacopy
+    rows, columns = op.blocking.grid_size
+    top, left = op.grid_loc
+    turned = op.grid_transpose
+    try:
+        return _Cells(
+            op.blocking.grid_size,
+            [
+                chip.physical(top + (column if turned else row), left + (row if turned else column))
+                for row in range(rows) for column in range(columns)
+            ],
+        )  # fmt: skip
+    except HostError:
+        return None
+
+
+def _buffers(queue: Queue, chip: Device) -> _Cells | None:
+    rows, columns = queue.blocking.grid_size
+    if len(queue.buffers) != rows * columns:
+        return None
+    if queue.loc.lower() == "host":
+        return _Cells((rows, columns), [chip.pcie] * (rows * columns))
+    if any(buffer.channel >= chip.dram_channels for buffer in queue.buffers):
+        return None
+    cores = [chip.dram_cores[buffer.channel] for buffer in queue.buffers]
+    return _Cells((rows, columns), [ports[number % len(ports)] for number, ports in enumerate(cores)])
