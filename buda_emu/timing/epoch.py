@@ -107,10 +107,10 @@ class EpochTiming:
         return self.cycles_per_input if self.cycles_per_input is not None else float(self.first_input)
 
     def busy(self) -> list[tuple[str, Busy]]:
-        """Every op, memory channel, NoC link and transfer, its kind and the cycles that it works for each input."""
+        """Ops, memory channels, the busiest NoC links and transfers: kind, and cycles that each works for an input."""
         found = [("op", Busy(item.op, item.active / self.modelled)) for item in self.ops]
         found += [("memory", item) for item in self.memory]
-        found += [("link", item) for item in self.links]
+        found += [("link", item) for item in self.links[:3]]
         return found + [("transfer", item) for item in self.transfers]
 
 

@@ -29,7 +29,7 @@ class Link(NamedTuple):
     way: str
 
     def __str__(self) -> str:
-        return f"NoC {self.noc} link {self.x}-{self.y} {self.way} of chip {self.chip}"
+        return f"NoC {self.noc} {self.x}-{self.y} {self.way}, chip {self.chip}"
 
 
 @dataclass(frozen=True, slots=True)

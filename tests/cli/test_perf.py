@@ -69,7 +69,7 @@ def test_a_trace_follows_the_format(tmp_path):
     tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
     assert {f"dots: {thread}" for thread in ("unpack", "math", "pack")} <= set(tracks)
     assert any(track.startswith("DRAM channel 0: ") for track in tracks)
-    assert any(event["ph"] == "C" and event["name"].startswith("NoC 0 link ") for event in events)
+    assert any(event["ph"] == "C" and event["name"].startswith("NoC 0 ") for event in events)
 
 
 def test_a_misspelt_parameter_is_refused(capsys):

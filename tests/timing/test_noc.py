@@ -19,7 +19,7 @@ CORES = st.tuples(st.integers(0, 9), st.integers(0, 11))
 
 def test_noc_0_goes_right_then_down_and_noc_1_up_then_left():
     assert [str(link) for link in route(0, 0, (1, 1), (3, 2), (10, 12))] == [
-        "NoC 0 link 1-1 right of chip 0", "NoC 0 link 2-1 right of chip 0", "NoC 0 link 3-1 down of chip 0",
+        "NoC 0 1-1 right, chip 0", "NoC 0 2-1 right, chip 0", "NoC 0 3-1 down, chip 0",
     ]  # fmt: skip
     assert [(link.x, link.y, link.way) for link in route(2, 1, (1, 1), (0, 11), (10, 12))] == [
         (1, 1, "up"), (1, 0, "up"), (1, 11, "left"),
