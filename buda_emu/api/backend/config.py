@@ -1,0 +1,105 @@
+"""BackendConfig and BackendCompileResult (NETLIST 7.2)."""
+
+import os
+from dataclasses import dataclass, field
+
+from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendType, DeviceMode
+
+DEFAULT_OUTPUT = "tt_build/test_out"
+
+
+class BackendConfig:
+    """What to run on, and where. Paths, mode and optimisation level are recorded; docs/backend-api.md says what acts.
+
+    `TT_BACKEND_OPT_LEVEL` in the environment overrides `opt_level`. Golden ignores the precision of formats unless
+    `set_golden_ignore_df_precision(False)` says otherwise.
+    """
+
+    def __init__(
+        self,
+        type: BackendType,
+        device: BackendDevice,
+        mode: DeviceMode = DeviceMode.CompileAndRun,
+        opt_level: int = 0,
+        output_dir: str = DEFAULT_OUTPUT,
+        soc_descriptor_path: str = "",
+        cluster_descriptor_path: str = "",
+    ) -> None:
+        self.type = type
+        self.device = device
+        self.mode = mode
+        self.opt_level = _opt_level(opt_level)
+        self.output_dir = str(output_dir)
+        self.soc_descriptor_path = str(soc_descriptor_path)
+        self.cluster_descriptor_path = str(cluster_descriptor_path)
+        self.golden_ignore_df_precision = type == BackendType.Golden
+        self.performance_trace_args = ""
+        self.runtime_args = ""
+
+    @property
+    def ignores_precision(self) -> bool:
+        """Does everything run in float32, whatever the formats of the netlist? Only Golden can."""
+        return self.type == BackendType.Golden and self.golden_ignore_df_precision
+
+    def set_golden_ignore_df_precision(self, ignore: bool) -> None:
+        """Let Golden run in float32 throughout (its default), or with the netlist's formats."""
+        self.golden_ignore_df_precision = bool(ignore)
+
+    def set_performance_trace_args(self, args: str) -> None:
+        """Record what a device would trace. No trace is written here: `buda-emu perf` models cycles."""
+        self.performance_trace_args = str(args)
+
+    def set_runtime_args(self, args: str) -> None:
+        """Record arguments of the device's runtime."""
+        self.runtime_args = str(args)
+
+
+def _opt_level(given: int) -> int:
+    text = os.environ.get("TT_BACKEND_OPT_LEVEL", "")
+    if not text:
+        return int(given)
+    try:
+        return int(text)
+    except ValueError:
+        raise RuntimeError(f"TT_BACKEND_OPT_LEVEL={text!r} is not a whole number") from None
+
+
+@dataclass(slots=True)
+class OverlayCompileFailure:
+    """What did not fit where. Core coordinates are 255 where unknown."""
+
+    device_id: int = 0
+    temporal_epoch_id: int = 0
+    logical_core_x: int = 255
+    logical_core_y: int = 255
+    maximum_size_bytes: int = 0
+    allocated_size_bytes: int = 0
+    extra_size_bytes: int = 0
+
+
+@dataclass(slots=True)
+class OverlayCompileResult:
+    """Failures of the overlay's compilation. Always empty here: there is no overlay."""
+
+    failed_compile_results_per_epoch: list[OverlayCompileFailure] = field(default_factory=list[OverlayCompileFailure])
+
+
+@dataclass(slots=True)
+class FirmwareCompileResult:
+    """Failures of the firmware's compilation. Never filled here: there is no firmware."""
+
+    failure_type: BackendCompileFailure = BackendCompileFailure.Invalid
+    failure_message: str = ""
+    failure_target: str = ""
+
+
+@dataclass(slots=True)
+class BackendCompileResult:
+    """How `BackendApi.initialize` went, filled by it."""
+
+    success: bool = False
+    failure_type: BackendCompileFailure = BackendCompileFailure.Invalid
+    failure_message: str = ""
+    failure_target: str = ""
+    fw_compile_result: FirmwareCompileResult = field(default_factory=FirmwareCompileResult)
+    overlay_compile_result: OverlayCompileResult = field(default_factory=OverlayCompileResult)

@@ -1,0 +1,19 @@
+"""What is accepted and does nothing here, said by a warning class of its own."""
+
+import warnings
+
+
+class BackendWarning(UserWarning):
+    """Something was asked of the backend that an emulated machine does not do. The call goes on without it."""
+
+
+def say(message: str, stacklevel: int = 3) -> None:
+    """Warn the caller's caller."""
+    warnings.warn(message, BackendWarning, stacklevel=stacklevel)
+
+
+def log_failure(call: str, error: BaseException) -> None:
+    """The reason behind a status code, for logging's logger "buda_emu.backend"."""
+    import logging
+
+    logging.getLogger("buda_emu.backend").error("%s: %s", call, error)
