@@ -26,6 +26,7 @@ from buda_emu.errors import (
 )
 
 if TYPE_CHECKING:
+    from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check, load
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.runtime.listeners import Listener
@@ -37,6 +38,7 @@ _LAZY = {
     "load": "buda_emu.netlist.load",
     "check": "buda_emu.netlist.load",
     "Emulator": "buda_emu.runtime.emulator",
+    "load_image": "buda_emu.image.device_image",
     "Listener": "buda_emu.runtime.listeners",
     "Progress": "buda_emu.runtime.running",
     "Run": "buda_emu.runtime.running",
@@ -58,6 +60,7 @@ __all__ = [
     "__version__",
     "check",
     "load",
+    "load_image",
 ]
 
 

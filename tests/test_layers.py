@@ -25,6 +25,7 @@ ALLOWED = {
     "timing": {"numpy"},
     "runtime": {"numpy"},
     "verify": {"numpy"},
+    "image": {"numpy"},
     "report": {"numpy"},
     "api": {"numpy"},
     "__init__.py": set(),

@@ -1,8 +1,11 @@
 """Load a netlist, feed it, run its programs, read everything back: the main job in one call."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,9 @@ from buda_emu.runtime.host_io import Readout
 from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.feed import push
 from buda_emu.verify.inputs import InputBlock, default_inputs
+
+if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
+    from buda_emu.image.device_image import DeviceImage
 
 
 def run_netlist(
@@ -30,21 +36,32 @@ def run_netlist(
     progress: Callable[[str], None] = lambda _: None,
     load_seconds: float = 0.0,
     version: str = "",
+    image: "DeviceImage | None" = None,
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each and report.
 
     `inputs`: a directory with `<queue>.npy` [entries, t, rows, cols] for each queue to push; without it the data comes
     from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name": value) replace the
-    defaults. `progress` is told what happens. Raises HostError, NetlistError, ProgramError, UnsupportedError.
+    defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its constants and parameters are
+    pushed first, other queues as said; inputs may have the shape of the host's tensors; and with readout "host" outputs
+    have it. Raises HostError, NetlistError, ProgramError, UnsupportedError.
     """
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
-    values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
+    held = image.held_queues if image else frozenset[str]()
+    if image and readout == "host":
+        image.check_outputs()
+    args = {**_image_args(image), **config.args}
+    values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     with Emulator(netlist, precision, threads) as emulator:
         progress("inputs")
         start = time.perf_counter()
-        blocks = _files(netlist, inputs) if inputs else default_inputs(netlist, config, bodies, values, seed)
-        pushed = push(emulator, blocks, progress)
+        if inputs:
+            blocks = _files(netlist, inputs, held)
+            blocks = _to_queues(image, blocks) if image else blocks
+        else:
+            blocks = default_inputs(netlist, config, bodies, values, seed, given=held)
+        pushed = push(emulator, chain(_held(image), blocks), progress)
         push_seconds = time.perf_counter() - start
         ran: list[ProgramSummary] = []
         for body in bodies:
@@ -55,6 +72,8 @@ def run_netlist(
             ran.append(ProgramSummary(body.name, own, time.perf_counter() - start))
         progress("outputs")
         arrays = emulator.outputs(readout=readout)
+    if image and readout == "host":
+        arrays = {name: image.host_output(name, array) for name, array in arrays.items()}
     queues = netlist.queues
     outputs = tuple(summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items())
     return RunReport(
@@ -63,8 +82,28 @@ def run_netlist(
     )  # fmt: skip
 
 
-def _files(netlist: Netlist, directory: Path) -> Iterator[InputBlock]:
-    """Every `<queue>.npy` of a directory, in the netlist's order of queues."""
+def _held(image: "DeviceImage | None") -> Iterator[InputBlock]:
+    """The constants and parameters of an image."""
+    for tensor in image.held() if image else ():
+        yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
+
+
+def _to_queues(image: "DeviceImage", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
+    """Inputs in the shapes of their queues."""
+    for block in blocks:
+        yield replace(block, array=image.host_input(block.queue, block.array))
+
+
+def _image_args(image: "DeviceImage | None") -> dict[str, str]:
+    """What an image knows that a test-arg would say; a netlist's own test-args go before it."""
+    if image is None:
+        return {}
+    metadata = image.metadata
+    return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
+
+
+def _files(netlist: Netlist, directory: Path, held: Collection[str]) -> Iterator[InputBlock]:
+    """Every `<queue>.npy` of a directory, in the netlist's order of queues. `held`: queues that have their data."""
     if not directory.is_dir():
         raise HostError(f"inputs: {directory} is not a directory")
     files = {path.name.removesuffix(".npy"): path for path in sorted(directory.glob("*.npy"))}
@@ -73,6 +112,8 @@ def _files(netlist: Netlist, directory: Path) -> Iterator[InputBlock]:
     for name in files:
         if name not in netlist.queues:
             raise HostError(f"inputs: {files[name]} belongs to no queue of {netlist.path}")
+        if name in held:
+            raise HostError(f"inputs: the image holds the tensor of queue {name}: take {files[name]} away")
     for name in netlist.queues:
         if name in files:
             try:

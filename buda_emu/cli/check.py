@@ -14,7 +14,7 @@ EXAMPLE = "buda-emu check net.yaml --strict"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", nargs="+", metavar="FILE", help="netlists")
+    parser.add_argument("file", nargs="+", metavar="FILE", help="netlists and device images (.tti)")
     parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
     parser.add_argument(
@@ -28,13 +28,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise."""
-    from buda_emu.netlist.load import check
-
-    results = {name: check(name, args.arch, strict=args.strict) for name in args.file}
+    results = {name: _check(name, args.arch, args.strict) for name in args.file}
     text = _WRITERS[args.format](results)
     if text:
         say(text)
     return 0 if all(result.ok for result in results.values()) else 2
+
+
+def _check(name: str, arch: str | None, strict: bool) -> "CheckResult":
+    if name.lower().endswith(".tti"):
+        from buda_emu.image.device_image import check_image
+
+        return check_image(name, arch, strict=strict)
+    from buda_emu.netlist.load import check
+
+    return check(name, arch, strict=strict)
 
 
 def _text(results: "dict[str, CheckResult]") -> str:

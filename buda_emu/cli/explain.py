@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print each rule's explanation. Exit code 2 for an id that does not exist."""
+    from buda_emu.image.rules import RULES as IMAGE_RULES
     from buda_emu.netlist.rules.registry import RULES
     from buda_emu.netlist.rules.rule import STAGES
 
@@ -25,6 +26,9 @@ def main(args: argparse.Namespace) -> int:
         return 0
     code = 0
     for number, text in enumerate(args.rule):
+        if text in IMAGE_RULES:
+            say(f"{text}: {IMAGE_RULES[text].says}\n  To do: {IMAGE_RULES[text].fix}.")
+            continue
         digits = text.upper().removeprefix("V")
         rule = RULES.get(f"V{digits:0>3}")
         if rule is None:

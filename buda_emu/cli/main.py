@@ -17,9 +17,10 @@ from buda_emu.errors import BudaError, NetlistError
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {
-    "run": "Run the programs of a netlist and print what its queues hold.",
+    "run": "Run the programs of a netlist or device image and print what its queues hold.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
-    "check": "Check netlists against the rules and print every finding with its place.",
+    "check": "Check netlists and device images against the rules and print every finding with its place.",
+    "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",

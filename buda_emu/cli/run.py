@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,20 +15,23 @@ from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
+    from buda_emu.image.device_image import DeviceImage
 
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
     parser.add_argument(
         "--inputs",
         type=Path,
         metavar="DIR",
         help="push DIR/<queue>.npy, [entries, t, rows, cols]; default: as the test-config says, else seeded random",
     )
-    parser.add_argument("--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram")
+    parser.add_argument(
+        "-o", "--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
+    )
     parser.add_argument(
         "--arch",
         type=str.lower,
@@ -66,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
     )
     parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
@@ -75,8 +84,9 @@ def main(args: argparse.Namespace) -> int:
     if args.outputs is not None:
         args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     progress = Progress(args.quiet)
+    image = _image(args, progress)
     try:
-        report = _run(args, progress)
+        report = _run(args, progress, image)
         if args.outputs is not None:
             progress.show("writing outputs")
             _write(report, args.outputs)
@@ -85,17 +95,32 @@ def main(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_json(args.json, report.as_json())
     if not args.quiet:
-        say(_text(report))
+        say(_text(report, image))
     return 0
 
 
-def _run(args: argparse.Namespace, progress: Progress) -> "RunReport":
+def _image(args: argparse.Namespace, progress: Progress) -> "DeviceImage | None":
+    """The image to run, None for a netlist."""
+    if not args.file.lower().endswith(".tti"):
+        if args.allow_pickle:
+            raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
+        return None
+    from buda_emu.image.device_image import load_image
+
+    progress.show(f"loading {args.file}")
+    try:
+        return load_image(args.file, allow_pickle=args.allow_pickle, arch=args.arch)
+    finally:
+        progress.clear()
+
+
+def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | None") -> "RunReport":
     from buda_emu import __version__
     from buda_emu.netlist.load import load
 
     progress.show(f"loading {args.file}")
     start = time.perf_counter()
-    netlist = load(args.file, arch=args.arch)
+    netlist = image.netlist if image else load(args.file, arch=args.arch)
     load_seconds = time.perf_counter() - start
     from buda_emu.api.run_netlist import run_netlist  # numpy and the kernels: only for a netlist that is sound
 
@@ -111,6 +136,7 @@ def _run(args: argparse.Namespace, progress: Progress) -> "RunReport":
         progress=progress.show,
         load_seconds=load_seconds,
         version=__version__,
+        image=image,
     )
 
 
@@ -124,7 +150,7 @@ def _write(report: "RunReport", directory: Path) -> None:
         write_file(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
 
 
-def _text(report: "RunReport") -> str:
+def _text(report: "RunReport", image: "DeviceImage | None") -> str:
     """The table for people."""
     threads = f"{report.threads} thread{'s' * (report.threads != 1)}"
     title = f"{report.netlist}: {report.arch}, precision {report.precision}, readout {report.readout}, {threads}"
@@ -142,9 +168,21 @@ def _text(report: "RunReport") -> str:
         right=(4, 5, 6),
     )
     inputs = f"{len(report.inputs)} input{'s' * (len(report.inputs) != 1)} from {_sources(report)}"
-    return "\n\n".join(
-        [title, inputs, programs, outputs if report.outputs else "no outputs: every op-fed queue is empty"]
-    )
+    if not report.outputs:
+        outputs = "no outputs: every op-fed queue is empty"
+    return "\n\n".join([title, *_image_lines(image), inputs, programs, outputs])
+
+
+def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
+    """What an image is, and what is odd about it."""
+    if image is None:
+        return
+    data = image.metadata
+    maker = data.pybuda_pip_version_id or "nobody knows"
+    tensors = f"{len(image.tensors)} tensor{'s' * (len(image.tensors) != 1)}"
+    yield f"image {data.device_image_name}: {tensors}, fp32_fallback {data.fp32_fallback or '-'}, made by {maker}"
+    if image.findings:
+        yield "\n".join(f"warning: {item.message}" for item in image.findings)
 
 
 def _sources(report: "RunReport") -> str:

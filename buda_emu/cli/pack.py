@@ -1,0 +1,94 @@
+"""`buda-emu pack`: write a device image."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.cli.output import say, write_file
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import ARCHS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EXAMPLE = "buda-emu pack net.yaml --tensors weights/ -o image.tti"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument(
+        "--tensors",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="constants and parameters: DIR/<queue>.npy, or .npz files with arrays named by queue, "
+        "[entries, t, rows, cols]",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where to write, *.tti")
+    parser.add_argument(
+        "--tilized", action="store_true", help="tensors as the device's tiles, rounded to the formats of their queues"
+    )
+    parser.add_argument("--zip", action="store_true", help="a zip instead of a tar")
+    parser.add_argument("--name", metavar="NAME", help="of the image; default: that of the output file")
+    parser.add_argument(
+        "--arch",
+        type=str.lower,
+        choices=tuple(ARCHS),
+        metavar="ARCH",
+        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Pack. Exit code 0; failures are raised, and leave no file."""
+    from buda_emu import __version__
+    from buda_emu.netlist.load import load
+
+    if args.output.suffix.lower() != ".tti":
+        raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
+    netlist = load(args.file, arch=args.arch)
+    from buda_emu.image.pack import Contents, write_image  # numpy: only for a netlist that is sound
+
+    contents = Contents(
+        netlist=netlist,
+        netlist_text=Path(args.file).read_bytes(),
+        tensors=_tensors(args.tensors),
+        name=args.name or args.output.stem,
+        version=__version__,
+        form="BACKEND_TILIZED" if args.tilized else "BACKEND",
+    )
+    write_file(args.output, lambda stream: write_image(stream, contents, "zip" if args.zip else "tar"))
+    if not args.quiet:
+        count = len(contents.tensors)
+        tensors = f"{count} tensor{'s' * (count != 1)}"
+        say(f"{args.output}: {netlist.arch_name}, {tensors}, {contents.form}, {args.output.stat().st_size} bytes")
+    return 0
+
+
+def _tensors(directory: Path) -> "dict[str, NDArray[Any]]":
+    """Arrays by queue. Raises HostError for a file that is none, or a queue that is given twice."""
+    import zipfile
+
+    import numpy as np
+
+    if not directory.is_dir():
+        raise HostError(f"pack: {directory} is not a directory")
+    found: dict[str, NDArray[Any]] = {}
+    for path in sorted([*directory.glob("*.npy"), *directory.glob("*.npz")]):
+        try:
+            if path.suffix == ".npz":
+                with np.load(path, allow_pickle=False) as archive:
+                    arrays = dict(archive)
+            else:
+                arrays = {path.name.removesuffix(".npy"): np.load(path, mmap_mode="r", allow_pickle=False)}
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise HostError(f"pack: {path} is not a numpy array file: {error}") from None
+        twice = sorted(found.keys() & arrays.keys())
+        if twice:
+            raise HostError(f"pack: {path} holds {twice[0]}, which another file of {directory} holds too")
+        found |= arrays
+    if not found:
+        raise HostError(f"pack: no .npy or .npz file in {directory}")
+    return found

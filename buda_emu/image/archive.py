@@ -1,0 +1,108 @@
+"""The archive: members by name and their bytes, read where they lie. Nothing is ever unpacked to disk."""
+
+import os
+import stat
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO
+
+from buda_emu.image.member import Limits, Member
+from buda_emu.image.names import TOP, check_unique
+from buda_emu.image.rules import Place
+from buda_emu.image.tar_index import tar_members
+from buda_emu.image.zip_index import zip_members
+
+_ZIP = b"PK\3\4"
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"7z": "7-Zip"}
+_PART = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An open archive. No file stays open: each read opens it again and makes sure that it is still the same."""
+
+    place: Place
+    members: Mapping[str, Member]
+    _identity: tuple[int, ...]
+
+    def read(self, name: str, limit: int | None = None) -> bytes:
+        """The bytes of a member. Raises ImageError where there is no such file, or when it is larger than `limit`."""
+        member, at = self.members.get(name), self.place.at(name)
+        if member is None or member.is_folder:
+            raise at.error("image-member", "it is not in the archive")
+        if limit is not None and member.size > limit:
+            raise at.error("image-size", f"it has {member.size} bytes, the limit is {limit}")
+        with _opened(self.place) as stream:
+            if _identity(stream) != self._identity:
+                raise self.place.error("image-changed", "the file is not the one that was loaded")
+            stream.seek(member.offset)
+            data = _inflated(stream, member, at) if member.deflated else stream.read(member.size)
+        if len(data) != member.size:
+            raise at.error("image-archive", f"it has {len(data)} bytes, the archive states {member.size}")
+        if member.crc is not None and zlib.crc32(data) != member.crc:
+            raise at.error("image-archive", "its checksum is wrong")
+        return data
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        member = self.members.get(name)
+        return member is not None and not member.is_folder
+
+
+def open_archive(path: str | os.PathLike[str], limits: Limits) -> Archive:
+    """Read where everything lies in a tar or zip (magic PK 03 04, NETLIST 8). Raises ImageError, OSError."""
+    place = Place(os.fspath(path))
+    with _opened(place) as stream:
+        magic = stream.read(8)
+        for mark, kind in _PACKED.items():
+            if magic.startswith(mark):
+                raise place.error("image-archive", f"it is packed with {kind}")
+        length = os.fstat(stream.fileno()).st_size
+        found: list[Member] = []
+        total = 0
+        for member in (zip_members if magic.startswith(_ZIP) else tar_members)(stream, length, place, limits):
+            found.append(member)
+            total += member.size
+            if len(found) > limits.members:
+                raise place.error("image-size", f"it has over {limits.members} members")
+            if total > limits.total_bytes:
+                raise place.error("image-size", f"its members have over {limits.total_bytes} bytes")
+            if total > limits.ratio_from and total > limits.ratio * length:
+                raise place.error("image-size", f"{length} bytes unpack to more than {limits.ratio} times as many")
+        check_unique(((member.name, member.is_folder) for member in found), place)
+        if not found:
+            raise place.at(TOP).error("image-member", "the archive is empty")
+        return Archive(place, {member.name: member for member in found}, _identity(stream))
+
+
+def _opened(place: Place) -> IO[bytes]:
+    if "\0" in place.archive or not stat.S_ISREG(os.stat(place.archive).st_mode):  # noqa: PTH116 - a pipe would block
+        raise place.error("image-archive", "it is not a file")
+    return open(place.archive, "rb")  # noqa: PTH123 - no path object is needed
+
+
+def _identity(stream: IO[bytes]) -> tuple[int, ...]:
+    now = os.fstat(stream.fileno())
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
+
+
+def _inflated(stream: IO[bytes], member: Member, at: Place) -> bytes:
+    """Unpack at most one byte more than the member states. Raises ImageError for data that is not deflate's."""
+    unpacker, data, left = zlib.decompressobj(-zlib.MAX_WBITS), bytearray(), member.stored
+    try:
+        while left and not unpacker.eof:
+            part = stream.read(min(left, _PART))
+            if not part:
+                break
+            left -= len(part)
+            while part and len(data) <= member.size:
+                data += unpacker.decompress(part, min(_PART, member.size + 1 - len(data)))
+                part = unpacker.unconsumed_tail
+            if len(data) > member.size:
+                raise at.error("image-size", f"it unpacks to more than the {member.size} bytes that the archive states")
+    except zlib.error as error:
+        raise at.error("image-archive", f"its packed data is broken ({error})") from None
+    if left or unpacker.unused_data or not unpacker.eof:
+        raise at.error("image-archive", "its packed data ends too early or too late")
+    return bytes(data)

@@ -1,0 +1,258 @@
+"""A loaded image: what it says, its netlist, its tensors, and a machine that holds them."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.errors import HostError, NetlistError
+from buda_emu.image.archive import Archive, open_archive
+from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_named
+from buda_emu.image.fields import mapped, read_value, text
+from buda_emu.image.member import LIMITS, Limits
+from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, DeviceMetadata, Transform, read_metadata
+from buda_emu.image.names import TOP
+from buda_emu.image.rules import RULES, ImageError, shown
+from buda_emu.image.strict_json import parse_object
+from buda_emu.image.tensor_entry import TensorEntry
+from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.netlist.load import CheckResult, check_bytes
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.netlist.render import render
+from buda_emu.netlist.yaml_reader import MAX_BYTES
+
+if TYPE_CHECKING:  # checking an image needs no numpy
+    from numpy.typing import NDArray
+
+    from buda_emu.runtime.emulator import Emulator
+
+    Array = NDArray[Any]
+
+StrPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A tensor of the image for one queue: `array` [entries, t, rows, cols]; `slot` is the first one of a ram."""
+
+    queue: str
+    array: "Array"
+    slot: int | None
+
+
+class DeviceImage:
+    """A `.tti` archive (NETLIST 8). Made by `load_image`; immutable. Tensors are read from the archive when asked for.
+
+    `metadata` is device.json; `netlist` is for the image's architecture; `tensors` describes every constant and
+    parameter by name; `runtime_config` is compile_and_runtime_config.json, which is data here: nothing of it is ever
+    put into the environment. `findings` are warnings about the image; those about the netlist are in it.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        metadata: DeviceMetadata,
+        netlist: Netlist,
+        runtime_config: Mapping[str, str],
+        findings: tuple[Diagnostic, ...],
+    ) -> None:
+        self._archive = archive
+        self.path = archive.place.archive
+        self.metadata = metadata
+        self.netlist = netlist
+        self.runtime_config = runtime_config
+        self.findings = findings
+        state = metadata.compiled_graph_state
+        self.tensors: Mapping[str, TensorEntry] = state.tensors
+        self._transforms = _by_name(state.ordered_input_names, state.ordered_input_runtime_tensor_transforms)
+        self._output_transforms = _by_name(state.ordered_output_names, state.ordered_output_runtime_tensor_transforms)
+
+    def __repr__(self) -> str:
+        return f"DeviceImage({self.path!r}, {self.metadata.arch}, {len(self.tensors)} tensors)"
+
+    def tensor(self, name: str) -> "Array":
+        """A constant or parameter: [entries, t, rows, cols].
+
+        Host tensors have their own element type (bfloat16 as float32), tiles come as float32, or uint32 for RawUInt
+        formats. Raises HostError for an unknown name, ImageError for a file that is not what the image says.
+        """
+        return self._read(name, self._queues(name)[0], to_push=False)
+
+    @property
+    def held_queues(self) -> frozenset[str]:
+        """Names of the queues that the image has data for."""
+        return frozenset(queue.name for name in self.tensors for queue in self._queues(name))
+
+    def held(self) -> Iterator[Held]:
+        """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8)."""
+        from buda_emu.image.tensors import for_queue
+
+        for name in self.tensors:
+            for queue in self._queues(name):
+                array = self._read(name, queue, to_push=True)
+                yield Held(queue.name, for_queue(array, self.tensors[name].format, queue), 0 if queue.is_ram else None)
+
+    def emulator(self, precision: Any = "format", threads: int | None = None, **options: Any) -> "Emulator":
+        """A machine with every constant and parameter pushed; `options` are those of Emulator. Raises HostError."""
+        from buda_emu.runtime.emulator import Emulator
+
+        emulator = Emulator(self.netlist, precision, threads, **options)
+        try:
+            for held in self.held():
+                emulator.push(held.queue, held.array, held.slot)
+        except BaseException:
+            emulator.close()
+            raise
+        return emulator
+
+    def host_input(self, name: str, array: "Array") -> "Array":
+        """An input tensor as [entries, t, rows, cols] of its queue: as it is when it has that shape, else through the
+        image's runtime transform. Raises HostError, UnsupportedError naming a transform that is not emulated."""
+        from buda_emu.image.transforms import host_to_queue
+
+        queue = self._queues(name)[0]
+        shape = queue.blocking.element_shape
+        if array.ndim == 4 and array.shape[1:] == shape:
+            return array
+        result = host_to_queue(name, array, _of(self._transforms, queue))
+        if result.shape[1:] != shape:
+            raise HostError(
+                f"{name}: shape {list(array.shape)} gives {list(result.shape)}, "
+                f"queue {name} takes [entries, {', '.join(map(str, shape))}]"
+            )
+        return result
+
+    def host_output(self, name: str, array: "Array") -> "Array":
+        """An output [entries, t, rows, cols] as the host gets it: stacked (output_host_tms), then through the image's
+        runtime transform. Raises HostError, UnsupportedError naming a transform that is not emulated."""
+        from buda_emu.image.transforms import queue_to_host
+
+        queue = self._queues(name)[0]
+        producer = self.netlist.ops.get(queue.input)
+        tms = self.metadata.compiled_graph_state.output_host_tms
+        tm = tms.get(name) or tms.get(queue.written_name, NO_HOST_TM)
+        transform = _of(self._output_transforms, queue)
+        return queue_to_host(name, array, transform, tm, producer is not None and producer.untilize_output)
+
+    def check_outputs(self) -> None:
+        """Raise UnsupportedError for an output that `host_output` could not give."""
+        from buda_emu.image.transforms import check_supported
+
+        for name, transform in self._output_transforms.items():
+            check_supported(name, transform)
+
+    def _queues(self, name: str) -> tuple[Queue, ...]:
+        queues = queues_named(self.netlist, name)
+        if not queues:
+            raise HostError(f"{self.path}: no queue {shown(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
+        return queues
+
+    def _read(self, name: str, queue: Queue, *, to_push: bool) -> "Array":
+        from buda_emu.image.tensors import pickled_tensor, raw_tensor, tilized_tensor
+
+        entry = self.tensors.get(name)
+        if entry is None:
+            raise HostError(f"{self.path}: no tensor {name!r}; tensors: {', '.join(self.tensors) or 'none'}")
+        data, place = self._archive.read(entry.member), self._archive.place.at(entry.member)
+        if entry.dump_format == "BACKEND":
+            return raw_tensor(data, entry)
+        if entry.dump_format == "BACKEND_TILIZED":
+            return tilized_tensor(data, queue, self.netlist.arch.alignment, place, to_push=to_push)
+        return pickled_tensor(data, place)
+
+
+def load_image(
+    path: StrPath, *, allow_pickle: bool = False, arch: str | None = None, limits: Limits = LIMITS
+) -> DeviceImage:
+    """Open a device image: tar or zip (NETLIST 8). Nothing is unpacked to disk and no code of the image runs.
+
+    `allow_pickle`: load pickled tensors (DEFAULT dump format) too; they are unpickled when they are asked for, and a
+    pickle can run any code, so do this only for images whose maker you trust. `arch`: the architecture that the caller
+    expects. Raises ImageError for an image that is refused, NetlistError for its netlist, OSError.
+    """
+    archive = open_archive(path, limits)
+    metadata, config = _content(archive, limits)
+    if arch is not None and arch.lower() != metadata.arch:
+        raise archive.place.at(DEVICE).error("image-device", f"it is for {metadata.arch}, not for {arch}")
+    pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
+    if pickled and not allow_pickle:
+        raise archive.place.at(pickled[0].member).error(
+            "image-pickle",
+            f"{len(pickled)} of its tensors are pickles, and loading a pickle can run any code on this machine: "
+            "do you know who made this file?",
+        )
+    result = _netlist(archive, metadata, strict=False)
+    if result.netlist is None:
+        raise NetlistError(render(result.diagnostics), result.diagnostics)
+    warnings: list[Diagnostic] = []
+    for found in mismatches(metadata, result.netlist, archive):
+        if found.severity == "error":
+            raise archive.place.at(found.member).error(found.rule, found.problem)
+        if found.rule != "image-pickle":
+            warnings.append(_finding(archive, found.member, found.rule, found.problem, "warning"))
+    return DeviceImage(archive, metadata, result.netlist, config, tuple(warnings))
+
+
+def check_image(
+    path: StrPath, arch: str | None = None, *, strict: bool = False, limits: Limits = LIMITS
+) -> CheckResult:
+    """Every finding on an image: the archive, device.json, the netlist inside, and whether they belong together.
+
+    Never raises for what is in the file. `arch` is the architecture that the caller expects. `strict` makes warnings of
+    the netlist and of the image errors. The bytes of tensors are not looked at, but for how many there are.
+    """
+    name = os.fspath(path)
+    try:
+        archive = open_archive(path, limits)
+        metadata, _ = _content(archive, limits)
+        result = _netlist(archive, metadata, strict=strict)
+    except ImageError as error:
+        return CheckResult(None, (_broken(error),))
+    except OSError as error:
+        return CheckResult(None, (Diagnostic(name, 1, 1, "image-archive", "error", error.strerror or str(error)),))
+    found = list(result.diagnostics)
+    if arch is not None and arch.lower() != metadata.arch:
+        problem = f"the image is for {metadata.arch}, not for {arch}"
+        found.append(_finding(archive, DEVICE, "image-device", problem, "error"))
+    if result.netlist is not None:
+        for item in mismatches(metadata, result.netlist, archive):
+            severity = "error" if strict else item.severity
+            found.append(_finding(archive, item.member, item.rule, item.problem, severity))
+    refused = any(item.severity == "error" for item in found)
+    return CheckResult(None if refused else result.netlist, tuple(found))
+
+
+def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[str, str]]:
+    """device.json and compile_and_runtime_config.json. Raises ImageError."""
+    device = archive.place.at(DEVICE)
+    metadata = read_metadata(parse_object(archive.read(DEVICE, limits.json_bytes), device), device)
+    if not archive.has(CONFIG):
+        return metadata, {}
+    place = archive.place.at(CONFIG)
+    config = parse_object(archive.read(CONFIG, limits.json_bytes), place)
+    return metadata, read_value(mapped(text), config, place, "(the whole file)")
+
+
+def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> CheckResult:
+    """The netlist inside, for the image's architecture. Raises ImageError where it is not there."""
+    member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
+    data = archive.read(member, MAX_BYTES)
+    return check_bytes(data, f"{archive.place.archive}!{member}", metadata.arch, strict=strict)
+
+
+def _broken(error: ImageError) -> Diagnostic:
+    path = f"{error.archive}!{shown(error.member)}" if error.member else error.archive
+    return Diagnostic(path, 1, 1, error.rule, "error", error.problem, hint=RULES[error.rule].fix)
+
+
+def _finding(archive: Archive, member: str, rule: str, problem: str, severity: Any) -> Diagnostic:
+    return Diagnostic(f"{archive.place.archive}!{shown(member)}", 1, 1, rule, severity, problem)
+
+
+def _by_name(names: tuple[str, ...], transforms: tuple[Transform, ...]) -> Mapping[str, Transform]:
+    return dict(zip(names, transforms, strict=False))
+
+
+def _of(transforms: Mapping[str, Transform], queue: Queue) -> Transform:
+    """Of a queue that stands for several chips, every copy has the same (NETLIST 1.7)."""
+    return transforms.get(queue.name) or transforms.get(queue.written_name, NO_TRANSFORM)

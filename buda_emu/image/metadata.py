@@ -1,0 +1,239 @@
+"""What `device.json` says, as frozen data (NETLIST 8)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from buda_emu.image.fields import (
+    FieldError,
+    anything,
+    empty,
+    flag,
+    json_object,
+    listed,
+    natural,
+    needed,
+    optional,
+    positive,
+    read_fields,
+    read_value,
+    shaped,
+    text,
+    wanted,
+    wanted_map,
+    whole,
+    word,
+)
+from buda_emu.image.rules import Place, shown
+from buda_emu.image.tensor_entry import TensorEntry, tensor_entries
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.formats import FORMATS
+
+VERSION: Final = "1.1.0"
+ARCH_WORDS: Final = MappingProxyType({"grayskull": "Grayskull", "wormhole_b0": "Wormhole_B0", "blackhole": "Blackhole"})
+"""Architectures that an image can be for, and BackendDevice's word for each (NETLIST 7.1)."""
+TRANSFORMS: Final = (
+    "NoTransform", "ReinterpretShape", "Prestride", "EmbeddingIndex", "ConstantInput", "Unpad", "Concatenate",
+)  # fmt: skip
+
+
+def _arch(value: Any) -> str:
+    name = word(value).lower()  # BackendDevice.from_string takes any case
+    if name not in ARCH_WORDS:
+        raise FieldError(f"one of {', '.join(ARCH_WORDS.values())}")
+    return ARCHS[name].name
+
+
+def _format(value: Any) -> str:
+    name = word(value)
+    if name not in FORMATS:
+        raise FieldError("a number format")
+    return name
+
+
+def _transform_type(value: Any) -> str:
+    name = word(value)
+    if name not in TRANSFORMS:
+        raise FieldError(f"one of {', '.join(TRANSFORMS)}")
+    return name
+
+
+def _dims(value: Any) -> tuple[int, ...]:
+    return listed(positive)(json_object(value).get("dims_") if isinstance(value, dict) else value)
+
+
+def _base_name(value: Any) -> str:
+    """Only the base name of a netlist's path matters."""
+    name = re.split(r"[/\\]", text(value))[-1]
+    if name in ("", ".", ".."):
+        raise FieldError("the name of a file")
+    return name
+
+
+def _pair(value: Any) -> tuple[str, str]:
+    first, second = listed(text, 2)(value)
+    return first, second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """What is done to a tensor between host and queue at run time. Fields that a `type` does not use are None."""
+
+    type: str = needed(_transform_type)
+    original_shape: tuple[int, ...] | None = wanted(optional(_dims))
+    reinterpreted_shape: tuple[int, ...] | None = wanted(optional(_dims))
+    unpadded_shape: tuple[int, ...] | None = wanted(optional(_dims))
+    stride_height: int | None = wanted(optional(natural))
+    stride_width: int | None = wanted(optional(natural))
+    kernel_height: int | None = wanted(optional(natural))
+    kernel_width: int | None = wanted(optional(natural))
+    concat_group: int | None = wanted(optional(anything))
+    concat_index: int | None = wanted(optional(anything))
+    concat_dim: int | None = wanted(optional(anything))
+
+
+NO_TRANSFORM: Final = Transform(type="NoTransform")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTm:
+    """How entries of an output queue are folded when the host reads them (LAYOUT 3.5)."""
+
+    hstack_factor: int = wanted(positive, 1)
+    vstack_factor: int = wanted(positive, 1)
+    row_major: bool = wanted(flag, True)
+
+
+NO_HOST_TM: Final = HostTm()
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleMetadata:
+    """A source module that the image was compiled from; "" where nothing is said."""
+
+    module: str
+    class_name: str
+    module_file_path: str
+
+
+def _module(value: Any) -> ModuleMetadata:
+    source = json_object(value)
+    keys = ("module", "class", "module_file_path")
+    given = {key: "" if source.get(key) is None else text(source[key]) for key in keys}
+    return ModuleMetadata(given["module"], given["class"], given["module_file_path"])
+
+
+_names: Final = listed(text)
+_shapes: Final = listed(_dims)
+_sizes: Final = listed(anything)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledGraphState:
+    """What the compiler found out: names of queues by role, shapes, transforms, tensors after constant evaluation.
+
+    Lists of inputs, outputs and targets are parallel. `extra` keeps fields that the format does not have.
+    """
+
+    microbatch: int = wanted(anything, 1)
+    graph_name: str = wanted(text, "")
+    ordered_input_names: tuple[str, ...] = wanted(_names, ())
+    ordered_output_names: tuple[str, ...] = wanted(_names, ())
+    ordered_input_gradient_names: tuple[str, ...] = wanted(_names, ())
+    ordered_output_gradient_names: tuple[str, ...] = wanted(_names, ())
+    ordered_target_names: tuple[str, ...] = wanted(_names, ())
+    ordered_constant_node_names: tuple[str, ...] = wanted(_names, ())
+    ordered_parameter_node_names: tuple[str, ...] = wanted(_names, ())
+    ordered_intermediate_activation_names: tuple[tuple[str, str], ...] = wanted(listed(_pair), ())  # op, queue
+    ordered_input_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
+    ordered_output_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
+    ordered_target_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
+    ordered_input_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
+    ordered_target_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
+    ordered_bw_input_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
+    ordered_input_runtime_tensor_transforms: tuple[Transform, ...] = wanted(listed(shaped(Transform)), ())
+    ordered_output_runtime_tensor_transforms: tuple[Transform, ...] = wanted(listed(shaped(Transform)), ())
+    input_to_tile_dims: Mapping[str, Any] = wanted_map(anything)
+    parameter_to_tile_dims: Mapping[str, Any] = wanted_map(anything)
+    constant_to_tile_dims: Mapping[str, Any] = wanted_map(anything)
+    ordered_input_requires_grad: tuple[bool, ...] = wanted(listed(flag), ())
+    ordered_output_requires_grad: tuple[bool, ...] = wanted(listed(flag), ())
+    ordered_input_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
+    ordered_output_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
+    ordered_target_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
+    ordered_intermediate_shapes: tuple[tuple[int, ...], ...] = wanted(_shapes, ())
+    ordered_output_data_formats: tuple[str, ...] = wanted(listed(_format), ())
+    netlist_filename: str = needed(_base_name)
+    output_host_tms: Mapping[str, HostTm] = wanted_map(shaped(HostTm))
+    consteval_trace: Any = wanted(anything)
+    optimizer_param_info: Mapping[str, Any] = wanted_map(listed(_pair))
+    cpueval_outputs: str | None = wanted(anything)
+    has_cache_buffers: bool = wanted(flag, False)
+    post_const_eval_constants: Mapping[str, TensorEntry] = field(default_factory=empty)
+    post_const_eval_parameters: Mapping[str, TensorEntry] = field(default_factory=empty)
+    extra: Mapping[str, Any] = field(default_factory=empty)
+
+    @property
+    def tensors(self) -> Mapping[str, TensorEntry]:
+        """Constants, then parameters, by name."""
+        return {**self.post_const_eval_constants, **self.post_const_eval_parameters}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceMetadata:
+    """All of device.json. `arch` is the netlist's word; `fp32_fallback` is what the compiler put in place of Float32.
+
+    `missing` names the fields that the format has and this file has not, `extra` keeps those that only the file has.
+    """
+
+    version: str = needed(text)
+    device_image_name: str = wanted(text, "")
+    arch: str = needed(_arch)
+    devtype: str = wanted(word, "")
+    chip_ids: tuple[int, ...] = wanted(listed(natural), ())
+    fp32_fallback: str = wanted(_format, "")
+    optimizer: str | None = wanted(optional(text))
+    training: bool = wanted(flag, False)
+    microbatch_size: int = wanted(positive, 1)
+    microbatch_count: int = wanted(positive, 1)
+    grid_size: tuple[int, ...] = wanted(listed(whole(1, 1 << 16), 2), ())
+    harvested_rows: Any = wanted(anything)
+    verify_cfg: Any = wanted(anything)
+    compiler_cfg: Any = wanted(anything)
+    loss_module: str | None = wanted(optional(text))
+    module_name_to_metadata: Mapping[str, ModuleMetadata] = wanted_map(_module)
+    pybuda_pip_version_id: str = wanted(text, "")
+    pybuda_commit_hash: str = wanted(text, "")
+    budabackend_commit_hash: str = wanted(text, "")
+    compiled_graph_state: CompiledGraphState
+    missing: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=empty)
+
+
+def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
+    """What device.json says. Raises ImageError naming the field that is missing or wrong."""
+    version = content.get("version")
+    if version != VERSION:
+        raise place.error("image-version", f"its version is {shown(repr(version))}")
+    if "compiled_graph_state" not in content:
+        raise place.error("image-field", "field compiled_graph_state is missing")
+    source = read_value(json_object, content["compiled_graph_state"], place, "compiled_graph_state")
+    missing: list[str] = []
+    graph = _state(source, place, missing)
+    metadata = read_fields(DeviceMetadata, content, place, "", missing, compiled_graph_state=graph)
+    return replace(metadata, missing=tuple(missing))
+
+
+def _state(source: Mapping[str, Any], place: Place, missing: list[str]) -> CompiledGraphState:
+    where = "compiled_graph_state."
+    tensors: dict[str, Any] = {}
+    for group in ("post_const_eval_constants", "post_const_eval_parameters"):
+        if group not in source:
+            missing.append(f"{where}{group}")
+        tensors[group] = tensor_entries(source.get(group, {}), place, f"{where}{group}")
+    twice = tensors["post_const_eval_constants"].keys() & tensors["post_const_eval_parameters"].keys()
+    if twice:
+        raise place.error("image-field", f"tensor {shown(min(twice))} is a constant and a parameter")
+    return read_fields(CompiledGraphState, source, place, where, missing, **tensors)

@@ -1,0 +1,261 @@
+"""Writing an image: a netlist and its constants and parameters in one archive (NETLIST 8).
+
+Equal netlists and tensors give equal bytes: members are sorted, times and owners are fixed, nothing is compressed.
+"""
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from pathlib import PurePath
+from typing import IO, Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.image.checks import CONFIG, DEVICE
+from buda_emu.image.metadata import ARCH_WORDS, VERSION
+from buda_emu.image.names import TOP, check_unique, checked_name
+from buda_emu.image.rules import ImageError, Place
+from buda_emu.image.tensors import ELEMENTS
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.netlist.test_config import read_test_config
+from buda_emu.numerics import host_decode
+from buda_emu.spec.formats import is_raw
+from buda_emu.tensor.layout import EntryLayout, pack_entry
+from buda_emu.tensor.tilize import tilize
+
+Array = NDArray[Any]
+Form = Literal["BACKEND", "BACKEND_TILIZED"]
+Container = Literal["tar", "zip"]
+Make = Callable[[], bytes]
+
+_FORMATS: Final[Mapping[str, str]] = {
+    "float32": "Float32", "float16": "Float16", "int32": "Int32", "int8": "Int8", "uint8": "UInt8", "uint16": "UInt16",
+}  # fmt: skip
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold
+_BUILD: Final = f"{TOP}/backend_build_binaries"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an image is made of. `tensors` are by queue: [entries, t, rows, cols] as `Emulator.push` takes them.
+
+    `netlist_text` is the netlist's file. `name` is the image's own, `version` of whoever makes it.
+    """
+
+    netlist: Netlist
+    netlist_text: bytes
+    tensors: Mapping[str, Array]
+    name: str
+    version: str
+    form: Form = "BACKEND"
+
+
+def write_image(stream: IO[bytes], contents: Contents, container: Container = "tar") -> None:
+    """Write an image. Raises HostError for tensors that do not fit their queues, UnsupportedError for what an image
+    cannot hold; then nothing has been written."""
+    members = _members(contents)
+    if container == "zip":
+        _write_zip(stream, members)
+    else:
+        _write_tar(stream, members)
+
+
+def _members(contents: Contents) -> dict[str, Make | None]:
+    """What makes every member's bytes, by name; None for a folder. All checks are made here."""
+    netlist = contents.netlist
+    place = Place(contents.name)
+    if netlist.arch_name not in ARCH_WORDS:
+        raise UnsupportedError(f"pack: there are no images for {netlist.arch_name}, only for {', '.join(ARCH_WORDS)}")
+    entries: dict[str, dict[str, Any]] = {}
+    members: dict[str, Make | None] = {TOP: None, f"{TOP}/tensors": None, _BUILD: None}
+    for name, array in sorted(contents.tensors.items()):
+        entries[name], make = _tensor(netlist, name, array, contents.form)
+        _add(members, f"{TOP}/{entries[name]['bin']}", make, place)
+    _add(members, f"{TOP}/{PurePath(netlist.path).name}", lambda: contents.netlist_text, place)
+    _add(members, DEVICE, partial(_json, _device(contents, entries)), place)
+    _add(members, CONFIG, partial(_json, {}), place)
+    try:
+        check_unique(((name, make is None) for name, make in members.items()), place)
+    except ImageError as error:
+        raise HostError(f"pack: {error.member}: {error.problem}: an image cannot tell these names apart") from None
+    return dict(sorted(members.items()))
+
+
+def _add(members: dict[str, Make | None], name: str, make: Make, place: Place) -> None:
+    try:
+        checked_name(name, False, place)
+    except ImageError as error:
+        raise HostError(f"pack: {error.member}: {error.problem}") from None
+    if name in members:
+        raise HostError(f"pack: two members would be {name}: '/' in a queue's name becomes '_'")
+    members[name] = make
+
+
+def _tensor(netlist: Netlist, name: str, array: Array, form: Form) -> tuple[dict[str, Any], Make]:
+    """A tensor's entry in device.json, and what makes its file."""
+    queue = _queue(netlist, name, array)
+    file = f"tensors/torch.Tensor.{name.replace('/', '_')}"
+    df = "RawUInt32" if is_raw(queue.df) else _FORMATS.get(array.dtype.name, "Float32")
+    size = np.dtype(ELEMENTS[df]).itemsize
+    strides = [size * prod(array.shape[place:]) for place in range(1, 5)]
+    entry = {
+        "bin": f"{file}.bin", "itemsize": size, "shape": list(array.shape), "strides": strides, "dim": 4, "format": df
+    }  # fmt: skip
+    if form == "BACKEND":
+        # In its own type, or in the one that a push would convert it to.
+        return entry, lambda: np.ascontiguousarray(array).astype(ELEMENTS[df]).tobytes()
+    if queue.layout != "tilized":
+        raise UnsupportedError(
+            f"pack: queue {name} has layout {queue.layout}, which takes no tiles: leave out --tilized"
+        )
+    layout = EntryLayout(queue.df, queue.blocking, "tilized", netlist.arch.alignment)
+    buffer = layout.entry_bytes * array.shape[0]
+    tiled = {"bin": f"{file}.tbin", "format": queue.df, "num_buffers": queue.blocking.cells, "buf_size_bytes": buffer}
+    return {**entry, **tiled}, lambda: _tiles(array, layout)
+
+
+def _tiles(array: Array, layout: EntryLayout) -> bytes:
+    """All entries of the first buffer, then all of the second, ... (NETLIST 8)."""
+    values = _values(array, is_raw(layout.format))
+    with np.errstate(all="ignore"):
+        entries = [pack_entry(tiles, layout) for tiles in tilize(values, layout.blocking.tile_dim, layout.megarow)]
+    return b"".join(entry[cell].tobytes() for cell in range(layout.blocking.cells) for entry in entries)
+
+
+def _values(array: Array, raw: bool) -> NDArray[np.float32]:
+    """As float32, as a push sees it; words as the bits of float32."""
+    if raw:
+        return array.astype(np.uint32).view(np.float32)
+    return host_decode("Float16", array) if array.dtype == np.float16 else array.astype(np.float32)
+
+
+def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
+    """The queue of a tensor that fits it. Raises HostError."""
+    queue = netlist.queues.get(name)
+    if queue is None:
+        raise HostError(f"pack: {name} is no queue of {netlist.path}")
+    if not queue.host_fed and not queue.is_ram:
+        raise HostError(f"pack: queue {name} is filled by op {queue.input}, not by the host")
+    shape = queue.blocking.element_shape
+    if array.ndim != 4 or array.shape[1:] != shape or not 1 <= array.shape[0] <= queue.entries:
+        raise HostError(
+            f"pack: {name} has shape {list(array.shape)}, its queue takes [1..{queue.entries}, "
+            f"{', '.join(map(str, shape))}]"
+        )
+    if array.dtype.kind not in "fiub" or (is_raw(queue.df) and array.dtype.kind == "f"):
+        raise HostError(f"pack: {name} has elements of type {array.dtype}, which a {queue.df} queue does not take")
+    return queue
+
+
+def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """device.json."""
+    netlist = contents.netlist
+    args = read_test_config(netlist.path, netlist.sections).args
+    ops = netlist.ops.values()
+    maker = f"buda-emu {contents.version}"
+    return {
+        "version": VERSION,
+        "device_image_name": contents.name,
+        "arch": ARCH_WORDS[netlist.arch_name],
+        "devtype": "Golden",
+        "chip_ids": sorted({queue.target_device for queue in netlist.queues.values()}),
+        "fp32_fallback": "Float32",  # nothing was replaced
+        "optimizer": None,
+        "training": any(op.gradient_op for op in ops),
+        "microbatch_size": _count(args, "microbatch_size"),
+        "microbatch_count": _count(args, "microbatch_count"),
+        "grid_size": list(netlist.arch.grid),
+        "harvested_rows": [],
+        "compiled_graph_state": _graph_state(netlist, entries, _count(args, "microbatch_size")),
+        "verify_cfg": {},
+        "compiler_cfg": {"backend_output_dir": _BUILD, "tti_dump_format": contents.form},
+        "loss_module": None,
+        "module_name_to_metadata": {},
+        "pybuda_pip_version_id": maker,
+        "pybuda_commit_hash": maker,
+        "budabackend_commit_hash": maker,
+    }
+
+
+def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microbatch: int) -> dict[str, Any]:
+    """Which queue plays which part. Rams are parameters, queues are constants (NETLIST 7.5)."""
+    queues = netlist.queues
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    inputs = [queue for queue in queues.values() if queue.host_fed and queue.name not in entries]
+    outputs = [queue for queue in queues.values() if not queue.host_fed and queue.name not in read | entries.keys()]
+    between = [queue for queue in queues.values() if not queue.host_fed and queue.name in read - entries.keys()]
+    constants = [name for name in entries if not queues[name].is_ram]
+    parameters = [name for name in entries if queues[name].is_ram]
+    return {
+        "microbatch": microbatch,
+        "graph_name": next(iter(netlist.graphs), ""),
+        "ordered_input_names": [queue.name for queue in inputs],
+        "ordered_output_names": [queue.name for queue in outputs],
+        "ordered_input_gradient_names": [],
+        "ordered_output_gradient_names": [],
+        "ordered_target_names": [],
+        "ordered_constant_node_names": constants,
+        "ordered_parameter_node_names": parameters,
+        "ordered_intermediate_activation_names": [[queue.input, queue.name] for queue in between],
+        "ordered_input_subgraph_indices": [0] * len(inputs),
+        "ordered_output_subgraph_indices": [0] * len(outputs),
+        "ordered_target_subgraph_indices": [],
+        "ordered_input_tile_broadcast_dims": [[] for _ in inputs],
+        "ordered_target_tile_broadcast_dims": [],
+        "ordered_bw_input_tile_broadcast_dims": [],
+        "ordered_input_runtime_tensor_transforms": [{"type": "NoTransform"} for _ in inputs],
+        "ordered_output_runtime_tensor_transforms": [{"type": "NoTransform"} for _ in outputs],
+        "input_to_tile_dims": {queue.name: list(queue.blocking.tile_dim) for queue in inputs},
+        "parameter_to_tile_dims": {name: list(queues[name].blocking.tile_dim) for name in parameters},
+        "constant_to_tile_dims": {name: list(queues[name].blocking.tile_dim) for name in constants},
+        "ordered_input_requires_grad": [False] * len(inputs),
+        "ordered_output_requires_grad": [False] * len(outputs),
+        "ordered_input_shapes": [[microbatch, *queue.blocking.element_shape] for queue in inputs],
+        "ordered_output_shapes": [[microbatch, *queue.blocking.element_shape] for queue in outputs],
+        "ordered_target_shapes": [],
+        "ordered_intermediate_shapes": [[microbatch, *queue.blocking.element_shape] for queue in between],
+        "ordered_output_data_formats": [queue.df for queue in outputs],
+        "netlist_filename": PurePath(netlist.path).name,
+        "output_host_tms": {},
+        "consteval_trace": {},
+        "post_const_eval_constants": {name: entries[name] for name in constants},
+        "post_const_eval_parameters": {name: entries[name] for name in parameters},
+        "optimizer_param_info": {},
+        "cpueval_outputs": None,
+        "has_cache_buffers": False,
+    }
+
+
+def _count(args: Mapping[str, str], name: str) -> int:
+    """A test-arg that counts, else 1."""
+    text = args.get(name, "")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=4, allow_nan=False) + "\n").encode()
+
+
+def _write_tar(stream: IO[bytes], members: Mapping[str, Make | None]) -> None:
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, make in members.items():
+            info, data = tarfile.TarInfo(name), make() if make else b""  # time 0, no owner
+            info.type, info.mode = (tarfile.REGTYPE, 0o644) if make else (tarfile.DIRTYPE, 0o755)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def _write_zip(stream: IO[bytes], members: Mapping[str, Make | None]) -> None:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, make in members.items():
+            info = zipfile.ZipInfo(name if make else f"{name}/", _EPOCH)
+            info.create_system = 3  # whatever system this runs on
+            info.external_attr = (0o100644 if make else 0o40755) << 16
+            archive.writestr(info, make() if make else b"")

@@ -1,0 +1,114 @@
+"""Where the members of a tar lie: headers read one by one, with the names and sizes that extension headers give.
+
+`tarfile` decodes header blocks but does not walk them: it would end quietly at a damaged header, follow sizes
+backwards, and read extension headers of any size.
+"""
+
+import tarfile
+from collections.abc import Iterator
+from typing import IO
+
+from buda_emu.image.member import Limits, Member
+from buda_emu.image.names import checked_name
+from buda_emu.image.rules import Place, shown
+
+_BLOCK = tarfile.BLOCKSIZE
+_FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_KINDS = {
+    tarfile.LNKTYPE: "a hard link",
+    tarfile.SYMTYPE: "a symbolic link",
+    tarfile.CHRTYPE: "a character device",
+    tarfile.BLKTYPE: "a block device",
+    tarfile.FIFOTYPE: "a pipe",
+    tarfile.GNUTYPE_SPARSE: "a sparse file",
+}
+
+
+def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) -> Iterator[Member]:
+    """Every member in order. Raises ImageError for all that is not a plain, whole tar."""
+    offset = 0
+    extended: dict[str, str] = {}  # what the extension headers before a member say of it
+    while True:
+        header = _read(stream, offset, _BLOCK)
+        if len(header) < _BLOCK:
+            raise place.error(
+                "image-archive", f"it ends at byte {offset + len(header)}, without an end mark: it is cut"
+            )
+        if not any(header):
+            break
+        info = _header(header, offset, place)
+        size = _size(extended.get("size"), info.size, place.at(info.name))
+        start, offset = offset + _BLOCK, offset + _BLOCK + -(-max(size, 0) // _BLOCK) * _BLOCK
+        if size < 0 or start + size > length:
+            raise place.at(info.name).error(
+                "image-archive",
+                f"its header states {size} bytes, the archive has {max(0, length - start)} more: it is cut",
+            )
+        if info.type in (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):
+            extended |= _extension(info, _text(stream, start, size, place, limits), place)
+            continue
+        yield _member(info, extended, start, size, place)
+        extended = {}
+    if extended:
+        raise place.error("image-archive", "it ends behind an extension header")
+    if length - offset > limits.header_bytes or any(_read(stream, offset, length - offset)):
+        raise place.error("image-archive", f"there is data behind the end mark at byte {offset}")
+
+
+def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: int, place: Place) -> Member:
+    is_folder = info.type == tarfile.DIRTYPE
+    name = checked_name(extended.get("path", info.name), is_folder, place)
+    if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
+        kind = _KINDS.get(info.type, f"of type {shown(info.type)}") if info.type not in _FILES else "a sparse file"
+        raise place.at(name).error("image-kind", f"it is {kind}")
+    if is_folder and size:
+        raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
+    return Member(name, start, size, size, is_folder)
+
+
+def _header(block: bytes, offset: int, place: Place) -> tarfile.TarInfo:
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError) as error:
+        raise place.error("image-archive", f"no tar header at byte {offset} ({error})") from None
+
+
+def _size(stated: str | None, size: int, place: Place) -> int:
+    """An extension header may state the size."""
+    if stated is None:
+        return size
+    if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
+        raise place.error("image-archive", f"its extension header states {shown(stated)!r} bytes")
+    return int(stated)
+
+
+def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
+    """What an extension header says: the records of pax, or GNU's long name."""
+    if info.type == tarfile.GNUTYPE_LONGNAME:
+        return {"path": text.split("\0", 1)[0]}
+    records: dict[str, str] = {}
+    rest = text.encode("utf-8", "surrogateescape")
+    while rest:
+        count, _, _ = rest.partition(b" ")
+        length = int(count) if count.isdigit() and len(count) < 9 else 0
+        record, rest = rest[len(count) + 1 : length], rest[length:]
+        key, equals, value = record.partition(b"=")
+        if not equals or not value.endswith(b"\n") or length < len(count) + 3:
+            raise place.error("image-archive", "an extension header has a broken record")
+        records[key.decode("utf-8", "surrogateescape")] = value[:-1].decode("utf-8", "surrogateescape")
+    if info.type == tarfile.XGLTYPE:
+        if records.keys() & {"path", "size", "linkpath"}:
+            raise place.error("image-archive", "a global extension header names members")
+        return {}
+    return records
+
+
+def _text(stream: IO[bytes], start: int, size: int, place: Place, limits: Limits) -> str:
+    if size > limits.header_bytes:
+        raise place.error("image-size", f"an extension header has {size} bytes, the limit is {limits.header_bytes}")
+    return _read(stream, start, size).decode("utf-8", "surrogateescape")
+
+
+def _read(stream: IO[bytes], offset: int, size: int) -> bytes:
+    stream.seek(offset)
+    return stream.read(size)
