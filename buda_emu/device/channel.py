@@ -57,6 +57,28 @@ class Fifo:
             raise ProgramError(f"pop of {count} from {self.describe()}", kind="empty", queue=self.name)
         self.ring.advance_read(count)
 
+    def holds_next_read(self) -> bool:
+        """Has the entry that `next_read` would give been pushed? As the device asks: is the local pointer behind the
+        write pointer (NETLIST 4.1 device pointer pair); or else is its slot among those held."""
+        ring = self.ring
+        return (
+            1 <= (ring.wr - ring.local) % ring.limit <= ring.entries
+            or (ring.local - ring.rd) % ring.entries < ring.occupancy
+        )
+
+    def undo_reads(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_read` back."""
+        if not (self.prologue or self.epilogue):
+            self.ring.local = (self.ring.local - inputs * self.rd_ptr_autoinc) % self.ring.limit
+
+    def undo_writes(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_write` back."""
+        self.ring.wr = (self.ring.wr - inputs) % self.ring.limit
+
+    def undo_pops(self, count: int) -> None:
+        """Take pops of `count` entries back; their slots were not written since."""
+        self.ring.rd = (self.ring.rd - count) % self.ring.limit
+
     def window(self) -> list[int]:
         """Slots between global read and write pointer, oldest first."""
         return [self.ring.slot(self.ring.rd + i) for i in range(self.ring.occupancy)]
@@ -114,6 +136,15 @@ class Ram:
         if not (self.prologue or self.epilogue):
             self.rd = (self.rd + self.global_rdptr_autoinc) % self.entries
         return slot
+
+    def undo_reads(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_read` back."""
+        if not (self.prologue or self.epilogue):
+            self.rd = (self.rd - inputs * self.global_rdptr_autoinc) % self.entries
+
+    def undo_writes(self, inputs: int) -> None:
+        """Take the last `inputs` calls of `next_write` back."""
+        self.wr = (self.wr - inputs * self.global_wrptr_autoinc) % self.entries
 
     def reset(self) -> None:
         """Pointers to 0."""

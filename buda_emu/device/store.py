@@ -110,6 +110,11 @@ class EntryView:
         """Format label of an entry, "" when it was never (wholly) written."""
         return self.store.label(slot * self.t, self.t)
 
+    def slices(self, slot: int) -> set[tuple[int, int]]:
+        """(store, z-slice) of an entry: what dual views of one memory share."""
+        store = id(self.store)
+        return {(store, position) for position in range(slot * self.t, (slot + 1) * self.t)}
+
     def entry(self, slot: int) -> NDArray[np.float32]:
         """One entry, writable: float32[tiles, 1024]."""
         return self.block(slot, 1)[0]

@@ -37,3 +37,8 @@ class BufferPool:
         if self._free_bytes + flat.nbytes <= _KEEP_BYTES:
             self._free.append(flat)
             self._free_bytes += flat.nbytes
+
+    def free(self) -> None:
+        """Let go of all that nobody uses."""
+        self._free.clear()
+        self._free_bytes = 0

@@ -8,19 +8,18 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device.channel import Fifo, Ram
-from buda_emu.errors import HostError, ProgramError, UnsupportedError
-from buda_emu.netlist.model import Instruction, Netlist, TemporalGraph
-from buda_emu.program.interpreter import Interpreter
-from buda_emu.program.place import Place
+from buda_emu.device.channel import Fifo
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
-from buda_emu.program.values import Variables
 from buda_emu.runtime.epochs import Epochs
+from buda_emu.runtime.exchange import Exchange
 from buda_emu.runtime.execute import Context, Executor
+from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.host_io import HostIo, Readout
-from buda_emu.runtime.journal import HOST
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
+from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.running import ProgressCallback, Run
 from buda_emu.runtime.threads import WorkerPool
 
@@ -59,20 +58,20 @@ class Emulator:
         self.netlist = netlist
         self.precision: Precision = precision
         self._watched = Watched()
-        self._watched.listeners.extend(listeners)
+        self._watched.listeners = tuple(listeners)
         self._pool = WorkerPool(threads or os.cpu_count() or 1)
         self._memory = Memory(netlist, memory_limit)
+        self._gate = Gate()
         quantised = precision == "format"
-        self._host = HostIo(netlist, self._memory, self._pool, quantised)
-        self._steps = StepBudget(step_limit)
-        self._executor = Executor(
-            Context(
-                netlist, self._memory, self._pool, quantised, self._watched, self._steps, memory_limit, inputs_at_once
-            )
+        host = HostIo(netlist, self._pool, quantised)
+        self._exchange = Exchange(netlist, self._memory, host, self._gate, self._watched)
+        steps = StepBudget(step_limit)
+        self._context = Context(
+            netlist, self._memory, self._pool, quantised, self._watched, steps, memory_limit, inputs_at_once, self._gate
         )
-        self._epochs = Epochs(netlist, self._memory, self._run_graph, self._watched.journal)
-        self._interpreters: dict[str, Interpreter] = {}
-        self._closed = False
+        self._executor = Executor(self._context)
+        epochs = Epochs(netlist, self._memory, self._run_graph, self._watched.journal)
+        self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched)
 
     def __enter__(self) -> Self:
         return self
@@ -83,103 +82,55 @@ class Emulator:
         self.close()
 
     def close(self) -> None:
-        """Stop the worker threads. Queues can still be read, programs can no longer run."""
-        self._closed = True
+        """Cancel running programs and wait for their end, stop all threads, free the memory. Whoever waits in a push
+        or pop gets a HostError, and so does every later call. From a listener: the program ends after it."""
+        self._gate.close()
+        self._programs.join()
         self._pool.close()
+        if self._gate.idle:
+            self._memory.free()
+            self._context.free()
+            self._executor.free()
 
     def add_listener(self, listener: Listener) -> None:
         """Let `listener` watch from now on."""
-        self._watched.listeners.append(listener)
+        with self._gate:
+            self._watched.listeners = (*self._watched.listeners, listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Let it watch no longer. Raises HostError when it does not watch."""
+        with self._gate:
+            kept = tuple(item for item in self._watched.listeners if item is not listener)
+            if len(kept) == len(self._watched.listeners):
+                raise HostError(f"{listener!r} is not a listener of this Emulator")
+            self._watched.listeners = kept
 
     @property
     def programs(self) -> tuple[str, ...]:
         """Program names in file order."""
         return tuple(dict.fromkeys(self.netlist.program_order))
 
-    def remove_listener(self, listener: Listener) -> None:
-        """Let it watch no longer. Raises HostError when it does not watch."""
-        if listener not in self._watched.listeners:
-            raise HostError(f"{listener!r} is not a listener of this Emulator")
-        self._watched.listeners.remove(listener)
+    def push(self, queue: str, array: object, slot: int | None = None, *, timeout: float = 0.0) -> None:
+        """Write host entries: `array` [entries, t, rows, cols] of numpy, ml_dtypes or torch, or anything that numpy
+        takes. Three dimensions are [entries, rows, cols], two are one entry (NETLIST 7.4).
 
-    def push(self, queue: str, array: Any, slot: int | None = None, *, timeout: float = 0.0) -> None:
-        """Write host entries: `array` [entries, t, rows, cols], float32, or uint32 for RawUInt formats.
+        Elements: float32; other floats, halves and integers are converted as FORMATS 3.10 says; RawUInt formats take
+        integers. A queue takes entries in order behind its write pointer, as room appears within `timeout` seconds,
+        without a time-out all of them or none; a ram takes them in slots `slot`, slot+1, ... (default 0).
 
-        A queue takes them in order behind its write pointer; a ram takes them in slots `slot`, slot+1, ... (default
-        0). Other integer and half types are converted as FORMATS 3.10 says. Raises HostError: unknown name, wrong
-        shape or type, queue full, slot out of range.
+        Raises HostTimeoutError (a HostError) when the queue is full, HostError: unknown name, wrong shape or type,
+        slot out of range.
         """
-        for position in self._host.push(queue, array, slot):
-            self._watched.push(queue, HOST, position)
+        self._require_open("push")
+        self._exchange.push(queue, array, slot, timeout)
 
-    def run_async(
-        self,
-        program: str,
-        params: Mapping[str, object] | None = None,
-        *,
-        wait: float = DEFAULT_WAIT,
-        progress: ProgressCallback | None = None,
-    ) -> Run:
-        """Start a program on a thread of its own and return at once; see `run` for `wait` and errors, which come out
-        of `Run.result`. `progress` is called after each chunk of inputs, on that thread."""
-        raise UnsupportedError("run_async is being written")
+    def pop(self, queue: str, count: int = 1, readout: Readout = "host", *, timeout: float = 0.0) -> NDArray[Any]:
+        """Take `count` entries out of a queue: [count, t, rows, cols], float32, or uint32 for RawUInt formats.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state of the machine to one file. Raises HostError while a program runs."""
-        raise UnsupportedError("save is being written")
-
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Take the state of a file that `save` wrote, for the same netlist and precision. Raises HostError, in which
-        case the machine is as it was."""
-        raise UnsupportedError("restore is being written")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], netlist: Netlist | None = None, **options: Any) -> Self:
-        """A new machine in the state of a file that `save` wrote. `netlist`: default the one kept in the file;
-        `options`: as for Emulator, apart from the precision. Raises HostError."""
-        raise UnsupportedError("load is being written")
-
-    def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
-        """Run one program to its end. `params` binds `param` names, e.g. {"$p_loop_count": 4}.
-
-        Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program.
+        Raises HostTimeoutError when there are fewer for `timeout` seconds, HostError on a ram or beyond its entries.
         """
-        if self._closed:
-            raise HostError("this Emulator is closed")
-        body = self.netlist.programs.get(program)
-        if body is None:
-            raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")
-        interpreter = self._interpreters.get(program)
-        if interpreter is None:
-            interpreter = Interpreter(body, self._epochs, self._steps, self._observe)
-            self._interpreters[program] = interpreter
-        self._interpreter = interpreter
-        self._watched.journal.find = self._place
-        self._epochs.begin_run()
-        self._steps.begin_run()
-        try:
-            with np.errstate(all="ignore"):  # inf and NaN are values here
-                interpreter.run({name: str(value) for name, value in (params or {}).items()})
-        except ProgramError as error:
-            if error.place is not None:
-                from buda_emu.runtime.stopped import stopped  # a run that ends well need not wait for it
-
-                channels = self._memory.channels
-                error.stopped = stopped(error, error.place, self.netlist, channels, self._watched.journal)
-            raise
-
-    def pop(
-        self, queue: str, count: int = 1, readout: Readout = "host", *, timeout: float = 0.0
-    ) -> NDArray[Any]:
-        """Take `count` entries out of a queue: [count, t, rows, cols]. Raises HostError when there are fewer, or on a
-        ram."""
-        channel = self._memory.channel(queue)
-        if isinstance(channel, Ram):
-            raise HostError(f"pop of ram {queue}: a ram has no entries to pop, use peek")
-        array = self.peek(queue, count, readout)
-        channel.ring.advance_read(count)
-        self._watched.pop(queue, HOST, count)
-        return array
+        self._require_open("pop")
+        return self._exchange.pop(queue, count, readout, timeout)
 
     def peek(
         self,
@@ -192,22 +143,12 @@ class Emulator:
     ) -> NDArray[Any]:
         """Read entries and leave them: [count, t, rows, cols] float32, or uint32 for RawUInt formats.
 
-        A queue: `count` entries from the read pointer (default all). A ram: `count` slots from `slot` (default one).
-        `readout`: "raw" as held, "host" as the host reads it in the queue's host type, widened. Raises HostError.
+        A queue: `count` entries from the read pointer (default: all that are there), waiting for them at most `timeout`
+        seconds. A ram: `count` slots from `slot` (default one), waiting until they are written. `readout`: "raw" as
+        held, "host" as the host reads it in the queue's host type, widened. Raises HostTimeoutError, HostError.
         """
-        channel = self._memory.channel(queue)
-        if isinstance(channel, Fifo):
-            window = channel.window()
-            wanted = len(window) if count is None else count
-            if not 0 <= wanted <= len(window):
-                raise HostError(f"read of {wanted} entries from {channel.describe()}")
-            slots = window[:wanted]
-        else:
-            wanted = 1 if count is None else count
-            if slot < 0 or wanted < 0 or slot + wanted > channel.entries:
-                raise HostError(f"read of slots {slot}..{slot + wanted - 1} of {channel.describe()}")
-            slots = list(range(slot, slot + wanted))
-        return self._host.read(queue, slots, readout)
+        self._require_open("peek")
+        return self._exchange.peek(queue, count, readout, slot, timeout)
 
     def memory_image(self, queue: str, slot: int = 0) -> list[NDArray[np.uint8]]:
         """The bytes of one entry as the device's memory would hold them: uint8[entry_bytes] for each buffer of the
@@ -215,21 +156,47 @@ class Emulator:
 
         Raises HostError for an entry never written, UnsupportedError for a format without that layout.
         """
-        self._memory.channel(queue)
-        return self._host.image(queue, slot)
+        self._require_open("memory_image")
+        return self._exchange.image(queue, slot)
 
     def outputs(self, readout: Readout = "host") -> dict[str, NDArray[Any]]:
         """Every op-fed queue that holds entries (those between its pointers) and every op-fed ram (all slots, unwritten
         ones zero): {name: [entries, t, rows, cols]}. Nothing is popped."""
-        found: dict[str, NDArray[Any]] = {}
-        for queue in self.netlist.queues.values():
-            if queue.host_fed:
-                continue
-            channel = self._memory.channels[queue.name]
-            slots = channel.window() if isinstance(channel, Fifo) else list(range(channel.entries))
-            if slots:
-                found[queue.name] = self._host.read(queue.name, slots, readout, missing_is_zero=True)
-        return found
+        self._require_open("outputs")
+        return self._exchange.outputs(readout)
+
+    def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
+        """Run one program to its end, after those asked for before it. `params` binds `param` names, e.g.
+        {"$p_loop_count": 4}.
+
+        `wait`: seconds that an epoch which has nothing to do waits for the host to push to an input queue, or to pop
+        from a full output queue; then, and at once with 0, that is a deadlock. The inputs that are there run meanwhile.
+
+        Raises ProgramError naming instruction, graph, op and queue; HostError for an unknown program;
+        RunCancelledError when the machine is closed meanwhile.
+        """
+        self._require_open("run")
+        self._programs.run(program, params, wait)
+
+    def run_async(
+        self,
+        program: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        wait: float = DEFAULT_WAIT,
+        progress: ProgressCallback | None = None,
+    ) -> Run:
+        """Start a program on a thread of its own and return at once; its errors come out of `Run.result`. See `run`.
+
+        `progress` is called with a Progress after each chunk of inputs, on that thread. Raises HostError for an
+        unknown program.
+        """
+        self._require_open("run_async")
+        return self._programs.start(program, params, wait, progress)
+
+    def _require_open(self, call: str) -> None:
+        if self._gate.closed:
+            raise HostError(f"{call}: this Emulator is closed")
 
     def _run_graph(self, temporal: TemporalGraph, popping: list[Fifo]) -> None:
         try:
@@ -237,12 +204,3 @@ class Emulator:
         except ProgramError as error:
             error.within(f"graph {' + '.join(temporal.graphs)}")
             raise
-
-    def _place(self) -> Place:
-        return self._interpreter.place(*self._now)
-
-    def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
-        self._watched.journal.next_instruction()
-        self._now = index, instruction
-        for listener in self._watched.listeners:
-            listener.instruction(self._interpreter.program.name, index, instruction, variables)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.buffers import BufferPool
+from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.journal import SETTINGS
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
@@ -39,8 +41,14 @@ class Context:
     steps: StepBudget
     memory_limit: int
     inputs_at_once: int | None
+    gate: Gate
     pool: BufferPool = field(default_factory=BufferPool)
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
+
+    def free(self) -> None:
+        """Let go of all tensors."""
+        self.pool.free()
+        self.gradients.clear()
 
 
 class Executor:
@@ -51,6 +59,10 @@ class Executor:
         self._topologies: dict[int, Topology] = {}
         self._plans: dict[tuple[int, tuple[tuple[str, str], ...]], Plan] = {}
 
+    def free(self) -> None:
+        """Forget all plans."""
+        self._plans.clear()
+
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
         """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
         context = self._context
@@ -59,9 +71,29 @@ class Executor:
             topo = self._topologies[temporal.id] = topology(context.netlist, temporal)
         for listener in context.watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
-        scheduler = Scheduler(context.memory, topo, popping)
+        run, gate = context.gate.run, context.gate
+        scheduler = Scheduler(context.memory, topo, popping, context.netlist if run.wait else None)
+        run.epoch(topo.input_count)
+        gate.epoch(scheduler)
+        try:
+            self._inputs(temporal, topo, scheduler)
+        finally:
+            gate.epoch(None)
+        for channel in popping:
+            if channel.global_rdptr_autoinc:
+                context.watched.pop(channel.name, SETTINGS, channel.global_rdptr_autoinc * topo.input_count)
+        for graph in topo.graphs:
+            context.watched.journal.executed[graph] = context.watched.journal.executed.get(graph, 0) + 1
+        for listener in context.watched.listeners:
+            listener.epoch_end(topo.graphs)
+
+    def _inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
+        """Chunk after chunk. The gate is open while one computes; one that fails leaves the pointers before it."""
+        context, run, gate = self._context, self._context.gate.run, self._context.gate
         left = topo.input_count
         while left:
+            if run.wait:
+                _wait_for_host(scheduler, gate)
             plan = self._plan(temporal.id, topo, scheduler.peek())
             if plan.peak_tiles * TILE_BYTES > context.memory_limit:
                 raise ProgramError(
@@ -74,15 +106,23 @@ class Executor:
                 most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))
             context.steps.take(chunk.inputs)
-            _ChunkRun(context, plan, chunk).run()
+            running = _ChunkRun(context, plan, chunk)
             left -= chunk.inputs
-        for channel in popping:
-            if channel.global_rdptr_autoinc:
-                context.watched.pop(channel.name, SETTINGS, channel.global_rdptr_autoinc * topo.input_count)
-        for graph in topo.graphs:
-            context.watched.journal.executed[graph] = context.watched.journal.executed.get(graph, 0) + 1
-        for listener in context.watched.listeners:
-            listener.epoch_end(topo.graphs)
+            try:
+                gate.open()
+                try:
+                    running.compute()
+                finally:
+                    gate.shut()
+                running.store()
+                scheduler.done()
+                running.tell()
+                run.chunk(chunk.inputs)
+                gate.chunk_done()
+                run.check()
+            except BaseException:
+                scheduler.undo()
+                raise
 
     def _plan(self, temporal_id: int, topo: Topology, labels: Mapping[str, str]) -> Plan:
         key = (temporal_id, tuple(sorted(labels.items())))
@@ -94,7 +134,7 @@ class Executor:
 
 
 class _ChunkRun:
-    """One pass over the plan's steps for the inputs of one chunk."""
+    """One pass over the plan's steps for the inputs of one chunk: `compute`, `store`, `tell`."""
 
     def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
         self._context = context
@@ -102,9 +142,10 @@ class _ChunkRun:
         self._chunk = chunk
         self._values: dict[int, Tensor] = {}
         self._owned: set[int] = set()
+        self._pushes: list[Push] = []
 
-    def run(self) -> None:
-        pushes: list[Push] = []
+    def compute(self) -> None:
+        """Every step but the pushes."""
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
                 case Read():
@@ -114,15 +155,25 @@ class _ChunkRun:
                 case Run():
                     self._op(step)
                 case Push():
-                    pushes.append(step)
+                    self._pushes.append(step)
             for value in freed:
                 self._release(value)
+
+    def store(self) -> None:
+        """Results into queues and rams."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
-        for push in pushes:
+        for push in self._pushes:
             self._push(push)
         for value in list(self._values):
             self._release(value)
+
+    def tell(self) -> None:
+        """Those who watch, of each entry written."""
+        for push in self._pushes:
+            source = self._context.netlist.queues[push.queue].input
+            for slot in self._chunk.writes[push.queue]:
+                self._context.watched.push(push.queue, source, slot)
 
     def _release(self, value: int) -> None:
         array = self._values.pop(value, None)
@@ -241,15 +292,26 @@ class _ChunkRun:
                 32,
             )
             values = moved
-        source = self._context.netlist.queues[step.queue].input
         slots = self._chunk.writes[step.queue]
         if values.shape[0] == 1 and len(slots) > 1:
             values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
         channel.view.write(slots, values, step.label)
         if moved is not None:
             self._context.pool.give_back(moved)
-        for slot in slots:
-            self._context.watched.push(step.queue, source, slot)
+
+
+def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:
+    """Until the next input can be read and its results stored. Raises ProgramError when that takes too long."""
+    error = scheduler.obstacle()
+    if error is None:
+        return
+    deadline = monotonic() + gate.run.wait
+    while error is not None:
+        if not gate.wait_for_host(deadline):
+            error.within(f"waited {gate.run.wait:g} s for the host")
+            raise error
+        gate.run.check()
+        error = scheduler.obstacle()
 
 
 def convert(tiles: Tensor, format_name: str, parallel: Parallel, *, truncate: bool) -> None:

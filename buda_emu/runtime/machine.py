@@ -53,6 +53,10 @@ class Memory:
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return found
 
+    def free(self) -> None:
+        """Give all tiles back; nothing may be asked of it any more."""
+        self.channels.clear()
+
     def _shared_stores(self) -> dict[str, TileStore]:
         """Dual views: static rams with the same buffers share one store (NETLIST 1.10)."""
         groups: dict[object, list[Queue]] = {}
@@ -125,7 +129,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.journal = Journal()
-        self.listeners: list[Listener] = []
+        self.listeners: tuple[Listener, ...] = ()  # replaced, never changed: threads may be going through it
 
     def push(self, queue: str, by: str, slot: int) -> None:
         """Tell of a push by the host or an op."""

@@ -10,9 +10,9 @@ from buda_emu.errors import HostTimeoutError, RunCancelledError
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. `epoch_inputs` of `epoch_input_count` inputs of the running epoch are done."""
+    """How far a run is. `epoch_inputs` of `epoch_input_count` inputs of the running, or last, epoch are done."""
 
-    instructions: int = 0  # begun, each round of a loop anew
+    instructions: int = 0  # begun, in each round of a loop anew
     epochs: int = 0  # run to their end
     inputs: int = 0  # of all epochs so far
     epoch_inputs: int = 0
@@ -23,42 +23,44 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Run:
-    """One run of a program, made by `Emulator.run_async`. All methods may be called from any thread."""
+    """One run of a program, made by `Emulator.run_async`. Its methods may be called from any thread."""
 
-    def __init__(self, program: str, wait: float = 0.0, callback: ProgressCallback | None = None) -> None:
+    def __init__(self, program: str, wait: float, callback: ProgressCallback | None, wake: Callable[[], None]) -> None:
         self.program = program
         self.wait = wait
+        self.cancelled = False
         self._callback = callback
-        self._progress = Progress()
-        self._cancelled = False
+        self._wake = wake
+        self._instructions = self._epochs = self._inputs = self._epoch_inputs = self._epoch_input_count = 0
         self._ended: Future[None] = Future()
 
     @property
     def progress(self) -> Progress:
         """How far it is now."""
-        return self._progress
+        return Progress(self._instructions, self._epochs, self._inputs, self._epoch_inputs, self._epoch_input_count)
 
     def done(self) -> bool:
         """Has it ended, well or not?"""
         return self._ended.done()
 
     def cancel(self) -> bool:
-        """Stop it before its next instruction or chunk of inputs, or while it waits. False when it has ended."""
-        self._cancelled = True
-        return not self.done()
+        """Stop it: before its next instruction or chunk of inputs, in its wait for the host, or before its turn.
+        Does not wait for that. False when it has ended already."""
+        if self.done():
+            return False
+        self.cancelled = True
+        self._wake()
+        return True
 
     def result(self, timeout: float | None = None) -> None:
         """Wait for its end, at most `timeout` seconds. Raises what the program raised, RunCancelledError when it was
         cancelled, HostTimeoutError when it still runs."""
-        try:
-            self._ended.result(timeout)
-        except FutureTimeoutError:
-            if not self.done():
-                raise HostTimeoutError(f"program {self.program} still runs after {timeout} s") from None
-            raise
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The same, but what `result` would raise for an ended run is returned; None when it ended well."""
+        """What `result` would raise, or None when it ended well. Raises HostTimeoutError when it still runs."""
         try:
             return self._ended.exception(timeout)
         except FutureTimeoutError:
@@ -68,7 +70,32 @@ class Run:
         """Call `call(run)` once it has ended, on the thread that it ran on, or at once when it has ended already."""
         self._ended.add_done_callback(lambda _: call(self))
 
+    # -------------------------------------------------------------------------------------- for the running program
     def check(self) -> None:
         """Raises RunCancelledError once it has been cancelled."""
-        if self._cancelled:
+        if self.cancelled:
             raise RunCancelledError(f"the run of program {self.program} was cancelled")
+
+    def instruction(self) -> None:
+        """An instruction is about to begin. Raises RunCancelledError."""
+        self.check()
+        self._instructions += 1
+
+    def epoch(self, input_count: int) -> None:
+        """An epoch begins."""
+        self._epoch_inputs, self._epoch_input_count = 0, input_count
+
+    def chunk(self, inputs: int) -> None:
+        """So many inputs more are done. Tells the caller of `run_async`."""
+        self._inputs += inputs
+        self._epoch_inputs += inputs
+        self._epochs += self._epoch_inputs == self._epoch_input_count
+        if self._callback is not None:
+            self._callback(self.progress)
+
+    def end(self, error: BaseException | None) -> None:
+        """It has ended."""
+        if error is None:
+            self._ended.set_result(None)
+        else:
+            self._ended.set_exception(error)

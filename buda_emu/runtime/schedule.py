@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from buda_emu.device.channel import Fifo, Ram
-from buda_emu.device.store import EntryView
 from buda_emu.errors import ProgramError
+from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.machine import Memory
 from buda_emu.runtime.plan import FORWARD
 from buda_emu.runtime.topology import Topology
@@ -33,12 +33,18 @@ class _Input:
 class Scheduler:
     """Moves the pointers of a temporal graph's queues input by input, and groups inputs that cannot see each other."""
 
-    def __init__(self, memory: Memory, topology: Topology, popping: Sequence[Fifo]) -> None:
+    def __init__(
+        self, memory: Memory, topology: Topology, popping: Sequence[Fifo], netlist: Netlist | None = None
+    ) -> None:
+        """With a `netlist` a chunk ends before an input that the host must help first, see `obstacle`."""
         self._memory = memory
+        self._netlist = netlist
         self._topology = topology
         self._popping = popping
+        self._host_emptied: tuple[str, ...] | None = None
         self._number = 0  # of the input that the pointers stand at, from 1
         self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
+        self._chunk: Chunk | None = None  # taken and not done
 
     def peek(self) -> Mapping[str, str]:
         """Labels of the sources of the next input."""
@@ -51,6 +57,8 @@ class Scheduler:
         chunk = Chunk()
         written: set[tuple[int, int]] = set()
         while chunk.inputs < most:
+            if chunk.inputs and self._netlist is not None and self.obstacle() is not None:
+                break
             one = self._next if self._next is not None else self._counted()
             self._next = None
             if chunk.inputs and (one.labels != chunk.labels or self._depends(one, written)):
@@ -62,8 +70,74 @@ class Scheduler:
                 chunk.reads.setdefault(queue, []).append(slot)
             for queue, slot in one.writes.items():
                 chunk.writes.setdefault(queue, []).append(slot)
-                written.update(_slices(self._memory.channels[queue].view, slot))
+                written.update(self._memory.channels[queue].view.slices(slot))
+        self._chunk = chunk
         return chunk
+
+    def done(self) -> None:
+        """The results of the chunk taken last are stored."""
+        self._chunk = None
+
+    def slices(self, *, written_only: bool) -> set[tuple[int, int]]:
+        """(store, z-slice) of what the inputs that were begun and are not done will write, and may still read."""
+        channels = self._memory.channels
+        found: set[tuple[int, int]] = set()
+        if self._chunk is not None:
+            for slots in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
+                for queue, numbers in slots.items():
+                    for slot in numbers:
+                        found.update(channels[queue].view.slices(slot))
+        if self._next is not None:
+            for one in (self._next.writes,) if written_only else (self._next.writes, self._next.reads):
+                for queue, slot in one.items():
+                    found.update(channels[queue].view.slices(slot))
+        return found
+
+    def undo(self) -> None:
+        """Move the pointers back over inputs that were begun and are not done."""
+        inputs = (self._chunk.inputs if self._chunk is not None else 0) + (self._next is not None)
+        self._chunk = self._next = None
+        channels = self._memory.channels
+        for queue in (*self._topology.reads, *self._topology.local):
+            channels[queue].undo_reads(inputs)
+        for queues in self._topology.sinks.values():
+            for queue in queues:
+                channels[queue].undo_writes(inputs)
+        for channel in self._popping:
+            channel.undo_pops(inputs * channel.global_rdptr_autoinc)
+
+    def obstacle(self) -> ProgramError | None:
+        """What the host must do first: push to an input queue that is short, pop from an output queue that is full.
+        None for queues that another graph fills or frees: to wait for those is in vain."""
+        if self._next is not None or self._netlist is None:
+            return None
+        channels, queues = self._memory.channels, self._netlist.queues
+        error: ProgramError | None = None
+        for name in self._topology.reads:
+            channel = channels[name]
+            if isinstance(channel, Fifo) and queues[name].host_fed and not channel.holds_next_read():
+                error = ProgramError(f"read beyond what was pushed to {channel.describe()}", kind="empty", queue=name)
+        for channel in self._popping:
+            name = channel.name
+            if queues[name].host_fed and channel.ring.occupancy < channel.global_rdptr_autoinc:
+                count = channel.global_rdptr_autoinc
+                error = ProgramError(f"pop of {count} from {channel.describe()}", kind="empty", queue=name)
+        for name in self._outputs():
+            channel = channels[name]
+            if isinstance(channel, Fifo) and channel.ring.full:
+                error = ProgramError(f"push to a full queue: {channel.describe()}", kind="full", queue=name)
+        if error is not None:
+            error.input = self._number + 1, self._topology.input_count
+        return error
+
+    def _outputs(self) -> tuple[str, ...]:
+        """Queues that these graphs feed and no op reads: only the host makes room."""
+        if self._host_emptied is None:
+            assert self._netlist is not None
+            read = {name for op in self._netlist.ops.values() for name in op.inputs}
+            fed = (name for names in self._topology.sinks.values() for name in names)
+            self._host_emptied = tuple(name for name in fed if name not in read)
+        return self._host_emptied
 
     def _counted(self) -> _Input:
         self._number += 1
@@ -110,9 +184,4 @@ class Scheduler:
         if not written:
             return False
         channels = self._memory.channels
-        return any(not written.isdisjoint(_slices(channels[queue].view, slot)) for queue, slot in one.reads.items())
-
-
-def _slices(view: EntryView, slot: int) -> set[tuple[int, int]]:
-    store = id(view.store)
-    return {(store, position) for position in range(slot * view.t, (slot + 1) * view.t)}
+        return any(not written.isdisjoint(channels[queue].view.slices(slot)) for queue, slot in one.reads.items())
