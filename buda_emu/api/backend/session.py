@@ -1,0 +1,201 @@
+"""BackendApi: one machine with one netlist, as a front end holds it (NETLIST 7.2)."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from buda_emu.api.backend import family
+from buda_emu.api.backend.config import BackendCompileResult, BackendConfig
+from buda_emu.api.backend.descriptors import DramIODesc, describe_queue
+from buda_emu.api.backend.enums import (
+    BackendCompileFailure,
+    BackendDevice,
+    BackendStatusCode,
+    BackendType,
+    DeviceMode,
+)
+from buda_emu.api.backend.machine import Machine
+from buda_emu.api.backend.meeting import machine_key
+from buda_emu.api.backend.status import status_of
+from buda_emu.api.backend.warn import say
+from buda_emu.errors import BudaError, HostError, NetlistError
+from buda_emu.netlist.model import Netlist
+
+if TYPE_CHECKING:
+    from buda_emu.api.backend.server import Server
+
+_RUNNABLE: Final = (
+    BackendType.Golden, BackendType.Silicon, BackendType.Versim, BackendType.Emulation, BackendType.Model,
+)  # fmt: skip
+_ESTIMATES: Final = ("V164",)  # the L1 estimate is not exact enough to refuse a netlist (NETLIST 10)
+
+
+class BackendApi:
+    """Reads a netlist; `initialize` then makes the machine. Raises RuntimeError for a netlist that is refused, and for
+    a type that runs nothing.
+
+    Every later call answers with a status; the reason of a failure goes to the logger "buda_emu.backend".
+    """
+
+    def __init__(self, netlist_path: str | os.PathLike[str], config: BackendConfig) -> None:
+        if config.type not in _RUNNABLE:
+            raise RuntimeError(f"{config.type} runs no netlist; types: {', '.join(t.name for t in _RUNNABLE)}")
+        self._config = config
+        self._netlist = _load(os.fspath(netlist_path), config)
+        self._key = machine_key(self._netlist.path, config.type)
+        self._machine: Machine | None = None
+        self._server: Server | None = None
+        self._finished = False
+        _say_what_is_left_out(config)
+
+    def initialize(self, result: BackendCompileResult | None = None) -> BackendStatusCode:
+        """Make the machine, let descriptors and other processes reach it, and fill in `result`.
+
+        On an emulated device, what the device's compiler or runtime would refuse (`buda-emu check --strict`, but not
+        its estimate of L1) gives RuntimeError.
+        """
+        result = BackendCompileResult() if result is None else result
+        result.success = False
+        return status_of("BackendApi.initialize", lambda: self._open(result))
+
+    def finish(self) -> BackendStatusCode:
+        """Stop what runs and give up the machine. Descriptors then answer RuntimeError, here and in other processes."""
+        self._finished = True
+        if self._machine is not None:
+            self._machine.close()
+            family.dismiss(self._key, self._machine)
+        if self._server is not None:
+            self._server.close()
+        return BackendStatusCode.Success
+
+    def run_program(self, name: str, parameters: Mapping[str, str]) -> BackendStatusCode:
+        """Run a program; `parameters` binds `$` names to texts. Golden returns when it has run. An emulated device
+        returns at once and runs programs in turn; `wait_for_idle` says how they ended."""
+        return status_of("BackendApi.run_program", lambda: self._runnable().run(name, parameters))
+
+    def wait_for_idle(self) -> BackendStatusCode:
+        """Wait until every program has run."""
+        return status_of("BackendApi.wait_for_idle", lambda: self._opened().idle())
+
+    def memory_barrier(self) -> BackendStatusCode:
+        """Every write can be seen at once here."""
+        return status_of("BackendApi.memory_barrier", self._opened)
+
+    def get_programs(self) -> list[str]:
+        """Names of the programs, in file order."""
+        return list(dict.fromkeys(self._netlist.program_order))
+
+    def get_queue_descriptor(self, name: str) -> DramIODesc:
+        """The descriptor of a queue or ram. Raises RuntimeError for an unknown name and after `finish`."""
+        if self._finished:
+            raise RuntimeError("the backend is finished")
+        queue = self._netlist.queues.get(name)
+        if queue is None:
+            raise RuntimeError(f"no queue or ram {name!r} in {self._netlist.path}")
+        return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision)
+
+    def _open(self, result: BackendCompileResult) -> None:
+        if self._finished:
+            raise HostError("the backend is finished")
+        if self._machine is None:
+            if self._config.type != BackendType.Golden:
+                _fit(self._netlist, result)
+            self._machine = Machine(self._netlist, self._config)
+            family.enrol(self._key, self._machine)
+            self._server = _serve(self._machine, self)
+        result.success = True
+
+    def _opened(self) -> Machine:
+        if self._machine is None or self._finished:
+            raise HostError("the backend is finished" if self._finished else "initialize was not called, or failed")
+        return self._machine
+
+    def _runnable(self) -> Machine:
+        if self._config.mode == DeviceMode.CompileOnly:
+            raise HostError("the backend is configured with DeviceMode.CompileOnly: it runs no program")
+        return self._opened()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells this machine from others."""
+        return self._key
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # the constructor failed
+            self.finish()
+
+
+def release_backend_ptr(api: BackendApi) -> None:
+    """Give up what the backend holds, finished or not."""
+    api.finish()
+
+
+def clear_backend_param_cache() -> None:
+    """Forget parameters of devices that were read."""
+    from buda_emu.api.backend import parameters
+
+    parameters.of_arch.cache_clear()
+
+
+def get_golden_config() -> BackendConfig:
+    """A configuration of the reference: Golden, precision ignored, any device."""
+    return BackendConfig(BackendType.Golden, BackendDevice.Invalid)
+
+
+def _load(path: str, config: BackendConfig) -> Netlist:
+    """The netlist for the architecture that `ARCH_NAME` or the configuration names, where it lists several
+    (NETLIST 1.2). Raises RuntimeError."""
+    from buda_emu.netlist.load import check
+    from buda_emu.netlist.render import render
+
+    wanted = os.environ.get("ARCH_NAME", "").lower()
+    if not wanted and config.device != BackendDevice.Invalid:
+        wanted = config.device.to_string()
+    try:
+        result = check(path, wanted or None)
+        if result.netlist is None:
+            raise NetlistError(render(result.diagnostics), result.diagnostics)
+    except BudaError as error:
+        raise RuntimeError(str(error)) from error
+    found = result.netlist.arch_name
+    if wanted and found != wanted:
+        say(f"the netlist is for {found}, not for {wanted}: it runs as {found}", 4)
+    return result.netlist
+
+
+def _say_what_is_left_out(config: BackendConfig) -> None:
+    left_out = {
+        "performance trace": config.performance_trace_args,
+        "runtime arguments": config.runtime_args,
+        "SOC descriptor": config.soc_descriptor_path,
+        "cluster descriptor": config.cluster_descriptor_path,
+    }
+    given = [f"{what} {value!r}" for what, value in left_out.items() if value]
+    if given:
+        say(f"recorded, without effect on an emulated machine: {', '.join(given)}", 4)
+    if config.type != BackendType.Golden and config.golden_ignore_df_precision:
+        say(f"precision is ignored by Golden only, {config.type.name} keeps to the formats", 4)
+
+
+def _fit(netlist: Netlist, result: BackendCompileResult) -> None:
+    """Raises HostError, with the reason in `result`, for what the device would refuse."""
+    from buda_emu.netlist.rules.registry import RULES
+
+    for finding in netlist.diagnostics:
+        if RULES[finding.rule].stage in ("N", "R") and finding.rule not in _ESTIMATES:
+            result.failure_type = BackendCompileFailure.Net2Pipe
+            result.failure_message = f"{finding.rule}: {finding.message}"
+            result.failure_target = f"{finding.path}:{finding.line}:{finding.column}"
+            raise HostError(f"{result.failure_target}: {result.failure_message}")
+
+
+def _serve(machine: Machine, api: BackendApi) -> "Server | None":
+    """Let other processes in; without sockets it goes on alone."""
+    from buda_emu.api.backend.server import Server
+
+    try:
+        return Server(machine, api.key)
+    except (OSError, HostError) as error:
+        say(f"other processes cannot reach this backend: {error}", 6)
+        return None

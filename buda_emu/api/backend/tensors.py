@@ -1,0 +1,253 @@
+"""PytorchTensorDesc and TilizedTensorDesc: tensors as the host API passes them (NETLIST 7.2, 7.4)."""
+
+import ctypes
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakValueDictionary
+
+from buda_emu.api.backend.buffers import BufferExporter
+from buda_emu.api.backend.enums import DataFormat, format_value, format_word
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DIMS: Final = 4
+ELEMENT_TYPES: Final = {
+    "Float32": "<f4", "Float16": "<f2", "Float16_b": "<u2", "Int32": "<i4", "Int8": "i1", "UInt8": "u1",
+    "UInt16": "<u2", "RawUInt32": "<u4", "RawUInt16": "<u2", "RawUInt8": "u1",
+}  # fmt: skip
+"""numpy's type of one element of a host tensor in each format that one may have (NETLIST 4.6, FORMATS 3.10).
+
+bfloat16 has none of numpy's own: its words are uint16.
+"""
+
+State = tuple[int, int, Any, Sequence[int], Sequence[int], int]
+
+
+class _Held:
+    """Memory that descriptors point into: where it is, how long, who keeps it alive, and whose it is."""
+
+    __slots__ = ("__weakref__", "address", "backend_owned", "owner", "size")
+
+    def __init__(self, address: int, size: int, owner: object, backend_owned: bool) -> None:
+        self.address = address
+        self.size = size
+        self.owner = owner
+        self.backend_owned = backend_owned
+
+
+# A pickled descriptor names nothing but an address (NETLIST 7.2): this is how it finds that memory again, if the
+# process still has it.
+_alive: WeakValueDictionary[int, _Held] = WeakValueDictionary()
+
+
+class PytorchTensorDesc(BufferExporter):
+    """A host tensor: a pointer, element size and format, and shape [w, z, r, c] with strides in bytes.
+
+    `PytorchTensorDesc()` is empty, to be filled by `get_output`. `PytorchTensorDesc(tensor, itemsize, format, dim,
+    shape, strides)` describes a PyTorch tensor, a numpy array, any other object with a buffer, or a capsule with a
+    pointer; it keeps that object alive and copies nothing. `dim` says how many dimensions are meaningful. It exports
+    its memory as a buffer of four dimensions, so `memoryview`, `numpy.asarray` and `torch.frombuffer` take it.
+
+    Raises RuntimeError for memory that is not on the host, and for a shape that reaches beyond a known end.
+    """
+
+    def __init__(
+        self,
+        tensor: Any = None,
+        itemsize: int = 0,
+        format: Any = DataFormat.Invalid,
+        dim: int = DIMS,
+        shape: Sequence[int] = (0, 0, 0, 0),
+        strides: Sequence[int] = (0, 0, 0, 0),
+    ) -> None:
+        self.itemsize = int(itemsize)
+        self.format = format_value(format_word(format))
+        self.shape = _four(shape, "shape")
+        self.strides = _four(strides, "strides")
+        self.dim = int(dim)
+        self._held: _Held | None = None
+        self._address = 0
+        if tensor is not None:
+            self._hold(_held(tensor, _extent(self.shape, self.strides, self.itemsize)))
+
+    @property
+    def address(self) -> int:
+        """Where its memory starts; 0 when it has none."""
+        return self._address
+
+    @property
+    def alive(self) -> bool:
+        """Is the memory that it points to known to be there?"""
+        return self._held is not None
+
+    @property
+    def backend_owned(self) -> bool:
+        """Did the backend allocate it, so that `free_tensor` may free it?"""
+        return self._held is not None and self._held.backend_owned
+
+    def adopt(self, array: "NDArray[Any]", word: str, dim: int = DIMS) -> None:
+        """Point to a fresh contiguous array [w, z, r, c] that the backend made, with elements of format `word`."""
+        self.itemsize, self.format, self.dim = array.itemsize, format_value(word), dim
+        self.shape, self.strides = list(array.shape), list(array.strides)
+        self._hold(_Held(array.ctypes.data, array.nbytes, array, backend_owned=True))
+
+    def release(self) -> None:
+        """Forget the memory; it goes when nobody else holds it."""
+        self._held, self._address = None, 0
+
+    def _hold(self, held: _Held) -> None:
+        self._held, self._address = held, held.address
+        if held.address:
+            _alive[held.address] = held
+
+    def elements(self) -> "NDArray[Any]":
+        """The memory itself as an array [w, z, r, c] of the format's element type; nothing is copied.
+
+        Raises RuntimeError: no memory, a format that no host tensor has, an element size that is not the format's.
+        """
+        import numpy as np
+
+        word = format_word(self.format)
+        if self._held is None:
+            raise RuntimeError(
+                f"the tensor descriptor {'points to memory that is gone' if self._address else 'is empty'}"
+            )
+        if word not in ELEMENT_TYPES:
+            raise RuntimeError(f"a host tensor cannot have format {word}; formats: {', '.join(ELEMENT_TYPES)}")
+        dtype = np.dtype(ELEMENT_TYPES[word])
+        if self.itemsize != dtype.itemsize:
+            raise RuntimeError(f"an element of {word} has {dtype.itemsize} bytes, not itemsize {self.itemsize}")
+        shape, strides = _four(self.shape, "shape"), _four(self.strides, "strides")
+        size = _extent(shape, strides, self.itemsize)
+        if self._held.size and size > self._held.size:
+            raise RuntimeError(f"shape {shape} with strides {strides} reaches beyond {self._held.size} bytes")
+        memory: Any = (ctypes.c_char * size).from_address(self._held.address)
+        memory.keep = self._held  # lives as long as arrays on it
+        return np.ndarray(tuple(shape), dtype, memory, 0, tuple(strides))
+
+    def buffer_source(self) -> "NDArray[Any]":
+        """What `memoryview` and its like get. Raises RuntimeError as `elements`."""
+        return self.elements()
+
+    def print(self) -> str:
+        """What it describes, on one line."""
+        return (
+            f"PytorchTensorDesc: itemsize {self.itemsize}, format {format_word(self.format)}, dim {self.dim}, "
+            f"shape {list(self.shape)}, strides {list(self.strides)}, ptr {self.address:#x}"
+        )
+
+    def __repr__(self) -> str:
+        return self.print()
+
+    def __getstate__(self) -> State:
+        """Valid in the same process only, as long as somebody holds the memory (NETLIST 7.2)."""
+        return self.address, self.itemsize, self.format, list(self.shape), list(self.strides), self.dim
+
+    def __setstate__(self, state: State) -> None:
+        self._address, self.itemsize, self.format, shape, strides, self.dim = state
+        self.shape, self.strides = list(shape), list(strides)
+        self._held = _alive.get(self._address)
+
+
+class TilizedTensorDesc:
+    """Entries packed as the device holds them: `num_buffers` buffers (grid cells, row-major) of `buf_size_bytes`.
+
+    Pickling drops the data (NETLIST 7.2).
+    """
+
+    def __init__(self, num_buffers: int = 0, buf_size_bytes: int = 0, format: Any = DataFormat.Invalid) -> None:
+        self.num_buffers = int(num_buffers)
+        self.buf_size_bytes = int(buf_size_bytes)
+        self.format = format_value(format_word(format))
+        self.data: NDArray[np.uint8] | None = None
+
+    def adopt(self, data: "NDArray[np.uint8]", word: str) -> None:
+        """Hold packed bytes: uint8[num_buffers, buf_size_bytes]."""
+        self.num_buffers, self.buf_size_bytes = data.shape
+        self.format, self.data = format_value(word), data
+
+    def release(self) -> None:
+        """Forget the data."""
+        self.data = None
+
+    def buffers(self) -> "NDArray[np.uint8]":
+        """The packed bytes. Raises RuntimeError when there are none, or others than the fields say."""
+        if self.data is None:
+            raise RuntimeError("the tilized tensor descriptor has no data")
+        if self.data.shape != (self.num_buffers, self.buf_size_bytes):
+            raise RuntimeError(
+                f"the data has shape {list(self.data.shape)}, not {self.num_buffers} buffers of {self.buf_size_bytes}"
+            )
+        return self.data
+
+    def print(self) -> str:
+        """What it describes, on one line."""
+        return (
+            f"TilizedTensorDesc: num_buffers {self.num_buffers}, buf_size_bytes {self.buf_size_bytes}, "
+            f"format {format_word(self.format)}, {'with' if self.data is not None else 'without'} data"
+        )
+
+    def __repr__(self) -> str:
+        return self.print()
+
+    def __getstate__(self) -> tuple[int, int, DataFormat]:
+        return self.num_buffers, self.buf_size_bytes, self.format
+
+    def __setstate__(self, state: tuple[int, int, DataFormat]) -> None:
+        self.num_buffers, self.buf_size_bytes, self.format = state
+        self.data = None
+
+
+Descriptor = TypeVar("Descriptor", PytorchTensorDesc, TilizedTensorDesc)
+
+
+def _four(values: Iterable[int], what: str) -> list[int]:
+    numbers = [int(value) for value in values]
+    if len(numbers) != DIMS:
+        raise RuntimeError(f"{what} has {DIMS} numbers, not {len(numbers)}")
+    return numbers
+
+
+def _extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
+    """Bytes from the first element to behind the last."""
+    if min((*shape, *strides, itemsize)) < 0:
+        raise RuntimeError(f"shape {list(shape)}, strides {list(strides)}, itemsize {itemsize}: none may be negative")
+    if not math.prod(shape):
+        return 0
+    return sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True)) + itemsize
+
+
+def _held(tensor: Any, needed: int) -> _Held:
+    """The memory of whatever holds a tensor; torch and numpy are not imported for it."""
+    if type(tensor).__name__ == "PyCapsule":
+        return _Held(_capsule_pointer(tensor), 0, tensor, backend_owned=False)
+    if callable(getattr(tensor, "data_ptr", None)):  # a PyTorch tensor
+        if tensor.device.type != "cpu":
+            raise RuntimeError(f"the tensor lies on {tensor.device}, not in host memory")
+        storage = tensor.untyped_storage()
+        address, size = tensor.data_ptr(), storage.nbytes() - (tensor.data_ptr() - storage.data_ptr())
+    else:
+        address, size = _array_memory(tensor)
+    if needed > size:
+        raise RuntimeError(f"the declared shape needs {needed} bytes, the tensor has {size}")
+    return _Held(address, size, tensor, backend_owned=False)
+
+
+def _array_memory(tensor: Any) -> tuple[int, int]:
+    """Where the memory of a numpy array or of another object with a buffer starts, and its bytes."""
+    import numpy as np
+
+    try:
+        array: NDArray[Any] = np.asarray(tensor if hasattr(tensor, "__array_interface__") else memoryview(tensor))
+    except TypeError as error:
+        raise RuntimeError(f"no tensor, no capsule, and no buffer: {error}") from None
+    return array.ctypes.data, _extent(array.shape, array.strides, array.itemsize)
+
+
+def _capsule_pointer(capsule: Any) -> int:
+    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    return pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, name) or 0
