@@ -1,13 +1,14 @@
 """DramIODesc: what a front end knows of one queue or ram (NETLIST 7.2)."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.api.backend.enums import BackendType, DataFormat, IOLayout, IOType, format_value
 from buda_emu.api.backend.strides import StrideDescriptor
-from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.spec.formats import is_raw
+
+if TYPE_CHECKING:
+    from buda_emu.netlist.model import Netlist, Queue
 
 # Order of the pickle (NETLIST 7.2).
 _PICKLED: Final = (
@@ -71,8 +72,10 @@ class DramIODesc:
         return f"<DramIODesc {self._name} of {self.netlist_path}>"
 
 
-def describe_queue(netlist: Netlist, queue: Queue, backend: BackendType, ideal: bool) -> DramIODesc:
+def describe_queue(netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool) -> DramIODesc:
     """The descriptor of a queue. `ideal`: precision is ignored. Golden gives no addresses (NETLIST 7.4)."""
+    from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
+
     desc, blocking = DramIODesc(), queue.blocking
     desc.netlist_path = netlist.path
     desc._name = queue.name  # pyright: ignore[reportPrivateUsage] - fixed for callers

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from buda_emu.api.backend import parameters
 from buda_emu.api.backend.enums import BackendDevice, BackendType
 from buda_emu.errors import BudaError
 from buda_emu.spec.archs import ARCHS
-from buda_emu.spec.devices import Device, device, rows_of_mask
+
+if TYPE_CHECKING:
+    from buda_emu.spec.devices import Device
 
 
 class DeviceGrid:
@@ -67,6 +68,8 @@ def get_custom_device_desc(
 
     Raises RuntimeError for an architecture without a table, rows that cannot be harvested, a grid that is too large.
     """
+    from buda_emu.spec.devices import device, rows_of_mask
+
     rows, columns = (grid_dim.r, grid_dim.c) if isinstance(grid_dim, DeviceGrid) else grid_dim
     try:
         whole = device(arch.to_string())
@@ -82,7 +85,7 @@ def get_custom_device_desc(
     return BackendDeviceDesc(arch, str(path), bool(mmio), int(harvesting_mask))
 
 
-def _soc_text(chip: Device, whole: Device) -> str:
+def _soc_text(chip: "Device", whole: "Device") -> str:
     """The file of a chip, in the keys that such files have."""
     import yaml
 
@@ -128,6 +131,8 @@ class DeviceConfig:
         store_db: str = "",
         chip_ids: Sequence[int] | Sequence[Sequence[int]] = (),
     ) -> None:
+        from buda_emu.api.backend import parameters
+
         self.arch_name = arch_name.lower()
         self.arch = BackendDevice.from_string(arch_name)
         self.device_yaml = device_yaml

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.api.backend.enums import format_word
-from buda_emu.api.backend.packed import read_words, write_words
 from buda_emu.api.backend.tensors import ELEMENT_TYPES, PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.errors import HostError
 
@@ -13,6 +12,8 @@ if TYPE_CHECKING:
 
 def binarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) -> None:
     """Write a tensor's elements, row-major, or its packed buffers one after the other. Raises RuntimeError."""
+    from buda_emu.api.backend.packed import write_words
+
     data: NDArray[Any] = tensor.buffers() if isinstance(tensor, TilizedTensorDesc) else tensor.elements()
     try:
         write_words(path, data)
@@ -24,6 +25,8 @@ def debinarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) 
     """Read into fresh memory what `binarize_tensor` wrote; the descriptor's fields say format and sizes, and must fit
     the file. Raises RuntimeError."""
     import numpy as np
+
+    from buda_emu.api.backend.packed import read_words
 
     word = format_word(tensor.format)
     try:

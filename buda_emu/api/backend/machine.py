@@ -8,10 +8,11 @@ from buda_emu.api.backend.config import BackendConfig
 from buda_emu.api.backend.enums import BackendType
 from buda_emu.api.backend.programs import ProgramThread
 from buda_emu.errors import HostError
-from buda_emu.netlist.model import Netlist, Queue
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from buda_emu.netlist.model import Netlist, Queue
 
 HOST_WAIT: Final = 30.0
 """Seconds that a program on an emulated device waits for the host: for an entry to read, or for room to write."""
@@ -56,7 +57,7 @@ class Machine:
     there closes the machine (NETLIST, "Where an error surfaces").
     """
 
-    def __init__(self, netlist: Netlist, config: BackendConfig) -> None:
+    def __init__(self, netlist: "Netlist", config: BackendConfig) -> None:
         from buda_emu.runtime.emulator import Emulator
 
         self.netlist = netlist
@@ -145,19 +146,19 @@ class Machine:
         except Exception as error:  # noqa: BLE001 - kept for the next call, which may be from any thread
             self.close(f"program {program} failed, which closed the device: {error}")
 
-    def _write(self, queue: Queue, entries: "NDArray[Any]", timeout: float, slot: int) -> None:
+    def _write(self, queue: "Queue", entries: "NDArray[Any]", timeout: float, slot: int) -> None:
         if queue.is_ram and slot < 0:
             raise HostError(f"push to ram {queue.name}: its slot must be given, not {slot}")
         self._emulator.push(queue.name, entries, slot if queue.is_ram else None, timeout=timeout)
 
-    def _queue(self, name: str) -> Queue:
+    def _queue(self, name: str) -> "Queue":
         self._require()
         queue = self.netlist.queues.get(name)
         if queue is None:
             raise HostError(f"no queue or ram {name!r} in {self.netlist.path}")
         return queue
 
-    def _count(self, queue: Queue, one: bool) -> int:
+    def _count(self, queue: "Queue", one: bool) -> int:
         """Entries of one access. Raises HostError for more than the queue can ever hold."""
         count = 1 if one else queue.input_count
         if not 1 <= count <= queue.entries:

@@ -20,10 +20,10 @@ from buda_emu.api.backend.meeting import machine_key
 from buda_emu.api.backend.status import status_of
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError, NetlistError
-from buda_emu.netlist.model import Netlist
 
 if TYPE_CHECKING:
     from buda_emu.api.backend.server import Server
+    from buda_emu.netlist.model import Netlist
 
 _RUNNABLE: Final = (
     BackendType.Golden, BackendType.Silicon, BackendType.Versim, BackendType.Emulation, BackendType.Model,
@@ -143,7 +143,7 @@ def get_golden_config() -> BackendConfig:
     return BackendConfig(BackendType.Golden, BackendDevice.Invalid)
 
 
-def _load(path: str, config: BackendConfig) -> Netlist:
+def _load(path: str, config: BackendConfig) -> "Netlist":
     """The netlist for the architecture that `ARCH_NAME` or the configuration names, where it lists several
     (NETLIST 1.2). Raises RuntimeError."""
     from buda_emu.netlist.load import check
@@ -178,7 +178,7 @@ def _say_what_is_left_out(config: BackendConfig) -> None:
         say(f"precision is ignored by Golden only, {config.type.name} keeps to the formats", 4)
 
 
-def _fit(netlist: Netlist, result: BackendCompileResult) -> None:
+def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:
     """Raises HostError, with the reason in `result`, for what the device would refuse."""
     from buda_emu.netlist.rules.registry import RULES
 
