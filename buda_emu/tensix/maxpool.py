@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from buda_emu.errors import UnsupportedError
 from buda_emu.numerics.bits import U32
 from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode
-from buda_emu.tensix.moves import copy_to_dst
+from buda_emu.tensix.moves import copy_to_dst, move_to_src
 from buda_emu.tensix.registers import REGISTERS
 from buda_emu.tensix.words import SIGN, SRC_BITS, Core, exponent_of, to_image, to_word
 
@@ -69,11 +69,10 @@ def reduce_max(tiles: U32, dim: Dim, register: str, mode: DstMode, core: Core) -
 
 def _carried_over(pooled: U32, register: str, mode: DstMode, core: Core) -> U32:
     """What the way through SrcB and ELWADD with a SrcA of zeros leaves of a Dst image."""
-    if REGISTERS[register] == "b":
-        return copy_to_dst(move_to_src(pooled, mode, register), "b", mode, core)
-    if mode == "fp32":  # rounded to 10 bits of fraction on the way, which is all there are
+    family = REGISTERS[register] or "b"
+    if (family, mode) == ("a", "fp32"):  # rounded to 10 bits of fraction on the way, which is all there are
         return pooled
-    return copy_to_dst(move_to_src(pooled, mode, register), "a", mode, core)
+    return copy_to_dst(move_to_src(pooled, mode, register), family, mode, core)
 
 
 def _ordered(words: U32) -> NDArray[np.int32]:
