@@ -118,9 +118,7 @@ def sqrt(u: VectorUnit[V], x: V, approximate: bool) -> V:
 LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)
 
 
-def log(
-    u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE
-) -> V:
+def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
     """Natural logarithm, the same in both modes; garbage below zero."""
     del approximate
     v = u.bit_or(u.bit_and(x, WITHOUT_EXPONENT), ONE)

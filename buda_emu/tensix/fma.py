@@ -36,23 +36,20 @@ def fma(x: U32, y: U32, z: U32, blackhole: bool = False) -> U32:
     infinite = ~bad & (x_inf | y_inf | (ep >= 255))
     against = z_inf & (sz != sp) & (x_inf | y_inf if blackhole else infinite)
     is_nan = bad | z_nan | against
-    seed = np.where(is_nan, np.where(bad | against, sp, sz) << 31 | _NAN_SEED, 0)
+    seed = np.where(bad | against, sp, sz) << 31 | _NAN_SEED
     special = np.where(z_inf, z64 & 0xFFFFFFFF, sp << 31 | _INFINITY)
     if blackhole:
         special = np.where(is_nan, _NAN, special)
     # What is special ends here, but for Wormhole's NaNs, which run on and are marked by the seed.
     ended = (is_nan | z_inf | infinite) if blackhole else (~is_nan & (z_inf | infinite))
     ep = np.minimum(ep, 255)
-    finite, exit_early = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
-    marked = np.where(exit_early, seed, seed | (finite & 0x7FFFFFFF))
-    return np.where(ended, special, np.where(is_nan, marked, finite)).astype(np.uint32)
+    finite = _finite(p, ep, sp, mz << 3, ez, sz, blackhole)
+    marked = np.where(is_nan, seed | (finite & 0x7FFFFFFF), finite)  # the sign is the seed's
+    return np.where(ended, special, marked).astype(np.uint32)
 
 
-def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> tuple[_I64, NDArray[np.bool_]]:
-    """Steps 3 to 8: the rounded sum of product and addend, each given as magnitude, exponent and sign.
-
-    Also says where a zero or an infinity came about, which ends the calculation before its last step.
-    """
+def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole: bool) -> _I64:
+    """Steps 3 to 8: the rounded sum of product and addend, each given as magnitude, exponent and sign."""
     zero = (sp & sz) << 31 if blackhole else np.zeros_like(sp)
     # 3. A product that is zero or underflows leaves the addend, which is exact.
     gone = (p == 0) | (ep < 0)
@@ -87,7 +84,7 @@ def _finite(p: _I64, ep: _I64, sp: _I64, q: _I64, ez: _I64, sz: _I64, blackhole:
     flushed = sign if blackhole else np.zeros_like(sign)
     result = np.where(underflow | (pattern >> 23 == 0), flushed, sign | pattern)
     result = np.where(overflow, sign | _INFINITY, result)
-    return np.where(nothing, zero, result), nothing | overflow | underflow
+    return np.where(nothing, zero, result)
 
 
 def _shifted(value: _I64, distance: _I64) -> _I64:

@@ -15,9 +15,7 @@ Intermediate = Literal["Float32", "Tf32", "Float16_b", "Bfp8_b", "Float16", "Bfp
 """Float32 and Tf32 are fp32 words, Float16_b and Float16 16-bit patterns, Bfp8_b and Bfp8 such with 6 bits of
 fraction (E8M6, E5M6), integers are as stored."""
 
-RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
-    {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
-)
+RAW_AS: Final[Mapping[str, str]] = MappingProxyType({"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"})
 """What raw words move as (1.1)."""
 
 _FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
@@ -53,7 +51,9 @@ def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, arch: str
         return "Bfp8_b" if is_block(out) else _FROM_FP32[out]
     dst_family = "a" if mode == "fp16" else "b"
     if arch == "grayskull" and family != dst_family and out not in ("Float32", "Float16", "Float16_b"):
-        raise UnsupportedError(f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only")
+        raise UnsupportedError(
+            f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only"
+        )
     if is_block(out):
         return "Bfp8" if dst_family == "a" else "Bfp8_b"
     return "Float16" if dst_family == "a" else "Float16_b"
@@ -67,5 +67,3 @@ def relu_threshold(threshold: float, out_df: str, mode: DstMode) -> int:
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and mode != "fp32"
     codec = SCALAR_CODECS["Float16" if narrow else "Float16_b"]
     return int(codec.encode(np.array([threshold], dtype=np.float32))[0])
-
-

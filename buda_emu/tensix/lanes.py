@@ -32,7 +32,9 @@ def load(dst: U32, mode: DstMode) -> U32:
         return dst.copy()
     exponent = dst >> np.uint32(10) & np.uint32(31)
     wide = np.where(exponent == 0, np.uint32(0), exponent + np.uint32(FAMILY_SHIFT))
-    return (dst & np.uint32(0x8000)) << np.uint32(16) | wide << np.uint32(23) | (dst & np.uint32(0x3FF)) << np.uint32(13)
+    return (
+        (dst & np.uint32(0x8000)) << np.uint32(16) | wide << np.uint32(23) | (dst & np.uint32(0x3FF)) << np.uint32(13)
+    )
 
 
 def store(lanes: U32, mode: DstMode) -> U32:
