@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _RUNNABLE: Final = (
     BackendType.Golden, BackendType.Silicon, BackendType.Versim, BackendType.Emulation, BackendType.Model,
 )  # fmt: skip
-_ESTIMATES: Final = ("V164",)  # the L1 estimate is not exact enough to refuse a netlist (NETLIST 10)
+# Not sure enough to refuse a netlist: the L1 estimate (NETLIST 10), and shapes that the reference computes on with.
+_NOT_SURE: Final = ("V164", "V179")
 
 
 class BackendApi:
@@ -52,8 +53,8 @@ class BackendApi:
     def initialize(self, result: BackendCompileResult | None = None) -> BackendStatusCode:
         """Make the machine, let descriptors and other processes reach it, and fill in `result`.
 
-        On an emulated device, what the device's compiler or runtime would refuse (`buda-emu check --strict`, but not
-        its estimate of L1) gives RuntimeError.
+        On an emulated device, what the device's compiler or runtime would refuse (rules of stage N and R, but not V164
+        and V179) gives RuntimeError.
         """
         result = BackendCompileResult() if result is None else result
         result.success = False
@@ -183,7 +184,7 @@ def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:
     from buda_emu.netlist.rules.registry import RULES
 
     for finding in netlist.diagnostics:
-        if RULES[finding.rule].stage in ("N", "R") and finding.rule not in _ESTIMATES:
+        if RULES[finding.rule].stage in ("N", "R") and finding.rule not in _NOT_SURE:
             result.failure_type = BackendCompileFailure.Net2Pipe
             result.failure_message = f"{finding.rule}: {finding.message}"
             result.failure_target = f"{finding.path}:{finding.line}:{finding.column}"
