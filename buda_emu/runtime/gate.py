@@ -34,11 +34,15 @@ class Gate:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)  # something that a thread may wait for has happened
-        self._turned = threading.Condition(self._lock)  # a host thread that was let in is through
+        self._turned = threading.Condition(self._lock)  # the host threads that were let in are through
+        self._resumed = threading.Condition(self._lock)  # the program has the gate again
         self._wanting: set[int] = set()  # host threads that want in, or are in
+        self._asked: set[int] = set()  # those among them that the program stands aside for
         self._sleeping: set[int] = set()  # host threads that wait for a change
         self._runs: deque[Run] = deque()  # in the order in which they were asked for; the first one runs
         self._runner: int | None = None  # its thread
+        self._stalled = False  # it waits for the host
+        self._returning = False  # it is its turn: host threads that come now stand back
         self._in_flight: InFlight | None = None
         self.closed = False
 
@@ -74,6 +78,7 @@ class Gate:
 
     def changed(self) -> None:
         """Entries came or went: wake who waits for that."""
+        self._returning |= self._stalled
         self._changed.notify_all()
 
     def in_flight(self, *, written_only: bool) -> Slices:
@@ -88,7 +93,7 @@ class Gate:
     def wake(self) -> None:
         """`changed` for those who do not hold the gate, even when it is closed."""
         self._enter()
-        self._changed.notify_all()
+        self.changed()
         self.__exit__()
 
     def _enter(self) -> None:
@@ -96,13 +101,20 @@ class Gate:
         self._wanting.add(me)
         try:
             self._lock.acquire()
+            if self._returning:  # or one that asks again and again would never let the program go on
+                self._resumed.wait_for(lambda: not self._returning, _STAND_ASIDE)
         except BaseException:
             self._wanting.discard(me)
             raise
 
     def _through(self) -> None:
-        self._wanting.discard(get_ident())
-        self._turned.notify_all()
+        me = get_ident()
+        self._wanting.discard(me)
+        if me in self._asked:
+            self._asked.discard(me)
+            if not self._asked:
+                self._returning = True
+                self._turned.notify_all()
 
     # ---------------------------------------------------------------------------------------------- programs
     def enlist(self, run: Run) -> None:
@@ -129,6 +141,7 @@ class Gate:
     def end(self, run: Run) -> None:
         """Give the gate back for good."""
         self._runner = None
+        self._resume()
         self._leave(run)
 
     def withdraw(self, run: Run) -> None:
@@ -152,9 +165,17 @@ class Gate:
         return not self._runs
 
     def stand_aside(self) -> None:
-        """Between two instructions: host threads that want in come first."""
+        """Between two instructions: host threads that want in come first, once."""
         if self._wanting:
-            self._turned.wait_for(lambda: not self._wanting, _STAND_ASIDE)
+            self._asked = set(tuple(self._wanting))
+            self._turned.wait_for(lambda: not self._asked, _STAND_ASIDE)
+            self._asked.clear()
+            self._resume()
+
+    def _resume(self) -> None:
+        if self._returning:
+            self._returning = False
+            self._resumed.notify_all()
 
     def epoch(self, chunk: InFlight | None) -> None:
         """The chunks of this epoch are in flight from now on; None: no more."""
@@ -171,7 +192,9 @@ class Gate:
 
     def shut(self) -> None:
         """Take the gate again."""
+        self._returning = True
         self._lock.acquire()
+        self._resume()
 
     def chunk_done(self) -> None:
         """Those who wait for a change look again before the program goes on."""
@@ -186,7 +209,12 @@ class Gate:
         if left <= 0:
             return False
         self._changed.notify_all()
-        self._changed.wait(left)
+        self._stalled = True
+        try:
+            self._changed.wait(left)
+        finally:
+            self._stalled = False
+            self._resume()
         return True
 
     def close(self) -> None:
