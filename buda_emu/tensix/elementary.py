@@ -50,29 +50,23 @@ def minus(u: VectorUnit[V], a: V | int, b: V | int) -> V:
     return u.fma(MINUS_ONE, b, a)
 
 
-def exponent_field(u: VectorUnit[V], x: V) -> V:
-    """The 8 bits of the exponent."""
-    return u.bit_and(u.shift_right(x, 23), 255)
-
-
 def table(u: VectorUnit[V], lut: Lut, x: V) -> V:
     """A piecewise linear table at |x|, with the sign of x or its own (3.2)."""
     magnitude = u.bit_and(x, MAGNITUDE)
     slope, offset = (u.lookup(lut.breaks, values, magnitude) for values in (lut.slopes, lut.offsets))
     y = u.fma(slope, magnitude, offset)
-    return u.bit_or(u.bit_and(y, MAGNITUDE), u.bit_and(x, SIGN)) if lut.retain else y
+    return u.merge(y, MAGNITUDE, u.bit_and(x, SIGN)) if lut.retain else y
 
 
 def inverse(u: VectorUnit[V], x: V, iterations: int, constant: int = 0x3FB8AA3B) -> V:
     """recip(x, n): 1/|x| by Newton's steps on the significand."""
-    v = u.bit_or(u.bit_and(x, FRACTION), 0xBF000000)  # in (-1, -0.5]
+    v = u.merge(x, FRACTION, 0xBF000000)  # in (-1, -0.5]
     r = multiply(u, u.fma(v, constant, TWO), constant)
     for _ in range(iterations - 1):
         r = multiply(u, u.fma(v, r, TWO), r)
-    field = u.add(u.subtract(exponent_field(u, r), exponent_field(u, x)), 126)
-    tiny = u.negative(field)
-    fraction = u.select(tiny, 0, u.bit_and(r, FRACTION))
-    return u.bit_or(fraction, u.shift_left(u.bit_and(u.select(tiny, 0, field), 255), 23))
+    field = u.add(u.subtract(u.exponent(r), u.exponent(x)), 126)
+    result = u.merge(r, FRACTION, u.shift_left(u.bit_and(field, 255), 23))
+    return u.select(u.negative(field), 0, result)
 
 
 def reciprocal(u: VectorUnit[V], x: V, approximate: bool, constant: int = 0x3FB8AA3B) -> V:
@@ -90,7 +84,7 @@ def exp_exact(u: VectorUnit[V], x: V, slope: int, offset: int, constant: int) ->
     """e^x by a parabola on [0, 1) and squarings; `constant` is that of the reciprocal."""
     a = u.bit_and(x, MAGNITUDE)
     field = u.shift_right(a, 23)
-    a = u.select(u.less(field, 127), a, u.bit_or(u.bit_and(a, FRACTION), HALF))
+    a = u.select(u.less(field, 127), a, u.merge(a, FRACTION, HALF))
     y = u.fma(a, u.fma(a, slope, offset), ONE)
     for k in range(8):
         y = u.select(u.less(field, 127 + k), y, multiply(u, y, y))
@@ -121,9 +115,9 @@ LOG: Final = (0x3DD8ADAC, 0xBF377319, 0x4005930C, 0xBFBCD6A1)
 def log(u: VectorUnit[V], x: V, approximate: bool, terms: tuple[int, int, int, int] = LOG, ln2: int = 0x3F315FFE) -> V:
     """Natural logarithm, the same in both modes; garbage below zero."""
     del approximate
-    v = u.bit_or(u.bit_and(x, WITHOUT_EXPONENT), ONE)
+    v = u.merge(x, WITHOUT_EXPONENT, ONE)
     p = u.fma(v, u.fma(v, u.fma(v, terms[0], terms[1]), terms[2]), terms[3])
-    exponent = to_sign_magnitude(u, u.subtract(exponent_field(u, x), 127))
+    exponent = to_sign_magnitude(u, u.subtract(u.exponent(x), 127))
     return u.select(u.equal(x, 0), 0xFF800000, u.fma(u.to_float(exponent), ln2, p))
 
 

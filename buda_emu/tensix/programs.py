@@ -47,7 +47,7 @@ class Program:
         Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] says which datums are computed, the others are
         copied. `store_mode` is that of the result where it differs. `tiles` is the range to do, all by default.
         """
-        first, second, target = (
+        first, other, target = (
             image.reshape(len(dst), kernels.TILE) for image in (dst, dst if second is None else second, out)
         )
         start, stop = tiles or (0, len(dst))
@@ -59,7 +59,8 @@ class Program:
             self.tables,
             self.registers,
             first,
-            second,
+            other,
+            second is not None,
             _MODES[load_mode],
             _MODES[store_mode or load_mode],
             mask.reshape(kernels.TILE),
@@ -95,6 +96,14 @@ class Recorder:
             return self._note(kernels.SUBTRACT_FLOATS, z, y)
         return self._note(kernels.FMA, x, y, z)
 
+    def merge(self, a: Value, kept: int, added: Operand) -> Value:
+        """As `VectorUnit.merge`."""
+        return self._note(kernels.MERGE, a, kept, added)
+
+    def exponent(self, a: Value) -> Value:
+        """As `VectorUnit.exponent`."""
+        return self._note(kernels.EXPONENT, a)
+
     def bit_and(self, a: Value, b: Operand) -> Value:
         """As `VectorUnit.bit_and`."""
         return self._note(kernels.AND, a, b)
@@ -120,8 +129,8 @@ class Recorder:
         return self._note(kernels.SUBTRACT, a, b)
 
     def negative(self, a: Value) -> Value:
-        """As `VectorUnit.negative`."""
-        return self._note(kernels.NEGATIVE, a)
+        """As `VectorUnit.negative`; the value is its own condition, which the sign bit of a word tells."""
+        return a
 
     def equal(self, a: Value, b: Operand) -> Value:
         """As `VectorUnit.equal`."""

@@ -25,6 +25,14 @@ class VectorUnit(Protocol[V]):
         """x * y + z (3.1)."""
         ...
 
+    def merge(self, a: V, kept: int, added: V | int) -> V:
+        """The kept bits of `a` with others added: (a & kept) | added."""
+        ...
+
+    def exponent(self, a: V) -> V:
+        """The exponent field of a float, as an integer."""
+        ...
+
     def bit_and(self, a: V, b: V | int) -> V:
         """Bits set in both."""
         ...
@@ -94,6 +102,14 @@ class NumpyUnit:
     def fma(self, x: _Words | int, y: _Words | int, z: _Words | int) -> _Words:
         """As `VectorUnit.fma`."""
         return fma(_words(x), _words(y), _words(z), self.blackhole)
+
+    def merge(self, a: _Words, kept: int, added: _Words | int) -> _Words:
+        """As `VectorUnit.merge`."""
+        return a & _words(kept) | _words(added)
+
+    def exponent(self, a: _Words) -> _Words:
+        """As `VectorUnit.exponent`."""
+        return a >> np.uint32(23) & np.uint32(255)
 
     def bit_and(self, a: _Words, b: _Words | int) -> _Words:
         """As `VectorUnit.bit_and`."""

@@ -13,6 +13,10 @@ from buda_emu.kernels.jit import helper
 U = np.uint32
 I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
 
+LANES: Final = 256
+"""Lanes of one row: a quarter of a tile, so that the registers of a program fit the first-level cache."""
+
+_ROW: Final = np.uint64(LANES)
 _INFINITY: Final = U(0x7F800000)
 _FRACTION: Final = U(0x007FFFFF)
 _HIDDEN: Final = U(0x00800000)
@@ -82,11 +86,14 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
 
 
 @helper
-def fma_rows(x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> None:
-    """out = x * y + z for rows of fp32 patterns; `out` shares no memory with the others."""
+def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> Any:
+    """out = x * y + z for the rows of fp32 patterns at these places of `lanes`; `out` is none of the others.
+
+    This and the next two give back whether a lane was special: then the row is to be done again with `fma_any`.
+    """
     special = I(0)
-    for i in range(out.size):
-        a, b, c = x[i], y[i], z[i]
+    for i in range(_ROW):
+        a, b, c = lanes[x + i], lanes[y + i], lanes[z + i]
         ex, ey, ez = exponent(a), exponent(b), exponent(c)
         ep = I(I(ex + ey) - I(127))
         gone = (ex == I(0)) | (ey == I(0)) | (ep < I(0))
@@ -94,54 +101,41 @@ def fma_rows(x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> None:
         p, ep = (U(0) if gone else p), (I(0) if gone else ep)
         total = signed_sum(p, ep, U(a ^ b), U(significand(c) << U(3)), ez, c)
         pattern = rounded(total, max(ep, ez), blackhole)
-        out[i] = pattern
+        lanes[out + i] = pattern
         special = I(special | I(I(254) - max(max(ex, ey), max(ez, ep))))
         if blackhole:  # small results and zeros have rules of their own
             special = I(special | I(I(U(pattern & _MAGNITUDE)) - I(0x01000000)))
-    if special < I(0):
-        _redo(x, y, z, out, blackhole)
+    return special < I(0)
 
 
 @helper
-def multiply_rows(x: Any, y: Any, out: Any, blackhole: Any) -> None:
+def multiply_rows(lanes: Any, x: Any, y: Any, out: Any, blackhole: Any) -> Any:
     """out = x * y + 0, which is the rounded product where it is neither special nor tiny."""
     special = I(0)
-    for i in range(out.size):
-        a, b = x[i], y[i]
+    for i in range(_ROW):
+        a, b = lanes[x + i], lanes[y + i]
         pattern = np.float32(U(a).view(np.float32) * U(b).view(np.float32)).view(np.uint32)
         zero = (U(a & _INFINITY) == U(0)) | (U(b & _INFINITY) == U(0))
         size = I(U(pattern & _MAGNITUDE))
-        out[i] = U(0) if zero else pattern
+        lanes[out + i] = U(0) if zero else pattern
         special = I(special | (I(0) if zero else I(size - I(0x00800001))))
         special = I(special | I(I(254) - max(exponent(a), exponent(b))))
-    if special < I(0):
-        for i in range(out.size):
-            out[i] = fma_any(x[i], y[i], U(0), blackhole)
+    return special < I(0)
 
 
 @helper
-def add_rows(x: Any, y: Any, flip: Any, out: Any, blackhole: Any) -> None:
+def add_rows(lanes: Any, x: Any, y: Any, flip: Any, out: Any, blackhole: Any) -> Any:
     """out = x + (y ^ flip), as one times x plus y: the rounded sum without denormals."""
     special = I(0)
-    for i in range(out.size):
-        a, b = x[i], U(y[i] ^ flip)
+    for i in range(_ROW):
+        a, b = lanes[x + i], U(lanes[y + i] ^ flip)
         a0 = U(a & _SIGN) if U(a & _INFINITY) == U(0) else a
         b0 = U(b & _SIGN) if U(b & _INFINITY) == U(0) else b
         pattern = np.float32(U(a0).view(np.float32) + U(b0).view(np.float32)).view(np.uint32)
         sign = U(pattern & _SIGN) if blackhole else U(0)
-        out[i] = sign if U(pattern & _INFINITY) == U(0) else pattern
+        lanes[out + i] = sign if U(pattern & _INFINITY) == U(0) else pattern
         special = I(special | I(I(254) - max(exponent(a), exponent(b))))
-    if special < I(0):
-        one = U(U(0x3F800000) | flip)
-        for i in range(out.size):
-            out[i] = fma_any(one, y[i], x[i], blackhole)
-
-
-@helper
-def _redo(x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> None:
-    """The row once more, lane by lane."""
-    for i in range(out.size):
-        out[i] = fma_any(x[i], y[i], z[i], blackhole)
+    return special < I(0)
 
 
 @helper

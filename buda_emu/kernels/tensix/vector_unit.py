@@ -10,35 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.fma import add_rows, fma_rows, multiply_rows
-from buda_emu.kernels.tensix.lanes import greater_row, load_row, store_row, to_float_row, to_integer_row
+from buda_emu.kernels.tensix.fma import add_rows, fma_any, fma_rows, multiply_rows
+from buda_emu.kernels.tensix.lanes import LANES, greater_row, load_row, store_row, to_float_row, to_integer_row
 
 Image = NDArray[np.uint32]
 """uint32[tiles, 1024]: Dst datums of each tile, row by row."""
 
-LANES: Final = 256
 TILE: Final = 1024
 
 # An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
-# shift, the bound of TO_INTEGER, the table of LOOKUP.
+# shift, the bound of TO_INTEGER, the table of LOOKUP. A condition is a word whose sign bit tells.
 FMA: Final = 0
 MULTIPLY: Final = 1
 ADD_FLOATS: Final = 2
 SUBTRACT_FLOATS: Final = 3
-AND: Final = 4
-OR: Final = 5
-SHIFT_LEFT: Final = 6
-SHIFT_RIGHT: Final = 7
-ADD: Final = 8
-SUBTRACT: Final = 9
-NEGATIVE: Final = 10
-EQUAL: Final = 11
-LESS: Final = 12
-SELECT: Final = 13
-LOOKUP: Final = 14
-TO_INTEGER: Final = 15
-TO_FLOAT: Final = 16
-GREATER: Final = 17
+MERGE: Final = 4
+AND: Final = 5
+OR: Final = 6
+SHIFT_LEFT: Final = 7
+SHIFT_RIGHT: Final = 8
+EXPONENT: Final = 9
+ADD: Final = 10
+SUBTRACT: Final = 11
+EQUAL: Final = 12
+LESS: Final = 13
+SELECT: Final = 14
+LOOKUP: Final = 15
+TO_INTEGER: Final = 16
+TO_FLOAT: Final = 17
+GREATER: Final = 18
 
 TABLE_BREAKS: Final = 5
 """A row of `tables` has this many ascending breaks, unused ones 2^32 - 1, and then one value more."""
@@ -46,6 +46,8 @@ TABLE_BREAKS: Final = 5
 U = np.uint32
 I = np.int32  # noqa: E741
 _TRUE: Final = U(0xFFFFFFFF)
+_ONE: Final = U(0x3F800000)
+_ROW: Final = np.uint64(LANES)
 
 
 @kernel
@@ -58,6 +60,7 @@ def run_program(
     registers: int,
     first: Image,
     second: Image,
+    two_inputs: bool,
     load_mode: int,
     store_mode: int,
     mask: NDArray[np.bool_],
@@ -70,10 +73,11 @@ def run_program(
     computes the result. `mask` bool[1024]: datums that are not set are copied from `first`. Modes as in
     `buda_emu.kernels.tensix.lanes`.
     """
-    lanes = np.empty((registers, LANES), dtype=np.uint32)
+    lanes = np.empty(registers * LANES, dtype=np.uint32)
     for i in range(constants.size):
-        lanes[i, :] = constants[i]
-    inputs = constants.size
+        lanes[i * LANES : (i + 1) * LANES] = constants[i]
+    inputs = np.uint64(constants.size) * _ROW
+    result = np.uint64(code[code.shape[0] - 1, 1]) * _ROW
     for tile in range(start, stop):
         for block in range(0, TILE, LANES):
             keep, target, here = (
@@ -84,11 +88,12 @@ def run_program(
             if not here.any():
                 target[:] = keep
                 continue
-            load_row(keep, load_mode, lanes[inputs])
-            load_row(second[tile, block : block + LANES], load_mode, lanes[inputs + 1])
+            load_row(keep, load_mode, lanes, inputs)
+            if two_inputs:
+                load_row(second[tile, block : block + LANES], load_mode, lanes, inputs + _ROW)
             for step in range(code.shape[0]):
-                _execute(code[step], lanes, tables, blackhole)
-            store_row(lanes[code[code.shape[0] - 1, 1]], store_mode, keep, here, target)
+                _execute(code, step, lanes, tables, blackhole)
+            store_row(lanes, result, store_mode, keep, here, target)
 
 
 @kernel
@@ -109,74 +114,93 @@ def apply_table(
 
 
 @helper
-def _execute(instruction: Any, lanes: Any, tables: Any, blackhole: Any) -> None:
-    """One instruction."""
-    operation = instruction[0]
-    out, a, b, c = lanes[instruction[1]], lanes[instruction[2]], lanes[instruction[3]], lanes[instruction[4]]
-    if operation == FMA:
-        fma_rows(a, b, c, out, blackhole)
-    elif operation == MULTIPLY:
-        multiply_rows(a, b, out, blackhole)
-    elif operation == ADD_FLOATS:
-        add_rows(a, b, U(0), out, blackhole)
-    elif operation == SUBTRACT_FLOATS:
-        add_rows(a, b, U(0x80000000), out, blackhole)
-    elif operation == SELECT:
-        for i in range(LANES):
-            out[i] = b[i] if a[i] != U(0) else c[i]
+def _execute(code: Any, step: int, lanes: Any, tables: Any, blackhole: Any) -> None:
+    """One instruction. Registers are places in `lanes`, unsigned because numba would test signed ones for wrapping."""
+    operation, number = code[step, 0], code[step, 5]
+    out = np.uint64(code[step, 1]) * _ROW
+    a, b, c = np.uint64(code[step, 2]) * _ROW, np.uint64(code[step, 3]) * _ROW, np.uint64(code[step, 4]) * _ROW
+    if operation <= SUBTRACT_FLOATS:
+        _multiply_add(operation, lanes, a, b, c, out, blackhole)
     elif operation == LOOKUP:
-        _lookup(a, tables[instruction[5]], out)
+        _lookup(lanes, a, tables, number, out)
     elif operation == TO_INTEGER:
-        to_integer_row(a, instruction[5], out)
+        to_integer_row(lanes, a, number, out)
     elif operation == TO_FLOAT:
-        to_float_row(a, out)
+        to_float_row(lanes, a, out)
     elif operation == GREATER:
-        greater_row(a, b, out)
-    elif operation == SHIFT_LEFT:
-        places = U(instruction[5])
-        for i in range(LANES):
-            out[i] = U(a[i] << places)
-    elif operation == SHIFT_RIGHT:
-        places = U(instruction[5])
-        for i in range(LANES):
-            out[i] = U(a[i] >> places)
+        greater_row(lanes, a, b, out)
     else:
-        _simple(operation, a, b, out)
+        _simple(operation, lanes, a, b, c, U(number), out)
 
 
 @helper
-def _simple(operation: Any, a: Any, b: Any, out: Any) -> None:
-    """Instructions of one step on one or two registers."""
-    if operation == AND:
-        for i in range(LANES):
-            out[i] = U(a[i] & b[i])
+def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, blackhole: Any) -> None:
+    """a * b + c, a * b, a + b or a - b."""
+    flip = U(0x80000000) if operation == SUBTRACT_FLOATS else U(0)
+    if operation == FMA:
+        special = fma_rows(lanes, a, b, c, out, blackhole)
+    elif operation == MULTIPLY:
+        special = multiply_rows(lanes, a, b, out, blackhole)
+    else:
+        special = add_rows(lanes, a, b, flip, out, blackhole)
+    if not special:
+        return
+    for i in range(_ROW):
+        x, y, z = lanes[a + i], lanes[b + i], lanes[c + i]
+        if operation == MULTIPLY:
+            z = U(0)
+        elif operation != FMA:
+            x, z = U(_ONE | flip), x
+        lanes[out + i] = fma_any(x, y, z, blackhole)
+
+
+@helper
+def _simple(operation: Any, lanes: Any, a: Any, b: Any, c: Any, number: Any, out: Any) -> None:
+    """Instructions of one or two steps."""
+    if operation == SELECT:
+        for i in range(_ROW):
+            chosen, other = lanes[b + i], lanes[c + i]
+            lanes[out + i] = chosen if I(lanes[a + i]) < I(0) else other
+    elif operation == MERGE:
+        for i in range(_ROW):
+            lanes[out + i] = U(U(lanes[a + i] & lanes[b + i]) | lanes[c + i])
+    elif operation == AND:
+        for i in range(_ROW):
+            lanes[out + i] = U(lanes[a + i] & lanes[b + i])
     elif operation == OR:
-        for i in range(LANES):
-            out[i] = U(a[i] | b[i])
+        for i in range(_ROW):
+            lanes[out + i] = U(lanes[a + i] | lanes[b + i])
+    elif operation == EXPONENT:
+        for i in range(_ROW):
+            lanes[out + i] = U(U(lanes[a + i] >> U(23)) & U(255))
+    elif operation == SHIFT_LEFT:
+        for i in range(_ROW):
+            lanes[out + i] = U(lanes[a + i] << number)
+    elif operation == SHIFT_RIGHT:
+        for i in range(_ROW):
+            lanes[out + i] = U(lanes[a + i] >> number)
     elif operation == ADD:
-        for i in range(LANES):
-            out[i] = U(a[i] + b[i])
+        for i in range(_ROW):
+            lanes[out + i] = U(lanes[a + i] + lanes[b + i])
     elif operation == SUBTRACT:
-        for i in range(LANES):
-            out[i] = U(a[i] - b[i])
-    elif operation == NEGATIVE:
-        for i in range(LANES):
-            out[i] = _TRUE if I(a[i]) < I(0) else U(0)
+        for i in range(_ROW):
+            lanes[out + i] = U(lanes[a + i] - lanes[b + i])
     elif operation == EQUAL:
-        for i in range(LANES):
-            out[i] = _TRUE if a[i] == b[i] else U(0)
+        for i in range(_ROW):
+            lanes[out + i] = _TRUE if lanes[a + i] == lanes[b + i] else U(0)
     elif operation == LESS:
-        for i in range(LANES):
-            out[i] = _TRUE if I(a[i]) < I(b[i]) else U(0)
+        for i in range(_ROW):
+            lanes[out + i] = _TRUE if I(lanes[a + i]) < I(lanes[b + i]) else U(0)
 
 
 @helper
-def _lookup(a: Any, table: Any, out: Any) -> None:
+def _lookup(lanes: Any, a: Any, tables: Any, row: Any, out: Any) -> None:
     """The value of the range in which each lane lies."""
-    b0, b1, b2, b3, b4 = table[0], table[1], table[2], table[3], table[4]
-    v0, v1, v2, v3, v4, v5 = table[5], table[6], table[7], table[8], table[9], table[10]
-    for i in range(LANES):
-        x = a[i]
+    b0, b1, b2, b3, b4 = tables[row, 0], tables[row, 1], tables[row, 2], tables[row, 3], tables[row, 4]
+    v0, v1, v2 = tables[row, 5], tables[row, 6], tables[row, 7]
+    v3, v4, v5 = tables[row, 8], tables[row, 9], tables[row, 10]
+    for i in range(_ROW):
+        x = lanes[a + i]
         low = v0 if x < b0 else (v1 if x < b1 else v2)
         high = v3 if x < b3 else (v4 if x < b4 else v5)
-        out[i] = low if x < b2 else high
+        lanes[out + i] = low if x < b2 else high
