@@ -104,11 +104,16 @@ def good():
     return members(copy.deepcopy(content), files)
 
 
+def pairs(contents):
+    """(name, bytes) of a map or a list of pairs."""
+    return contents.items() if isinstance(contents, dict) else contents
+
+
 def tar_bytes(contents, spoil=lambda info: info):
     """A tar of (name, bytes) pairs or a map; `spoil` may change each header."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, data in dict(contents).items():
+        for name, data in pairs(contents):
             info = tarfile.TarInfo(name)
             info.size = len(data)
             archive.addfile(spoil(info), io.BytesIO(data))
@@ -119,7 +124,7 @@ def zip_bytes(contents, method=zipfile.ZIP_STORED):
     """A zip of the same."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as archive:
-        for name, data in dict(contents).items():
+        for name, data in pairs(contents):
             archive.writestr(zipfile.ZipInfo(name), data, compress_type=method)
     return stream.getvalue()
 

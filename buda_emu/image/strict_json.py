@@ -49,14 +49,14 @@ def _inner(level: list[Any]) -> Iterator[Any]:
 def _whole(text: str) -> int:
     value = int(text) if len(text) <= 20 else _HIGH
     if not _LOW <= value < _HIGH:
-        raise ValueError(f"{shown(text)} has more than 64 bits")
+        raise ValueError("a number has more than 64 bits")
     return value
 
 
 def _real(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{shown(text)} is too large")
+        raise ValueError("a number is too large")
     return value
 
 

@@ -14,6 +14,8 @@ from buda_emu.image.rules import Place, shown
 
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_GNU = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_EXTENSIONS = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, *_GNU)
 _KINDS = {
     tarfile.LNKTYPE: "a hard link",
     tarfile.SYMTYPE: "a symbolic link",
@@ -44,7 +46,7 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
                 "image-archive",
                 f"its header states {size} bytes, the archive has {max(0, length - start)} more: it is cut",
             )
-        if info.type in (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):
+        if info.type in _EXTENSIONS:
             extended |= _extension(info, _text(stream, start, size, place, limits), place)
             continue
         yield _member(info, extended, start, size, place)
@@ -59,7 +61,11 @@ def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: i
     is_folder = info.type == tarfile.DIRTYPE
     name = checked_name(extended.get("path", info.name), is_folder, place)
     if (not is_folder and info.type not in _FILES) or any(key.startswith("GNU.sparse") for key in extended):
-        kind = _KINDS.get(info.type, f"of type {shown(info.type)}") if info.type not in _FILES else "a sparse file"
+        kind = (
+            _KINDS.get(info.type, f"of type {shown(info.type.decode('latin-1'))}")
+            if info.type not in _FILES
+            else "a sparse file"
+        )
         raise place.at(name).error("image-kind", f"it is {kind}")
     if is_folder and size:
         raise place.at(name).error("image-kind", f"it is a folder with {size} bytes")
@@ -84,17 +90,17 @@ def _size(stated: str | None, size: int, place: Place) -> int:
 
 def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]:
     """What an extension header says: the records of pax, or GNU's long name."""
-    if info.type == tarfile.GNUTYPE_LONGNAME:
-        return {"path": text.split("\0", 1)[0]}
+    if info.type in _GNU:  # where a link leads to is of no interest
+        return {"path": text.split("\0", 1)[0]} if info.type == tarfile.GNUTYPE_LONGNAME else {}
     records: dict[str, str] = {}
     rest = text.encode("utf-8", "surrogateescape")
     while rest:
         count, _, _ = rest.partition(b" ")
         length = int(count) if count.isdigit() and len(count) < 9 else 0
-        record, rest = rest[len(count) + 1 : length], rest[length:]
-        key, equals, value = record.partition(b"=")
-        if not equals or not value.endswith(b"\n") or length < len(count) + 3:
+        key, equals, value = rest[len(count) + 1 : length].partition(b"=")
+        if not equals or not value.endswith(b"\n") or length > len(rest):
             raise place.error("image-archive", "an extension header has a broken record")
+        rest = rest[length:]
         records[key.decode("utf-8", "surrogateescape")] = value[:-1].decode("utf-8", "surrogateescape")
     if info.type == tarfile.XGLTYPE:
         if records.keys() & {"path", "size", "linkpath"}:

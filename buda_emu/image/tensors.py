@@ -69,9 +69,10 @@ def pickled_tensor(data: bytes, place: Place) -> Array:
     try:
         found: Any = pickle.load(io.BytesIO(data))
     except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
         raise HostError(
-            f"{place.archive}: {shown(place.member)}: this pickle needs the Python package {error.name}, which is not "
-            f"installed: pip install {error.name}"
+            f"{place.archive}: {shown(place.member)}: this pickle needs the Python package {shown(package)}, which is "
+            f"not installed: pip install {shown(package)}"
         ) from None
     except Exception as error:  # noqa: BLE001 - a pickle may raise anything
         raise place.error("image-tensor", f"it is no whole pickle ({shown(error)})") from None
@@ -93,7 +94,7 @@ def _from_torch(tensor: Any) -> Any:
     if not hasattr(tensor, "detach"):
         return tensor
     plain = tensor.detach().cpu()
-    return (plain.float() if plain.dtype is importlib.import_module("torch").bfloat16 else plain).numpy()
+    return (plain.float() if plain.dtype == importlib.import_module("torch").bfloat16 else plain).numpy()
 
 
 def for_queue(array: Array, declared: str, queue: Queue) -> Array:
