@@ -36,10 +36,11 @@ def host_array(given: object, queue: Queue) -> NDArray[np.float32]:
 
 def as_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
     """Elements of a host tensor as float32; the same array where they are. Raises HostError."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype == np.float32:
-        return array if array.dtype.isnative else array.astype(np.float32)
+        return array
     if array.dtype == np.float16:
-        return host_decode("Float16", array.astype(np.float16, copy=False))
+        return host_decode("Float16", array)
     if array.dtype.kind in "iub" or array.dtype == np.float64:
         return array.astype(np.float32)
     if array.dtype.name.startswith(_SMALL_FLOATS) or array.dtype.name in _SMALL_INTS:

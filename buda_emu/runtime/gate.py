@@ -167,7 +167,7 @@ class Gate:
     def stand_aside(self) -> None:
         """Between two instructions: host threads that want in come first, once."""
         if self._wanting:
-            self._asked = set(tuple(self._wanting))
+            self._asked = self._wanting.copy()
             self._turned.wait_for(lambda: not self._asked, _STAND_ASIDE)
             self._asked.clear()
             self._resume()
