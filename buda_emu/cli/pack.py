@@ -69,22 +69,11 @@ def main(args: argparse.Namespace) -> int:
 
 def _tensors(directory: Path) -> "dict[str, NDArray[Any]]":
     """Arrays by queue. Raises HostError for a file that is none, or a queue that is given twice."""
-    import zipfile
-
-    import numpy as np
-
     if not directory.is_dir():
         raise HostError(f"pack: {directory} is not a directory")
     found: dict[str, NDArray[Any]] = {}
     for path in sorted([*directory.glob("*.npy"), *directory.glob("*.npz")]):
-        try:
-            if path.suffix == ".npz":
-                with np.load(path, allow_pickle=False) as archive:
-                    arrays = dict(archive)
-            else:
-                arrays = {path.name.removesuffix(".npy"): np.load(path, mmap_mode="r", allow_pickle=False)}
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise HostError(f"pack: {path} is not a numpy array file: {error}") from None
+        arrays = _arrays(path)
         twice = sorted(found.keys() & arrays.keys())
         if twice:
             raise HostError(f"pack: {path} holds {twice[0]}, which another file of {directory} holds too")
@@ -92,3 +81,18 @@ def _tensors(directory: Path) -> "dict[str, NDArray[Any]]":
     if not found:
         raise HostError(f"pack: no .npy or .npz file in {directory}")
     return found
+
+
+def _arrays(path: Path) -> "dict[str, NDArray[Any]]":
+    """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        if path.suffix == ".npy":
+            return {path.name.removesuffix(".npy"): np.lib.format.open_memmap(path, mode="r")}
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            return dict(archive)
+    except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:  # TypeError: a .npy file called .npz
+        raise HostError(f"pack: {path} is not a numpy array file: {error}") from None
