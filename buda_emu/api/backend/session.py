@@ -1,6 +1,5 @@
 """BackendApi: one machine with one netlist, as a front end holds it (NETLIST 7.2)."""
 
-import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -16,7 +15,7 @@ from buda_emu.api.backend.enums import (
     DeviceMode,
 )
 from buda_emu.api.backend.machine import Machine
-from buda_emu.api.backend.meeting import machine_key
+from buda_emu.api.backend.meeting import Key, machine_key
 from buda_emu.api.backend.status import status_of
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError, NetlistError
@@ -36,7 +35,8 @@ class BackendApi:
     """Reads a netlist; `initialize` then makes the machine. Raises RuntimeError for a netlist that is refused, and for
     a type that runs nothing.
 
-    Every later call answers with a status; the reason of a failure goes to the logger "buda_emu.backend".
+    Every later call answers with a status; the reason of a failure goes to the logger "buda_emu.backend". The machine
+    stays until `finish` or `release_backend_ptr`, whoever still holds this object.
     """
 
     def __init__(self, netlist_path: str | os.PathLike[str], config: BackendConfig) -> None:
@@ -104,7 +104,7 @@ class BackendApi:
                 _fit(self._netlist, result)
             self._machine = Machine(self._netlist, self._config)
             family.enrol(self._key, self._machine)
-            self._server = _serve(self._machine, self)
+            self._server = _serve(self._machine, self._key)
         result.success = True
 
     def _opened(self) -> Machine:
@@ -116,15 +116,6 @@ class BackendApi:
         if self._config.mode == DeviceMode.CompileOnly:
             raise HostError("the backend is configured with DeviceMode.CompileOnly: it runs no program")
         return self._opened()
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """What tells this machine from others."""
-        return self._key
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # the constructor failed
-            self.finish()
 
 
 def release_backend_ptr(api: BackendApi) -> None:
@@ -191,12 +182,12 @@ def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:
             raise HostError(f"{result.failure_target}: {result.failure_message}")
 
 
-def _serve(machine: Machine, api: BackendApi) -> "Server | None":
+def _serve(machine: Machine, key: Key) -> "Server | None":
     """Let other processes in; without sockets it goes on alone."""
     from buda_emu.api.backend.server import Server
 
     try:
-        return Server(machine, api.key)
+        return Server(machine, key)
     except (OSError, HostError) as error:
         say(f"other processes cannot reach this backend: {error}", 6)
         return None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from buda_emu.api.backend.enums import BackendStatusCode
-from buda_emu.api.backend.warn import log_failure
+from buda_emu.api.backend.warn import log_failure, log_late
 from buda_emu.errors import BudaError, HostError, HostTimeoutError
 
 
@@ -36,6 +36,7 @@ def timed_status(call: str, variable: str, given: float, act: Callable[[float], 
         except HostTimeoutError as error:
             if timeout == 0:
                 raise
+            log_late(call, error)
             late.append(error)
 
     status = status_of(call, within)

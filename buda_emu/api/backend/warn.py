@@ -17,3 +17,10 @@ def log_failure(call: str, error: BaseException) -> None:
     import logging
 
     logging.getLogger("buda_emu.backend").error("%s: %s", call, error)
+
+
+def log_late(call: str, error: BaseException) -> None:
+    """What was waited for in vain; front ends try again, so it is no error yet."""
+    import logging
+
+    logging.getLogger("buda_emu.backend").info("%s: %s", call, error)

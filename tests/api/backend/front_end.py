@@ -27,11 +27,12 @@ def widened(desc):
     """What get_output gave as float32 (uint32 for raw words), as Emulator.peek gives it."""
     word = "Float32" if desc.format == api.DataFormat.Float32 else desc.format.name
     elements = np.asarray(desc)
+    elements = elements.view(np.uint16) if elements.dtype == np.float16 else elements
     return elements.astype(np.uint32) if is_raw(word) else host_widen(word, elements)
 
 
 def job(path, arch=None, parameters=None):
-    """Netlist, entries to push by queue, programs with their parameters: as the harness of the netlist would have it."""
+    """Netlist, entries to push by queue, programs with their parameters: as the netlist's harness has them."""
     netlist = be.load(path, arch)
     bodies = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
     from buda_emu.netlist.test_config import read_test_config

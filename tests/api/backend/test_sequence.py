@@ -56,7 +56,7 @@ def test_three_processes_one_after_the_other(path):
 
 def test_three_processes_at_once_push_and_pop_more_than_the_queues_hold():
     path = ROOT / "netlists/attention.yaml"
-    netlist, inputs, programs = job(path)
+    netlist, inputs, _ = job(path)
     stream = np.random.default_rng(1)
     rounds = 4  # of two inputs: x and out hold four
     inputs["x"] = stream.standard_normal((2 * rounds, 1, 64, 128)).astype(np.float32)

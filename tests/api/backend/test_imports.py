@@ -1,0 +1,94 @@
+"""What importing `buda_emu.backend_api` costs, and that its names are the compiled module's (NETLIST 7)."""
+
+import json
+import statistics
+import subprocess
+import sys
+
+import buda_emu.backend_api as api
+
+BUDGET_SECONDS = 0.080
+HEAVY = {"numpy", "numba", "torch", "llvmlite", "yaml", "multiprocessing"}
+NAMES = {  # NETLIST 7.1 to 7.3
+    "BackendType",
+    "BackendDevice",
+    "DeviceMode",
+    "BackendStatusCode",
+    "IOType",
+    "IOLayout",
+    "BackendCompileFailure",
+    "DataFormat",
+    "BackendConfig",
+    "BackendApi",
+    "DramIODesc",
+    "StrideDescriptor",
+    "PytorchTensorDesc",
+    "TilizedTensorDesc",
+    "BackendCompileResult",
+    "BackendDeviceDesc",
+    "DeviceGrid",
+    "DeviceConfig",
+    "OpModelDesc",
+    "push_input",
+    "get_output",
+    "pop_output",
+    "free_tensor",
+    "translate_addresses",
+    "tilize_tensor",
+    "binarize_tensor",
+    "debinarize_tensor",
+    "get_io_size_in_bytes",
+    "get_next_aligned_address",
+    "get_format_from_string",
+    "detect_available_silicon_devices",
+    "get_device_descs_for_available_devices",
+    "get_custom_device_desc",
+    "get_device_cluster_yaml",
+    "initialize_child_process",
+    "finish_child_process",
+    "clear_backend_param_cache",
+    "release_backend_ptr",
+    "get_golden_config",
+    "load_cached_sys_param",
+    "get_op_model_execution_cycles",
+    "get_op_model_param",
+}
+
+
+def fresh(script, environment):
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_names():
+    assert NAMES <= set(api.__all__) <= set(dir(api))
+
+
+def test_nothing_heavy_is_imported(child_environment):
+    roots = "sorted({name.partition('.')[0] for name in sys.modules})"
+    loaded = json.loads(fresh(f"import json, sys, buda_emu.backend_api\nprint(json.dumps({roots}))", child_environment))
+    assert set(loaded) & HEAVY == set()
+
+
+def test_it_stands_in_for_the_compiled_module(child_environment):
+    script = """
+import sys, types, buda_emu.backend_api
+for name in ("pybuda", "pybuda._C"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["pybuda._C.backend_api"] = buda_emu.backend_api
+sys.modules["pybuda._C"].DataFormat = buda_emu.backend_api.DataFormat
+from pybuda._C import DataFormat
+from pybuda._C.backend_api import BackendType, PytorchTensorDesc, get_output
+import pybuda._C.backend_api as backend_api
+print(BackendType.Golden, DataFormat.Float32, backend_api.get_output is get_output)
+"""
+    assert fresh(script, child_environment).split() == ["BackendType.Golden", "DataFormat.Float32", "True"]
+
+
+def test_import_stays_within_its_budget(child_environment, tmp_path):
+    script = "import time; start = time.process_time(); {}; print(time.process_time() - start)"
+    # As installed: byte code is kept, here in a place of its own. Processor time: other tests run beside this one.
+    environment = {**child_environment, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    times = [float(fresh(script.format("import buda_emu.backend_api"), environment)) for _ in range(10)]
+    assert statistics.median(times[1:]) < BUDGET_SECONDS
