@@ -235,6 +235,17 @@ def maximum(u: VectorUnit[V], a: V, b: V) -> V:
     return u.select(u.negative(minus(u, a, b)), b, a)
 
 
+def cast_to_fp16(u: VectorUnit[V], x: V) -> V:
+    """fp32 with its fraction rounded to 10 bits, ties away, before it is stored as fp16.
+
+    Exponent 0 is +0, exponent 255 an infinity (2.8).
+    """
+    rounded = u.bit_and(u.add(x, 0x1000), 0xFFFFE000)
+    field = u.exponent(x)
+    finite = u.select(u.equal(field, 255), u.bit_and(x, 0xFF800000), rounded)
+    return u.select(u.equal(field, 0), 0, finite)
+
+
 def to_sign_magnitude(u: VectorUnit[V], x: V) -> V:
     """Two's complement to sign and magnitude; the lowest integer becomes minus zero."""
     return u.select(u.negative(x), u.bit_or(u.subtract(0, x), SIGN), x)

@@ -87,17 +87,6 @@ def greater(a: U32, b: U32) -> U32:
     return np.where(_ordered(a) >= _ordered(b), a, b)
 
 
-def rounded_to_fp16(x: U32) -> U32:
-    """fp32 with its fraction rounded to 10 bits, ties away: what is stored as fp16 then (3.3, cast fp32 to fp16a).
-
-    Exponent 0 is +0, exponent 255 an infinity (2.8).
-    """
-    exponent = x & np.uint32(0x7F800000)
-    rounded = (x + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
-    rounded = np.where(exponent == 0x7F800000, x & np.uint32(0xFF800000), rounded)
-    return np.where(exponent == 0, np.uint32(0), rounded)
-
-
 def touched(vector: VectorMode) -> NDArray[np.bool_]:
     """bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes.
 

@@ -39,13 +39,14 @@ class Program:
         load_mode: DstMode,
         store_mode: DstMode | None = None,
         second: U32 | None = None,
+        second_mode: DstMode | None = None,
         blackhole: bool = False,
         tiles: tuple[int, int] | None = None,
     ) -> None:
         """Compute `out` from the Dst image `dst`, and `second` for programs of two inputs.
 
         Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] says which datums are computed, the others are
-        copied. `store_mode` is that of the result where it differs. `tiles` is the range to do, all by default.
+        copied. `second_mode` and `store_mode` are those of the second input and of the result where they differ. `tiles` is the range to do, all by default.
         """
         first, other, target = (
             image.reshape(len(dst), kernels.TILE) for image in (dst, dst if second is None else second, out)
@@ -60,6 +61,7 @@ class Program:
             self.registers,
             first,
             other,
+            _MODES[second_mode or load_mode],
             second is not None,
             _MODES[load_mode],
             _MODES[store_mode or load_mode],

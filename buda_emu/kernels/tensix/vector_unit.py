@@ -60,6 +60,7 @@ def run_program(
     registers: int,
     first: Image,
     second: Image,
+    second_mode: int,
     two_inputs: bool,
     load_mode: int,
     store_mode: int,
@@ -90,7 +91,7 @@ def run_program(
                 continue
             load_row(keep, load_mode, lanes, inputs)
             if two_inputs:
-                load_row(second[tile, block : block + LANES], load_mode, lanes, inputs + _ROW)
+                load_row(second[tile, block : block + LANES], second_mode, lanes, inputs + _ROW)
             for step in range(code.shape[0]):
                 _execute(code, step, lanes, tables, blackhole)
             store_row(lanes, result, store_mode, keep, here, target)

@@ -1,0 +1,194 @@
+"""The functions of the vector unit as a table by name, and how one runs over tiles of Dst (DEVICE_NUMERICS 3).
+
+`bind` gives a function its parameters; `reference` computes it by the definition, `run` by the kernels with the same
+bits. Functions of one 16-bit datum run through a table of all their results.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.kernels.tensix import vector_unit as kernels
+from buda_emu.numerics.bits import U32, to_bits
+from buda_emu.numerics.codecs import SCALAR_CODECS
+from buda_emu.tensix import dropout, elementary, grayskull, quantisation
+from buda_emu.tensix.lanes import DstMode, VectorMode, load, store, touched
+from buda_emu.tensix.programs import Program, record
+from buda_emu.tensix.vector_unit import NumpyUnit
+
+ARCHS: Final = ("grayskull", "wormhole", "wormhole_b0", "blackhole")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function: `define(unit, *inputs, **parameters)` on lanes.
+
+    `reads` and `writes` are Dst modes that differ from that of the op; `reads` has one entry per input.
+    """
+
+    name: str
+    define: Callable[..., Any]
+    parameters: tuple[str, ...]
+    reads: tuple[DstMode | None, ...] = (None,)
+    writes: DstMode | None = None
+
+
+_MODE: Final = ("approximate",)
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        function.name: function
+        for function in (
+            Function("exp", elementary.exp, _MODE),
+            Function("log", elementary.log, _MODE),
+            Function("sqrt", elementary.sqrt, _MODE),
+            Function("gelu", elementary.gelu, _MODE),
+            Function("gelu_derivative", elementary.gelu_derivative, _MODE),
+            Function("reciprocal", elementary.reciprocal, _MODE),
+            Function("sigmoid", elementary.sigmoid, _MODE),
+            Function("tanh", elementary.tanh, _MODE),
+            Function("sine", elementary.sine, _MODE),
+            Function("cosine", elementary.cosine, _MODE),
+            Function("square", elementary.square, _MODE),
+            Function("abs", elementary.absolute, _MODE),
+            Function("power", elementary.power, ("exponent",)),
+            Function("lrelu", elementary.leaky_relu, ("slope",)),
+            Function("relu_min", elementary.relu_min, ("threshold",)),
+            Function("relu_max", elementary.relu_max, ("threshold",)),
+            Function("dropout", dropout.dropout, ("scale", "below"), reads=(None, "int32")),
+            Function("maximum", elementary.maximum, (), reads=(None, None)),
+            Function("cast_to_fp16", elementary.cast_to_fp16, (), reads=("fp32",), writes="fp16"),
+            Function(
+                "quantization", quantisation.quantization, ("zero_point",), reads=("fp32", "fp32"), writes="int32"
+            ),
+            Function(
+                "requantization", quantisation.requantization, ("zero_point",), reads=("int32", "fp32"), writes="int32"
+            ),
+            Function(
+                "dequantization",
+                quantisation.dequantization,
+                ("minus_zero_point",),
+                reads=("int32", "fp32"),
+                writes="fp32",
+            ),
+            Function("integer_add", quantisation.integer_add, (), reads=("int32", "int32"), writes="int32"),
+            Function("integer_maximum", quantisation.integer_maximum, (), reads=("int32", "int32"), writes="int32"),
+        )
+    }
+)
+"""Every function. Parameters that are numbers of a lane are patterns: `single`, `bf16_cut`, `fp16_cut` make them."""
+
+_GRAYSKULL: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "exp": grayskull.exp,
+        "log": grayskull.log,
+        "sqrt": grayskull.sqrt,
+        "gelu": grayskull.gelu,
+        "gelu_derivative": grayskull.gelu_derivative,
+        "reciprocal": grayskull.reciprocal,
+        "sigmoid": grayskull.sigmoid,
+        "sine": grayskull.sine,
+        "cosine": grayskull.cosine,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function with its parameters on an architecture."""
+
+    function: Function
+    arch: str
+    parameters: tuple[tuple[str, int | bool], ...]
+
+    @property
+    def blackhole(self) -> bool:
+        """Whether the multiply-add is Blackhole's."""
+        return self.arch == "blackhole"
+
+    @property
+    def define(self) -> Callable[..., Any]:
+        """`define(unit, *inputs)`."""
+        chosen = _GRAYSKULL.get(self.function.name) if self.arch == "grayskull" else None
+        return partial(chosen or self.function.define, **dict(self.parameters))
+
+    def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
+        """The Dst modes of the inputs and of the result in an op whose Dst is in `mode`."""
+        return tuple(own or mode for own in self.function.reads), self.function.writes or mode
+
+
+def bind(name: str, arch: str = "wormhole_b0", **parameters: int | bool) -> Bound:
+    """A function of `FUNCTIONS` with exactly its parameters. Raises UnsupportedError for another name or arch."""
+    if name not in FUNCTIONS or arch not in ARCHS:
+        raise UnsupportedError(f"no function {name!r} of the vector unit is known on {arch}")
+    function = FUNCTIONS[name]
+    if set(parameters) != set(function.parameters):
+        raise InternalError(f"{name} takes {function.parameters}, not {tuple(parameters)}")
+    return Bound(function, arch, tuple((key, parameters[key]) for key in function.parameters))
+
+
+def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+    """The result's Dst image from those of the inputs, uint32[n, 32, 32]: the definition.
+
+    Datums that the vector mode does not reach keep what the first image has there.
+    """
+    reads, writes = bound.modes(mode)
+    values = (load(image, own) for image, own in zip(images, reads, strict=True))
+    result = store(bound.define(NumpyUnit(bound.blackhole), *values), writes)
+    return np.where(touched(vector), result, images[0])
+
+
+def run(
+    bound: Bound,
+    mode: DstMode,
+    out: U32,
+    *images: U32,
+    vector: VectorMode = "rc",
+    tiles: tuple[int, int] | None = None,
+) -> None:
+    """As `reference`, but fast, into `out`; C-contiguous images. `tiles` is the range to do, all by default."""
+    reads, writes = bound.modes(mode)
+    mask = touched(vector)
+    if len(images) == 1 and reads[0] in ("bf16", "fp16"):
+        source, target = (image.reshape(len(out), kernels.TILE) for image in (images[0], out))
+        kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
+        return
+    second = {"second": images[1], "second_mode": reads[1]} if len(images) == 2 else {}
+    _program(bound).run(images[0], out, mask, reads[0], writes, **second, blackhole=bound.blackhole, tiles=tiles)
+
+
+def single(value: float) -> int:
+    """A parameter as an fp32 pattern."""
+    return int(to_bits(np.array([value], dtype=np.float32))[0])
+
+
+def bf16_cut(value: float) -> int:
+    """A parameter truncated to bf16, as an fp32 pattern: slope of lrelu, scale of dropout."""
+    return single(value) & 0xFFFF0000
+
+
+def fp16_cut(value: float) -> int:
+    """A parameter truncated to fp16, as an fp32 pattern: threshold of a relu on dest."""
+    codec = SCALAR_CODECS["Float16"]
+    return single(float(codec.decode(codec.encode(np.array([value], dtype=np.float32)))[0]))
+
+
+@lru_cache(maxsize=64)
+def _program(bound: Bound) -> Program:
+    return record(bound.define, len(bound.function.reads))
+
+
+@lru_cache(maxsize=64)
+def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
+    """The results for all 65536 datums of a 16-bit mode, by the definition."""
+    every = np.arange(1 << 16, dtype=np.uint32)
+    result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
+    table = result.astype(np.uint16)
+    table.flags.writeable = False
+    return table
