@@ -14,7 +14,7 @@ from buda_emu.errors import HostError
 Key = tuple[str, int]
 """Real path of the netlist, and number of the backend type."""
 
-_LONGEST = 100  # bytes of a socket's path, on every system
+_LONGEST = 86  # bytes of the folder's path: that of a socket in it must stay below 104, on every system
 
 
 def machine_key(netlist_path: str, backend: BackendType) -> Key:
@@ -36,7 +36,7 @@ def folder() -> Path:
 
     name = f"buda-emu-{hashlib.sha256(b'folder' + password()).hexdigest()[:16]}"
     place = Path(tempfile.gettempdir()) / name
-    return place if len(os.fsencode(place)) < _LONGEST - 24 else Path("/tmp") / name
+    return place if len(os.fsencode(place)) <= _LONGEST else Path("/tmp") / name
 
 
 def socket_path(key: Key) -> Path:
