@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.numerics.bits import U32
 from buda_emu.tensix.elementary import multiply
 from buda_emu.tensix.lanes import VectorMode, lane_positions, touched
 from buda_emu.tensix.vector_unit import V, VectorUnit
-from buda_emu.numerics.bits import U32
 
 LANES: Final = 32
 TAPS: Final = 0xB400

@@ -21,8 +21,7 @@ from buda_emu.tensix import dropout, elementary, grayskull, quantisation
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, store, touched
 from buda_emu.tensix.programs import Program, record
 from buda_emu.tensix.vector_unit import NumpyUnit
-
-ARCHS: Final = ("grayskull", "wormhole", "wormhole_b0", "blackhole")
+from buda_emu.tensix.words import Core
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +100,21 @@ _GRAYSKULL: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A function with its parameters on an architecture."""
+    """A function with its parameters on a core."""
 
     function: Function
-    arch: str
+    core: Core
     parameters: tuple[tuple[str, int | bool], ...]
 
     @property
     def blackhole(self) -> bool:
         """Whether the multiply-add is Blackhole's."""
-        return self.arch == "blackhole"
+        return self.core == "blackhole"
 
     @property
     def define(self) -> Callable[..., Any]:
         """`define(unit, *inputs)`."""
-        chosen = _GRAYSKULL.get(self.function.name) if self.arch == "grayskull" else None
+        chosen = _GRAYSKULL.get(self.function.name) if self.core == "grayskull" else None
         return partial(chosen or self.function.define, **dict(self.parameters))
 
     def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
@@ -123,14 +122,14 @@ class Bound:
         return tuple(own or mode for own in self.function.reads), self.function.writes or mode
 
 
-def bind(name: str, arch: str = "wormhole_b0", **parameters: int | bool) -> Bound:
-    """A function of `FUNCTIONS` with exactly its parameters. Raises UnsupportedError for another name or arch."""
-    if name not in FUNCTIONS or arch not in ARCHS:
-        raise UnsupportedError(f"no function {name!r} of the vector unit is known on {arch}")
+def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bound:
+    """A function of `FUNCTIONS` with exactly its parameters. Raises UnsupportedError for another name."""
+    if name not in FUNCTIONS:
+        raise UnsupportedError(f"no function {name!r} of the vector unit is known")
     function = FUNCTIONS[name]
     if set(parameters) != set(function.parameters):
         raise InternalError(f"{name} takes {function.parameters}, not {tuple(parameters)}")
-    return Bound(function, arch, tuple((key, parameters[key]) for key in function.parameters))
+    return Bound(function, core, tuple((key, parameters[key]) for key in function.parameters))
 
 
 def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
@@ -159,8 +158,8 @@ def run(
         source, target = (image.reshape(len(out), kernels.TILE) for image in (images[0], out))
         kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
         return
-    second = {"second": images[1], "second_mode": reads[1]} if len(images) == 2 else {}
-    _program(bound).run(images[0], out, mask, reads[0], writes, **second, blackhole=bound.blackhole, tiles=tiles)
+    second, second_mode = (images[1], reads[1]) if len(images) == 2 else (None, None)
+    _program(bound).run(images[0], out, mask, reads[0], writes, second, second_mode, bound.blackhole, tiles)
 
 
 def single(value: float) -> int:

@@ -10,6 +10,7 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.numerics.codecs import SCALAR_CODECS
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 from buda_emu.tensix.lanes import DstMode
+from buda_emu.tensix.words import Core
 
 Intermediate = Literal["Float32", "Tf32", "Float16_b", "Bfp8_b", "Float16", "Bfp8", "Int32", "Int8", "UInt8", "UInt16"]
 """Float32 and Tf32 are fp32 words, Float16_b and Float16 16-bit patterns, Bfp8_b and Bfp8 such with 6 bits of
@@ -31,10 +32,10 @@ _FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
 )
 
 
-def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, arch: str = "wormhole_b0") -> Intermediate:
+def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0") -> Intermediate:
     """The packer's first format for a Dst mode and an output format.
 
-    `integer_op`: the op computes on integers, so that a Dst of int32 mode may also hold fp32 words, which dequantization
+    `integer_op`: the op computes on integers; then a Dst of 32 bits may also hold fp32 words, which dequantization
     leaves there. Raises UnsupportedError for a pair that the chip has no way for.
     """
     out = RAW_AS.get(out_df, out_df)
@@ -44,13 +45,11 @@ def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, arch: str
             raise UnsupportedError(f"Dst in {mode} packed as {out_df}: integers leave a 32-bit Dst only")
         return out  # pyright: ignore[reportReturnType] # the integer formats
     if mode == "int32" or (integer_op and mode == "fp32"):
-        if out != "Float32":
-            raise UnsupportedError(f"an integer op with output {out_df}: dequantized values are packed as Float32 only")
-        return "Float32"
+        return "Float32"  # what dequantization left; narrower outputs are cut on the way out
     if mode == "fp32":
         return "Bfp8_b" if is_block(out) else _FROM_FP32[out]
     dst_family = "a" if mode == "fp16" else "b"
-    if arch == "grayskull" and family != dst_family and out not in ("Float32", "Float16", "Float16_b"):
+    if core == "grayskull" and family != dst_family and out not in ("Float32", "Float16", "Float16_b"):
         raise UnsupportedError(
             f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only"
         )

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from buda_emu.errors import InternalError
 from buda_emu.numerics.bits import to_bits
-
-import numpy as np
 
 _BREAKS_3 = (1.0, 2.0)
 _BREAKS_6 = {1: (0.5, 1.0, 1.5, 2.0, 3.0), 2: (0.5, 1.0, 1.5, 2.0, 4.0)}
@@ -40,7 +40,7 @@ def lut8(coefficients: tuple[int, int, int], retain: bool) -> Lut:
 
 def lut16(slopes: tuple[int, ...], offsets: tuple[int, ...], table: int, retain: bool) -> Lut:
     """A table of 6 ranges from fp16 coefficients; `table` 1 has its last range from 3, table 2 from 4."""
-    return Lut(_patterns(_BREAKS_6[table]), *(tuple(_half(c) for c in row) for row in (slopes, offsets)), retain)
+    return Lut(_patterns(_BREAKS_6[table]), tuple(map(_half, slopes)), tuple(map(_half, offsets)), retain)
 
 
 def _small(byte: int) -> int:

@@ -18,6 +18,7 @@ from buda_emu.tensix.blocks import assemble
 from buda_emu.tensix.intermediate import RAW_AS, Intermediate
 from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode
 from buda_emu.tensix.relu import INTEGERS, WORDS, ReluMode, relu
+from buda_emu.tensix.words import Core
 
 
 class Packed(NamedTuple):
@@ -42,10 +43,10 @@ def pack(
     out_df: str,
     relu_mode: ReluMode = 0,
     threshold: int = 0,
-    blackhole: bool = False,
+    core: Core = "wormhole_b0",
 ) -> Packed:
     """Dst datums (uint32, see `lanes`) as stored in the output format; `held_as` is the intermediate one (4.1)."""
-    datums = relu(early(dst, mode, held_as, blackhole), held_as, relu_mode, threshold)
+    datums = relu(early(dst, mode, held_as, core), held_as, relu_mode, threshold)
     if is_block(out_df):
         return Packed(*assemble(late(datums, held_as, out_df), out_df))
     return Packed(late(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
@@ -60,12 +61,12 @@ def decode(out_df: str, packed: Packed) -> F32:
     return BLOCK_CODECS[out_df].decode(packed.exponents, groups).reshape(codes.shape)
 
 
-def early(dst: U32, mode: DstMode, held_as: Intermediate, blackhole: bool = False) -> U32:
+def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0") -> U32:
     """Dst to the intermediate format; what narrows rounds, ties away from zero (4.2)."""
     if held_as in INTEGERS:
         return _integer(dst, held_as)
     if mode in ("fp32", "int32"):
-        return _early_from_fp32(dst, held_as, blackhole)
+        return _early_from_fp32(dst, held_as, core)
     if mode == "bf16" and held_as in ("Float16_b", "Bfp8_b"):
         magnitude = np.minimum(dst & np.uint32(0x7FFF), np.uint32(0x7F80))  # NaN becomes an infinity
         value = _without_exponent_0(dst & np.uint32(0x8000) | magnitude)
@@ -104,7 +105,7 @@ def _integer(dst: U32, held_as: Intermediate) -> U32:
     return np.where(sign != 0, np.uint32(0), bounded)
 
 
-def _early_from_fp32(dst: U32, held_as: Intermediate, blackhole: bool) -> U32:
+def _early_from_fp32(dst: U32, held_as: Intermediate, core: Core) -> U32:
     if held_as == "Float32":
         return dst
     magnitude = np.minimum(dst & np.uint32(0x7FFFFFFF), np.uint32(0x7F800000))  # NaN becomes an infinity
@@ -116,7 +117,7 @@ def _early_from_fp32(dst: U32, held_as: Intermediate, blackhole: bool) -> U32:
     if held_as == "Tf32":
         rounded = (word + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
         # Wormhole's kernel sets a threshold under which the narrow exponent has no room.
-        least = 1 if blackhole else FAMILY_SHIFT + 1
+        least = 1 if core == "blackhole" else FAMILY_SHIFT + 1
         return np.where(rounded >> np.uint32(23) & np.uint32(255) < least, np.uint32(0), rounded)
     raise UnsupportedError(f"Dst in fp32 to intermediate {held_as}: the packer has no such conversion")
 

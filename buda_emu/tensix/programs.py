@@ -46,7 +46,8 @@ class Program:
         """Compute `out` from the Dst image `dst`, and `second` for programs of two inputs.
 
         Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] says which datums are computed, the others are
-        copied. `second_mode` and `store_mode` are those of the second input and of the result where they differ. `tiles` is the range to do, all by default.
+        copied. `second_mode` and `store_mode` are those of the second input and of the result where they differ.
+        `tiles` is the range to do, all by default.
         """
         first, other, target = (
             image.reshape(len(dst), kernels.TILE) for image in (dst, dst if second is None else second, out)

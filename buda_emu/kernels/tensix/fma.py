@@ -109,7 +109,7 @@ def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> An
 
 
 @helper
-def multiply_rows(lanes: Any, x: Any, y: Any, out: Any, blackhole: Any) -> Any:
+def multiply_rows(lanes: Any, x: Any, y: Any, out: Any) -> Any:
     """out = x * y + 0, which is the rounded product where it is neither special nor tiny."""
     special = I(0)
     for i in range(_ROW):

@@ -141,7 +141,7 @@ def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, 
     if operation == FMA:
         special = fma_rows(lanes, a, b, c, out, blackhole)
     elif operation == MULTIPLY:
-        special = multiply_rows(lanes, a, b, out, blackhole)
+        special = multiply_rows(lanes, a, b, out)
     else:
         special = add_rows(lanes, a, b, flip, out, blackhole)
     if not special:
