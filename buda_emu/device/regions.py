@@ -31,6 +31,11 @@ class RegionTable:
     def __init__(self) -> None:
         self._held: dict[str, tuple[Region, ...]] = {}
 
+    @property
+    def owners(self) -> list[str]:
+        """Who holds regions now."""
+        return list(self._held)
+
     def holds(self, owner: str) -> bool:
         """Does it hold regions now?"""
         return owner in self._held
@@ -51,3 +56,7 @@ class RegionTable:
     def release(self, owner: str) -> None:
         """Give them back."""
         del self._held[owner]
+
+    def clear(self) -> None:
+        """Nobody holds any more."""
+        self._held.clear()

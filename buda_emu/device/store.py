@@ -83,6 +83,26 @@ class TileStore:
         """Note that these slices now hold data of that format label."""
         self._labels[first : first + count] = [label] * count
 
+    @property
+    def labels(self) -> list[str]:
+        """Of the slices asked for so far, "" for one never written; not to be changed."""
+        return self._labels
+
+    @property
+    def bytes_used(self) -> int:
+        """What is counted against the budget."""
+        return self.slice_bytes(len(self._labels))
+
+    def slice_bytes(self, slices: int) -> int:
+        """Bytes of so many slices."""
+        return slices * self.tiles * TILE_ELEMENTS * 4
+
+    def replace(self, data: NDArray[np.float32] | None, labels: Sequence[str]) -> None:
+        """Hold these slices, float32[len(labels), tiles, 1024], instead; the caller has seen to the budget's limit."""
+        self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
+        self._data = data if data is not None else np.empty((0, self.tiles, TILE_ELEMENTS), np.float32)
+        self._labels = list(labels)
+
     def zero_entries(self, view: "EntryView") -> None:
         """Set every written entry of a view to 0.0 (NETLIST 4.1 zero; a dual view writes through, 4.5)."""
         for slot in range(len(self._labels) // view.t):

@@ -6,7 +6,7 @@ from enum import Enum
 
 from buda_emu.errors import ProgramError
 
-_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _LEADING_INT = re.compile(r"\s*([+-]?\d+)")
 
 
@@ -31,14 +31,14 @@ def immediate(text: str) -> int:
     if match is None:
         raise ProgramError(f"operand {text!r} is neither a number nor true or false nor a $variable")
     value = int(match.group(1))
-    if not _INT_MIN <= value <= _INT_MAX:
+    if not INT_MIN <= value <= INT_MAX:
         raise ProgramError(f"operand {text!r} does not fit a 32-bit signed integer")
     return value
 
 
 def wrap32(value: int) -> int:
     """Two's complement 32-bit result."""
-    return (value - _INT_MIN) % (1 << 32) + _INT_MIN
+    return (value - INT_MIN) % (1 << 32) + INT_MIN
 
 
 class Kind(Enum):
@@ -110,6 +110,14 @@ class Variables:
     def is_param(self, text: str) -> bool:
         """Does the text name a parameter?"""
         return is_variable(text) and self._kinds.get(stored_name(text)) is Kind.PARAM
+
+    def state(self) -> tuple[dict[str, int], dict[str, Kind], dict[str, str]]:
+        """Copies of values and kinds by stored name, and of the callers' parameters."""
+        return dict(self._values), dict(self._kinds), dict(self._params)
+
+    def set_state(self, values: Mapping[str, int], kinds: Mapping[str, Kind], params: Mapping[str, str]) -> None:
+        """Replace all of what `state` gives."""
+        self._values, self._kinds, self._params = dict(values), dict(kinds), dict(params)
 
     def snapshot(self) -> dict[str, int]:
         """All values by `$name`, for listeners and error texts."""

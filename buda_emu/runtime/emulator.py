@@ -12,6 +12,7 @@ from buda_emu.device.channel import Fifo
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
+from buda_emu.runtime import state
 from buda_emu.runtime.epochs import Epochs
 from buda_emu.runtime.exchange import Exchange
 from buda_emu.runtime.execute import Context, Executor
@@ -21,6 +22,7 @@ from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.running import ProgressCallback, Run
+from buda_emu.runtime.snapshot import Reader
 from buda_emu.runtime.threads import WorkerPool
 
 Precision = Literal["format", "ideal"]
@@ -71,6 +73,7 @@ class Emulator:
         )
         self._executor = Executor(self._context)
         epochs = Epochs(netlist, self._memory, self._run_graph, self._watched.journal)
+        self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched)
 
     def __enter__(self) -> Self:
@@ -193,6 +196,70 @@ class Emulator:
         """
         self._require_open("run_async")
         return self._programs.start(program, params, wait, progress)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state of the machine to one file (docs/snapshots.md); a file of that name is replaced.
+
+        Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
+        """
+        self._require_open("save")
+        if self._netlist_text is None:
+            self._netlist_text = state.text_of(self.netlist) or b""
+        with self._gate:
+            self._require_idle("save")
+            state.save(self._state(), path, self._netlist_text or None)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Take the state of a file that `save` wrote with the same version, netlist and precision.
+
+        Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
+        runs or waits for its turn.
+        """
+        self._require_open("restore")
+        with Reader(path) as reader, self._gate:
+            self._require_idle("restore")
+            state.restore(self._state(), reader)
+            self._gate.changed()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        netlist: Netlist | None = None,
+        threads: int | None = None,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        step_limit: int = DEFAULT_STEP_LIMIT,
+        inputs_at_once: int | None = None,
+        listeners: tuple[Listener, ...] = (),
+    ) -> Self:
+        """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
+        the file keeps. Raises HostError."""
+        with Reader(path) as reader:
+            found = cls(
+                state.netlist_of(reader, netlist),
+                "ideal" if state.precision_of(reader) == "ideal" else "format",
+                threads,
+                memory_limit=memory_limit,
+                step_limit=step_limit,
+                inputs_at_once=inputs_at_once,
+                listeners=listeners,
+            )
+            try:
+                state.restore(found._state(), reader)
+            except BaseException:
+                found.close()
+                raise
+        return found
+
+    def _state(self) -> state.Machine:
+        return state.Machine(
+            self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal
+        )
+
+    def _require_idle(self, call: str) -> None:
+        if not self._gate.idle:
+            raise HostError(f"{call}: a program is running or waits for its turn; wait for its end first")
 
     def _require_open(self, call: str) -> None:
         if self._gate.closed:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.store import TILE_ELEMENTS
-from buda_emu.errors import ProgramError
+from buda_emu.errors import HostError, ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantise_tiles
@@ -256,6 +256,8 @@ class _ChunkRun:
             if previous is None and not zeroed:
                 if ram is None:
                     previous = self._context.gradients.get(step.op.name)
+                    if previous is not None and len(previous) != out.shape[1]:
+                        raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
                 elif ram.view.label(slot):
                     previous = ram.view.entry(slot)
             if previous is not None:

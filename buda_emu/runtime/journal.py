@@ -1,6 +1,6 @@
 """Who wrote and freed entries of a queue last: a line or two for each queue, kept for error texts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,6 +41,10 @@ class Journal:
     def of(self, queue: str) -> Entry:
         """What is known of a queue; empty for one that nothing touched."""
         return self._entries.setdefault(queue, Entry())
+
+    def replace(self, entries: Mapping[str, Entry], executed: Mapping[str, int]) -> None:
+        """Know this and nothing else."""
+        self._entries, self.executed = dict(entries), dict(executed)
 
     def next_instruction(self) -> None:
         """Another instruction is about to run; its place is looked up when something happens in it."""

@@ -1,6 +1,7 @@
 """The memory of an emulated machine: every queue and ram of a netlist on its tile store (NETLIST 1.10, 3.6, 4)."""
 
 import difflib
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,21 @@ class Memory:
             near = difflib.get_close_matches(name, self.channels, 3)
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return found
+
+    @property
+    def allocated(self) -> list[str]:
+        """Dynamic queues that hold their byte ranges now."""
+        return self._regions.owners
+
+    def set_allocated(self, names: Sequence[str]) -> None:
+        """These hold their byte ranges, and no others; pointers stay."""
+        self._regions.clear()
+        for name in names:
+            self._regions.take(name, self._queue_regions(self._netlist.queues[name]))
+
+    def check_room(self, slices: Mapping[TileStore, int]) -> None:
+        """Raises HostError when these, instead of all that is held, are more than the limit."""
+        MemoryBudget(self._budget.limit).take(sum(store.slice_bytes(n) for store, n in slices.items()), "a snapshot")
 
     def free(self) -> None:
         """Give all tiles back; nothing may be asked of it any more."""

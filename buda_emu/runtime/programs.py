@@ -43,6 +43,15 @@ class Programs:
             self._interpreters[program] = found
         return found
 
+    @property
+    def known(self) -> list[str]:
+        """Programs that have run, or tried to."""
+        return list(self._interpreters)
+
+    def forget(self) -> None:
+        """Forget the variables of all programs."""
+        self._interpreters.clear()
+
     def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
         """On the calling thread; see `Emulator.run`."""
         self._carry_out(self._enlisted(program, wait, None), _texts(params))

@@ -1,0 +1,156 @@
+"""The file that holds a machine's state: an uncompressed zip of a JSON header and raw arrays (docs/snapshots.md).
+
+Nothing in it is ever executed. Sizes are checked before memory is taken, check sums before anything is believed.
+"""
+
+import json
+import os
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError
+
+SCHEMA_VERSION = 1
+KIND = "buda-emu snapshot"
+HEADER = "header.json"
+NETLIST = "netlist.yaml"
+_MOST_TEXT = 256 << 20  # bytes of the header, and of the netlist
+_MOST_BYTES_AT_ONCE = 64 << 20
+_BROKEN = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError,
+    struct.error, MemoryError, RecursionError, OverflowError, KeyError,
+)  # fmt: skip
+
+
+def write(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    netlist: bytes | None,
+    arrays: Mapping[str, Iterable[NDArray[np.float32]]],
+) -> None:
+    """Write a snapshot; a file of that name is replaced when the new one is complete. Raises HostError.
+
+    `arrays`: member name -> pieces, which are stored one after the other as little-endian float32.
+    """
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise HostError(f"snapshot {target}: {error}") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
+                if netlist is not None:
+                    archive.writestr(zipfile.ZipInfo(NETLIST), netlist)
+                for member, pieces in arrays.items():
+                    with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as out:
+                        for piece in pieces:
+                            out.write(np.ascontiguousarray(piece, "<f4").data.cast("B"))
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).replace(target)
+    except OSError as error:
+        raise HostError(f"snapshot {target}: {error}") from None
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+class Reader:
+    """An open snapshot. Everything raises HostError for a file that is not one, or is damaged."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._archive = self._guarded(lambda: zipfile.ZipFile(self.path))
+        self._members = {item.filename: item for item in self._archive.infolist()}
+        try:
+            if len(self._members) != len(self._archive.infolist()):
+                raise self.refused("a member stands in it twice")
+            self.header = self._header()
+        except BaseException:
+            self._archive.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._archive.close()
+
+    def refused(self, reason: str) -> HostError:
+        """The error to raise."""
+        return HostError(f"snapshot {self.path}: {reason}")
+
+    @property
+    def netlist(self) -> bytes | None:
+        """The netlist's text, where it was kept."""
+        return self._text(NETLIST) if NETLIST in self._members else None
+
+    def require(self, names: Iterable[str]) -> None:
+        """The arrays are these and no others."""
+        expected = {*names, HEADER}
+        if self._members.keys() - {NETLIST} != expected - {NETLIST}:
+            raise self.refused("its members are not those that its header tells of")
+
+    def fill(self, member: str, pieces: Iterable[NDArray[np.float32]]) -> None:
+        """Read an array into consecutive pieces. Its size must be theirs, its check sum right."""
+        pieces = list(pieces)
+        info = self._plain(member)
+        if info.file_size != sum(piece.nbytes for piece in pieces):
+            raise self.refused(f"{member} has {info.file_size} bytes, not those of its header")
+
+        def read() -> None:
+            with self._archive.open(info) as source:
+                for piece in pieces:
+                    bytes_left = piece.data.cast("B")
+                    while bytes_left:
+                        data = source.read(min(len(bytes_left), _MOST_BYTES_AT_ONCE))
+                        if not data:
+                            raise EOFError("it is cut short")
+                        bytes_left[: len(data)] = data
+                        bytes_left = bytes_left[len(data) :]
+                source.read(1)  # the check sum is compared at the end
+
+        self._guarded(read)
+
+    def _header(self) -> dict[str, Any]:
+        header = self._guarded(lambda: json.loads(self._text(HEADER)))
+        found = cast("dict[str, Any]", header) if isinstance(header, dict) else {}
+        if found.get("kind") != KIND:
+            raise self.refused("it is not a snapshot of buda-emu")
+        return found
+
+    def _text(self, member: str) -> bytes:
+        info = self._plain(member)
+        if info.file_size > _MOST_TEXT:
+            raise self.refused(f"{member} is larger than any")
+        return self._guarded(lambda: self._archive.read(info))
+
+    def _plain(self, member: str) -> zipfile.ZipInfo:
+        """A member that is stored as it is: what it needs in memory is what it takes in the file."""
+        info = self._members.get(member)
+        if info is None:
+            raise self.refused(f"it has no member {member}")
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.flag_bits & 1:
+            raise self.refused(f"{member} is compressed or encrypted, which buda-emu never writes")
+        return info
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except HostError:
+            raise
+        except _BROKEN as error:
+            raise self.refused(f"it cannot be read: {error}") from None
