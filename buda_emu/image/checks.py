@@ -1,6 +1,6 @@
 """Whether the parts of an image belong together: device.json, the netlist, and the tensor files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -28,21 +28,23 @@ class Mismatch:
     severity: Severity = "error"
 
 
-def queues_named(netlist: Netlist, name: str) -> tuple[Queue, ...]:
-    """The queue of that name; of one that stands for several chips, its copy on each (NETLIST 1.7)."""
-    queue = netlist.queues.get(name)
-    return (queue,) if queue else tuple(item for item in netlist.queues.values() if item.written_name == name)
+def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
+    """Every queue by its name, and by its written name the copies of one on several chips (NETLIST 1.7)."""
+    copies: dict[str, list[Queue]] = {}
+    for queue in netlist.queues.values():
+        copies.setdefault(queue.written_name, []).append(queue)
+    return {**copies, **{name: [queue] for name, queue in netlist.queues.items()}}
 
 
 def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
     """Everything that does not belong together, errors and warnings."""
-    state = metadata.compiled_graph_state
+    state, queues = metadata.compiled_graph_state, queues_by_name(netlist)
     yield from _device(metadata, netlist)
-    yield from _names(state, netlist)
+    yield from _names(state, queues)
     for entry in state.tensors.values():
-        yield from _tensor(entry, netlist, archive)
+        yield from _tensor(entry, queues.get(entry.name, ()), netlist, archive)
     yield from _lists(state)
-    yield from _host_tms(state, netlist)
+    yield from _host_tms(state, queues)
     yield from _files(metadata, archive)
     for name in metadata.missing:
         yield Mismatch(DEVICE, "image-field", f"field {name} is missing", "warning")
@@ -59,7 +61,7 @@ def _device(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
         )
 
 
-def _names(state: CompiledGraphState, netlist: Netlist) -> Iterator[Mismatch]:
+def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
     """Every name is a queue's, and every constant and parameter has its tensor."""
     roles = (
         "ordered_input_names", "ordered_output_names", "ordered_input_gradient_names", "ordered_output_gradient_names",
@@ -67,10 +69,10 @@ def _names(state: CompiledGraphState, netlist: Netlist) -> Iterator[Mismatch]:
     )  # fmt: skip
     for role in roles:
         for name in getattr(state, role):
-            if not queues_named(netlist, name):
+            if name not in queues:
                 yield Mismatch(DEVICE, "image-queue", f"{role} has {shown(name)}, which is no queue of the netlist")
     for _, queue in state.ordered_intermediate_activation_names:
-        if not queues_named(netlist, queue):
+        if queue not in queues:
             problem = f"ordered_intermediate_activation_names has {shown(queue)}, which is no queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem)
     for names, tensors, what in (
@@ -82,9 +84,8 @@ def _names(state: CompiledGraphState, netlist: Netlist) -> Iterator[Mismatch]:
                 yield Mismatch(DEVICE, "image-member", f"{what} {shown(name)} has no tensor in post_const_eval_{what}s")
 
 
-def _tensor(entry: TensorEntry, netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
+def _tensor(entry: TensorEntry, queues: Sequence[Queue], netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
     name = shown(entry.name)
-    queues = queues_named(netlist, entry.name)
     if not queues:
         yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist")
     if not archive.has(entry.member):
@@ -150,15 +151,14 @@ def _lists(state: CompiledGraphState) -> Iterator[Mismatch]:
         yield Mismatch(DEVICE, "image-field", problem, "warning")
 
 
-def _host_tms(state: CompiledGraphState, netlist: Netlist) -> Iterator[Mismatch]:
+def _host_tms(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
     for name, tm in state.output_host_tms.items():
-        queues = queues_named(netlist, name)
-        if not queues:
+        if name not in queues:
             problem = f"output_host_tms has {shown(name)}, which is no queue of the netlist"
             yield Mismatch(DEVICE, "image-queue", problem)
-        elif queues[0].blocking.t % (tm.hstack_factor * tm.vstack_factor):
+        elif queues[name][0].blocking.t % (tm.hstack_factor * tm.vstack_factor):
             factors = f"hstack {tm.hstack_factor} and vstack {tm.vstack_factor}"
-            problem = f"output_host_tms of {name}: {factors} do not divide t = {queues[0].blocking.t}"
+            problem = f"output_host_tms of {name}: {factors} do not divide t = {queues[name][0].blocking.t}"
             yield Mismatch(DEVICE, "image-queue", problem)
 
 

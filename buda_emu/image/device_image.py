@@ -1,13 +1,13 @@
 """A loaded image: what it says, its netlist, its tensors, and a machine that holds them."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.errors import HostError, NetlistError
 from buda_emu.image.archive import Archive, open_archive
-from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_named
+from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_by_name
 from buda_emu.image.fields import mapped, read_value, text
 from buda_emu.image.member import LIMITS, Limits
 from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, DeviceMetadata, Transform, read_metadata
@@ -24,7 +24,7 @@ from buda_emu.netlist.yaml_reader import MAX_BYTES
 if TYPE_CHECKING:  # checking an image needs no numpy
     from numpy.typing import NDArray
 
-    from buda_emu.runtime.emulator import Emulator
+    from buda_emu.runtime.emulator import Emulator, Precision
 
     Array = NDArray[Any]
 
@@ -62,6 +62,7 @@ class DeviceImage:
         self.netlist = netlist
         self.runtime_config = runtime_config
         self.findings = findings
+        self._by_name = queues_by_name(netlist)
         state = metadata.compiled_graph_state
         self.tensors: Mapping[str, TensorEntry] = state.tensors
         self._transforms = _by_name(state.ordered_input_names, state.ordered_input_runtime_tensor_transforms)
@@ -84,15 +85,20 @@ class DeviceImage:
         return frozenset(queue.name for name in self.tensors for queue in self._queues(name))
 
     def held(self) -> Iterator[Held]:
-        """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8)."""
+        """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8).
+
+        In the netlist's order of queues, which matters where rams share their memory (NETLIST 1.10).
+        """
         from buda_emu.image.tensors import for_queue
 
-        for name in self.tensors:
-            for queue in self._queues(name):
+        names = {queue.name: name for name in self.tensors for queue in self._queues(name)}
+        for queue in self.netlist.queues.values():
+            name = names.get(queue.name)
+            if name is not None:
                 array = self._read(name, queue, to_push=True)
                 yield Held(queue.name, for_queue(array, self.tensors[name].format, queue), 0 if queue.is_ram else None)
 
-    def emulator(self, precision: Any = "format", threads: int | None = None, **options: Any) -> "Emulator":
+    def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
         """A machine with every constant and parameter pushed; `options` are those of Emulator. Raises HostError."""
         from buda_emu.runtime.emulator import Emulator
 
@@ -141,9 +147,9 @@ class DeviceImage:
         for name, transform in self._output_transforms.items():
             check_supported(name, transform)
 
-    def _queues(self, name: str) -> tuple[Queue, ...]:
-        queues = queues_named(self.netlist, name)
-        if not queues:
+    def _queues(self, name: str) -> Sequence[Queue]:
+        queues = self._by_name.get(name)
+        if queues is None:
             raise HostError(f"{self.path}: no queue {shown(name)!r}; tensors: {', '.join(self.tensors) or 'none'}")
         return queues
 

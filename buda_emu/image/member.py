@@ -9,7 +9,7 @@ class Limits:
 
     members: int = 200_000  # files and folders
     total_bytes: int = 256 << 30  # of all members, unpacked
-    json_bytes: int = 64 << 20  # of one JSON member
+    json_bytes: int = 16 << 20  # of one JSON member
     header_bytes: int = 1 << 20  # of a tar's extension header, or behind its end
     directory_bytes: int = 24 << 20  # of a zip's central directory
     ratio: int = 100  # times: unpacked to packed, of a zip larger than `ratio_from` unpacked

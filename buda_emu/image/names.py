@@ -1,16 +1,23 @@
 """Names of members: what may stand in an archive that nobody here made."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
+from unicodedata import normalize
 
 from buda_emu.image.rules import Place, shown
 
 TOP = "unzipped_tti"
 _MAX_NAME = 1024
-_MAX_PART = 255
-_DRIVE = re.compile(r"[A-Za-z]:")
-_ARCHIVES = (".tti", ".tar", ".zip", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst", ".lz4", ".7z", ".rar")
+_BAD = (
+    (re.compile("[\ud800-\udfff]"), "its name is not UTF-8"),  # undecodable bytes of a tar come as lone surrogates
+    (re.compile(r"[\x00-\x1f\x7f]"), "its name has control characters"),
+    (re.compile(r"\\"), "its name has a backslash"),
+    (re.compile(r"\A/"), "its name is absolute"),
+    (re.compile(r"\A[A-Za-z]:"), "its name begins with a drive"),
+    (re.compile(r"(?:\A|/)(?:[^/]*[ .])?(?:/|\Z)"), "a part of its name is empty, '.' or '..', or ends in ' ' or '.'"),
+    (re.compile(r"[^/]{256}"), "a part of its name has over 255 characters"),
+)
+_ARCHIVE = re.compile(r"\.(tti|tar|zip|gz|tgz|bz2|tbz2|xz|txz|zst|lz4|7z|rar)\Z", re.IGNORECASE)
 
 
 def checked_name(raw: str, is_folder: bool, place: Place) -> str:
@@ -18,28 +25,16 @@ def checked_name(raw: str, is_folder: bool, place: Place) -> str:
 
     Raises ImageError for any name that is not a plain relative path below unzipped_tti/, or that is an archive's.
     """
-    wrong = place.at(raw)
-    name = raw.removesuffix("/") if is_folder else raw
-    name = name.removeprefix("./")
-    for bad, why in (
-        (not name or len(name.encode("utf-8", "replace")) > _MAX_NAME, f"its name has 0 or over {_MAX_NAME} bytes"),
-        (not _is_unicode(name), "its name is not UTF-8"),
-        (any(ord(character) < 32 or character == "\x7f" for character in name), "its name has control characters"),
-        ("\\" in name, "its name has a backslash"),
-        (name.startswith("/"), "its name is absolute"),
-        (_DRIVE.match(name) is not None, "its name begins with a drive"),
-    ):
-        if bad:
-            raise wrong.error("image-path", why)
-    parts = name.split("/")
-    if any(part in ("", ".", "..") or part != part.rstrip(" .") for part in parts):
-        raise wrong.error("image-path", "its name has a part that is empty, '.' or '..', or ends in a blank or '.'")
-    if any(len(part.encode()) > _MAX_PART for part in parts):
-        raise wrong.error("image-path", f"a part of its name has over {_MAX_PART} bytes")
-    if parts[0] != TOP or (len(parts) == 1 and not is_folder):
-        raise wrong.error("image-path", f"it lies outside of {TOP}/")
-    if not is_folder and name.lower().endswith(_ARCHIVES):
-        raise wrong.error("image-nested", "it is an archive by its name")
+    name = (raw.removesuffix("/") if is_folder else raw).removeprefix("./")
+    if len(name) > _MAX_NAME:
+        raise place.at(raw).error("image-path", f"its name has over {_MAX_NAME} characters")
+    for pattern, why in _BAD:
+        if pattern.search(name):
+            raise place.at(raw).error("image-path", why)
+    if not name.startswith(f"{TOP}/") and not (is_folder and name == TOP):
+        raise place.at(raw).error("image-path", f"it lies outside of {TOP}/")
+    if not is_folder and _ARCHIVE.search(name):
+        raise place.at(raw).error("image-nested", "it is an archive by its name")
     return name
 
 
@@ -62,9 +57,4 @@ def check_unique(members: Iterable[tuple[str, bool]], place: Place) -> None:
 
 def _folded(name: str) -> str:
     """The same for all spellings that some file system takes for one."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name).casefold())
-
-
-def _is_unicode(name: str) -> bool:
-    """Undecodable bytes of a tar come as lone surrogates."""
-    return not any(0xD800 <= ord(character) <= 0xDFFF for character in name)
+    return name.lower() if name.isascii() else normalize("NFC", normalize("NFKD", name).casefold())

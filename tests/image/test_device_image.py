@@ -226,3 +226,29 @@ def test_a_ram_is_written_at_slot_0_and_the_rest_stays_unwritten(tmp_path):
         assert np.array_equal(emulator.peek("w"), values((1, 1, 32, 32), 3))
         with pytest.raises(HostError, match="entry 1 of w was never written"):
             emulator.peek("w", 1, slot=1)
+
+
+def test_tensors_are_pushed_in_the_order_of_the_netlist(tmp_path):
+    """Whatever the order of device.json: rams may share their memory (NETLIST 1.10)."""
+    ram = queue("w", kind="ram", entries=2).replace("  w:", "  a:")
+    net = netlist_text(more=[ram])
+    entry, files = bin_entry("a", values(seed=8))
+    content, rest = parts(net=net)
+    parameters = content["compiled_graph_state"]["post_const_eval_parameters"]
+    content["compiled_graph_state"]["post_const_eval_parameters"] = {"a": entry, **parameters}
+    image = load(tmp_path, content, files | rest)
+    assert list(image.tensors) == ["c", "a", "w"]
+    assert [(held.queue, held.slot) for held in image.held()] == [("c", None), ("w", 0), ("a", 0)]
+
+
+def test_one_tensor_for_the_copies_of_a_queue_on_several_chips(tmp_path):
+    """NETLIST 1.7: the image may give the written name."""
+    net = netlist_text(more=[queue("r", kind="ram", device="[0, 1]")])
+    entry, files = bin_entry("r", values(seed=8))
+    content, rest = parts(net=net)
+    content["compiled_graph_state"]["post_const_eval_parameters"]["r"] = entry
+    image = load(tmp_path, content, files | rest)
+    assert image.held_queues == {"c", "w", "r.0", "r.1"}
+    with image.emulator(threads=1) as emulator:
+        for name in ("r.0", "r.1"):
+            assert np.array_equal(emulator.peek(name), values(seed=8))
