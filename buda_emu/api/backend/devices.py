@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.api.backend.enums import BackendDevice, BackendType
 from buda_emu.errors import BudaError
-from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.spec.devices import Device
@@ -222,7 +221,7 @@ def load_cached_sys_param(path: str) -> dict[str, str]:
 
 
 def _archs() -> list[str]:
-    return [name for name, arch in ARCHS.items() if arch.documented]
+    return [device.to_string() for device in BackendDevice.__members__.values() if device != BackendDevice.Invalid]
 
 
 def _read(path: str) -> dict[str, Any]:

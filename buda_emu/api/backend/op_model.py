@@ -53,10 +53,12 @@ def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
 
 def get_op_model_param(desc: OpModelDesc, name: str) -> int:
     """One weight of the set that the op takes, cut to a whole number. Raises RuntimeError for an unknown name."""
-    from buda_emu.timing.vendor import _weights  # pyright: ignore[reportPrivateUsage] - the same choice of sets
+    from buda_emu.timing import vendor
 
     try:
-        weights = _weights(_call(desc))
+        call = _call(desc)
+        vendor.vendor_cycles(call)  # what has no cycles has no weights
+        weights = vendor._weights(call)  # pyright: ignore[reportPrivateUsage] - its choice of sets, without a copy
     except BudaError as error:
         raise RuntimeError(f"get_op_model_param: {error}") from error
     if name not in weights:

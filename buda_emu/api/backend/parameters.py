@@ -23,15 +23,16 @@ _BLOCKS: Final = {"grayskull": 1, "wormhole_b0": 2}  # GDDR channels behind a DR
 @cache
 def of_arch(arch: str) -> Mapping[str, str]:
     """Every parameter of an architecture, by lower-case key. Raises HostError for one without a device table."""
+    chip = device(arch)
     scopes = {
         "sysmem": _sysmem(arch), "dram": _dram(arch), "eth": _eth(arch), "t6": _t6(arch), "noc": _noc(arch),
-        "aiclk": {"freq_ghz": f"{device(arch).clock / 1000:g}"},
+        "aiclk": {"freq_ghz": f"{chip.clock / 1000:g}"},
         # NETLIST 7.3
         "param": {
             "max_bytes_per_phase": "38",
-            "max_dram_in_queues": str(device(arch).dram_input_queues),
-            "max_dram_out_queues": str(device(arch).dram_output_queues),
-            "max_fan_out_streams": str(device(arch).fan_out_streams),
+            "max_dram_in_queues": str(chip.dram_input_queues),
+            "max_dram_out_queues": str(chip.dram_output_queues),
+            "max_fan_out_streams": str(chip.fan_out_streams),
             "backend_reserved_in_queues": "1",
         },
     }  # fmt: skip
