@@ -30,6 +30,11 @@ BIAS: Final[Mapping[tuple[Family, DstMode], int]] = MappingProxyType(
 """What is added to the two exponents, by the operands' family and what Dst holds."""
 
 
+def phase_mask(math_fidelity: str) -> int:
+    """The phases as the kernels take them: bit p is set where phase p runs."""
+    return sum(1 << phase for phase in PHASES[math_fidelity])
+
+
 @dataclass(frozen=True, slots=True)
 class Product:
     """Products of one phase: sign 0 or 1, magnitude of at most 12 bits, exponent."""

@@ -17,7 +17,7 @@ from buda_emu.tensix.words import SIGN, SRC_BITS, Core, exponent_of, to_image, t
 Dim = Literal["r", "c"]
 """What a reduction leaves one of: row 0 of the tile, or column 0."""
 
-_KEPT: Final[Mapping[str, np.uint32]] = MappingProxyType(
+KEPT: Final[Mapping[str, np.uint32]] = MappingProxyType(
     {
         **dict.fromkeys(("Float16_b", "Bfp8_b"), np.uint32(0xFFFF0000)),
         **dict.fromkeys(("Tf32", "Float16", "Bfp8", "Lf8"), SRC_BITS),
@@ -35,9 +35,9 @@ def max_pool(dst: U32 | None, srca: U32, register: str, mode: DstMode) -> U32:
     dst: row 0 before, None when it was cleared. Only what is strictly greater in the order of sign and magnitude
     replaces. Raises UnsupportedError for integers, of which nothing is known.
     """
-    if register not in _KEPT:
+    if register not in KEPT:
         raise UnsupportedError(f"max pool of {register} is not known")
-    data = np.where(exponent_of(srca) == 0, np.uint32(0), srca & _KEPT[register])
+    data = np.where(exponent_of(srca) == 0, np.uint32(0), srca & KEPT[register])
     if mode == "fp32" and REGISTERS[register] == "a":
         # Nothing is known of this; with the exponent of a single, as the adder has it, the values are kept.
         data = np.where(data == 0, data, data + np.uint32(FAMILY_SHIFT << 23))

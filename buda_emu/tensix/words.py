@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.kernels.tensix.words import MODES
 from buda_emu.numerics.bits import U32
 from buda_emu.spec.formats import Family
 from buda_emu.tensix.lanes import DstMode
@@ -78,3 +79,9 @@ def require_pairing(family: Family, mode: DstMode) -> None:
     """Raises UnsupportedError for a 16-bit Dst of the other family: no op is set up so (DEVICE_NUMERICS 1.1)."""
     if (family, mode) not in {("b", "bf16"), ("b", "fp32"), ("a", "fp16"), ("a", "fp32")}:
         raise UnsupportedError(f"operands of family {family} do not accumulate in a Dst of {mode}")
+
+
+def kernel_setting(family: Family, mode: DstMode, core: Core) -> tuple[int, int, bool]:
+    """What the float kernels take instead: `mode`, `exponent_bits`, `blackhole`."""
+    require_pairing(family, mode)
+    return MODES[mode], 5 if family == "a" else 8, core == "blackhole"

@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from buda_emu.kernels.tensix.integer import int_copy_tiles, int_elwadd_tiles, int_elwmul_tiles, int_matmul_tiles
 from buda_emu.tensix.fidelity import PHASES
 from buda_emu.tensix.integer import int_copy, int_elwadd, int_elwmul, int_elwsub, int_mvmul
 from buda_emu.tensix.tile_matmul import int_tile_matmul
@@ -59,3 +62,121 @@ def test_sums_saturate():
     words = unpack(np.full((1, 1), 127, np.uint8), "Int8", "Int8", "wormhole_b0")
     assert int_elwadd(np.array([[0x7FFF_FFFF]], np.uint32), words, words) == 0x7FFF_FFFF
     assert int_elwsub(np.array([[0xFFFF_FFFF]], np.uint32), words ^ np.uint32(1 << 31), words) == 0xFFFF_FFFF
+
+
+def tile_of(words):
+    """uint32[1, 1024] with the words in its first part."""
+    tile = np.zeros((1, 1024), np.uint32)
+    tile[0, : words.size] = words.ravel()
+    return tile
+
+
+@needs_vectors
+def test_vectors_of_additions_by_the_kernel():
+    v = vectors("int8")
+    for n in np.flatnonzero(v["op"] == 2):
+        dst = tile_of(v["dst_in"][n])
+        accumulate = bool(v["phase"][n])
+        int_elwadd_tiles(0, 1, dst, tile_of(v["srca"][n]), tile_of(v["srcb"][n]), False, accumulate)
+        assert mismatches(dst[0, :256].reshape(16, 16), v["dst_out"][n]) == 0
+
+
+@needs_vectors
+def test_vectors_of_products_by_the_kernels():
+    """The vectors have one phase each; the kernels run all four, so operands are cut down to what one phase takes."""
+    v = vectors("int8")
+    for n in np.flatnonzero(v["op"] != 2):
+        phase = int(v["phase"][n])
+        a = cut(v["srca"][n], (0xE0, 0x1F)[phase & 1])
+        b = cut(v["srcb"][n], (0x3F0, 0x00F)[phase >> 1])
+        if v["op"][n] == 1:
+            dst = tile_of(v["dst_in"][n])
+            int_elwmul_tiles(0, 1, dst, tile_of(a), tile_of(b))
+            out = dst[0, :256].reshape(16, 16)
+        else:
+            faces = [np.zeros((1, 1, 1, 32, 32), np.uint32) for _ in range(3)]
+            for face, words in zip(faces, (v["dst_in"][n], b, a), strict=True):
+                face[..., :16, :16] = words
+            out = matmul_by_kernel(*faces, faces_in_tile=1)[0, 0, 0, :16, :16]
+        assert mismatches(out, v["dst_out"][n]) == 0
+
+
+def cut(words, mask):
+    """The words with some bits of their magnitudes."""
+    magnitude = words >> 13 & mask
+    return words & np.uint32(0x8000_0000) | np.where(magnitude == 0, 0, magnitude | 0x4000).astype(np.uint32) << 13
+
+
+def matmul_by_kernel(dst, in0, in1, *, faces_in_tile=2, faces_first=False, transposed=False):
+    """The kernel on dst [w, R, C, 32, 32], in0 [w, R, K, 32, 32], in1 [w, K, C, 32, 32]."""
+    rows, inner, cols = in0.shape[1], in0.shape[2], in1.shape[2]
+    out = np.ascontiguousarray(dst).reshape(dst.shape[0], rows * cols, 1024).copy()
+    operands = []
+    for words in (in0, in1):
+        tiles = np.ascontiguousarray(words).reshape(words.shape[0], -1, 1024)
+        operands += [tiles, np.arange(tiles.shape[1], dtype=np.int32)]
+    for start in range(out.shape[0] * out.shape[1]):
+        shape = (transposed, 1, rows, inner, cols, 0, inner, faces_in_tile)
+        int_matmul_tiles(start, start + 1, out, *operands, *shape, faces_first)
+    return out.reshape(dst.shape)
+
+
+def any_words(stream, shape, df):
+    return unpack(stream.integers(0, 256, shape).astype(np.uint8), df, df, "wormhole_b0")
+
+
+def any_image(stream, shape):
+    """Dst images near their ends as well as near zero, -0 among them."""
+    ends = np.array([0, 0x8000_0000, 0x7FFF_FFFF, 0xFFFF_FFFF, 0x7FFF_0000, 0xFFFF_0000], np.uint32)
+    return np.where(stream.random(shape) < 0.5, stream.choice(ends, shape), stream.integers(0, 1 << 20, shape)).astype(
+        np.uint32
+    )
+
+
+@pytest.mark.tiny
+@settings(max_examples=4, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dfs=st.tuples(*[st.sampled_from(["Int8", "UInt8"])] * 2),
+    core=st.sampled_from(["grayskull", "wormhole_b0"]),
+)
+def test_matmul_kernel_is_the_reference(seed, dfs, core):
+    stream = np.random.default_rng(seed)
+    dst = any_image(stream, (1, 1, 1, 32, 32))
+    in0, in1 = (any_words(stream, (1, 1, 1, 32, 32), df) for df in dfs)
+    expected = int_tile_matmul(dst[0, 0, 0], in0[0, 0], in1[0, :, 0], core)
+    assert mismatches(matmul_by_kernel(dst, in0, in1, faces_first=core == "grayskull")[0, 0, 0], expected) == 0
+
+
+def test_blocks_of_tiles_by_the_kernel():
+    stream = np.random.default_rng(7)
+    dst, in0 = any_image(stream, (2, 2, 3, 32, 32)), any_words(stream, (2, 2, 4, 32, 32), "Int8")
+    in1 = any_words(stream, (2, 4, 3, 32, 32), "UInt8")
+    expected = int_tile_matmul(dst, in0[:, :, None], in1.swapaxes(1, 2)[:, None], "wormhole_b0")
+    assert mismatches(matmul_by_kernel(dst, in0, in1), expected) == 0
+    assert mismatches(matmul_by_kernel(dst, in0, in1.swapaxes(-1, -2), transposed=True), expected) == 0
+
+
+@pytest.mark.tiny
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dfs=st.tuples(*[st.sampled_from(["Int8", "UInt8"])] * 2),
+    subtract=st.booleans(),
+    accumulate=st.booleans(),
+)
+def test_kernels_are_the_reference(seed, dfs, subtract, accumulate):
+    stream = np.random.default_rng(seed)
+    dst = any_image(stream, (1, 1024))
+    a, b = (any_words(stream, (1, 1024), df) for df in dfs)
+    out = dst.copy()
+    int_elwadd_tiles(0, 1, out, a, b, subtract, accumulate)
+    expected = (int_elwsub if subtract else int_elwadd)(dst if accumulate else None, a, b)
+    assert mismatches(out, expected) == 0
+    out, expected = dst.copy(), dst
+    int_elwmul_tiles(0, 1, out, a, b)
+    for phase in range(4):
+        expected = int_elwmul(expected, a, b, phase)
+    assert mismatches(out, expected) == 0
+    int_copy_tiles(0, 1, out, a)
+    assert mismatches(out, int_copy(a)) == 0

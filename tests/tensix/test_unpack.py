@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix.unpack import unpack
+from buda_emu.tensix.unpack_tiles import unpacker
 from device_vectors import mismatches, needs_vectors, vectors
 
 CASES = [
@@ -17,20 +21,35 @@ CASES = [
 ]
 
 
+def by_kernel(codes, df, register, core, exponents=None):
+    """The kernel on an array of any shape, in the first part of as many tiles as it takes."""
+    tiles = []
+    for data, size in ((codes, 1024), (exponents, 64)):
+        if data is not None:
+            padded = np.zeros((-(-codes.size // 1024), size), data.dtype)
+            padded.reshape(-1)[: data.size] = data.ravel()
+            tiles.append(padded)
+    out = np.empty(tiles[0].shape, np.uint32)
+    unpacker(df, register, core)(0, len(out), out, *tiles)
+    return out.ravel()[: codes.size].reshape(codes.shape)
+
+
 @needs_vectors
 @pytest.mark.parametrize(("given", "expected", "df", "register", "exponents"), CASES)
 @pytest.mark.parametrize("core", ["wormhole_b0", "blackhole"])
 def test_vectors(given, expected, df, register, exponents, core):
     v = vectors("unpack")
-    out = unpack(v[given], df, register, core, None if exponents is None else v[exponents])
-    assert mismatches(out, v[expected]) == 0
+    codes, shared = v[given], None if exponents is None else v[exponents]
+    assert mismatches(unpack(codes, df, register, core, shared), v[expected]) == 0
+    assert mismatches(by_kernel(codes, df, register, core, shared), v[expected]) == 0
 
 
 @needs_vectors
 @pytest.mark.parametrize(("df", "expected"), [("Int8", "int8_u0_src"), ("UInt8", "int8_u1_src")])
 def test_integer_vectors(df, expected):
-    out = unpack(np.arange(256, dtype=np.uint8), df, df, "wormhole_b0")
-    assert mismatches(out, vectors("unpack")[expected]) == 0
+    codes, words = np.arange(256, dtype=np.uint8), vectors("unpack")[expected]
+    assert mismatches(unpack(codes, df, df, "wormhole_b0"), words) == 0
+    assert mismatches(by_kernel(codes, df, df, "wormhole_b0"), words) == 0
 
 
 @pytest.mark.tiny
@@ -92,3 +111,44 @@ def test_what_no_op_does_is_refused(df, register):
 def test_exponents_belong_to_blocks():
     with pytest.raises(InternalError, match="exponents"):
         unpack(np.zeros((1, 16), np.uint8), "Bfp8_b", "Bfp8_b", "wormhole_b0")
+
+
+PAIRS = [
+    ("Float32", "Tf32"),
+    ("Float32", "Float16_b"),
+    ("Float32", "Float16"),
+    ("Float16_b", "Float16_b"),
+    ("Float16", "Float16"),
+    ("RawUInt16", "Float16"),
+    ("RawUInt8", "Lf8"),
+    ("Lf8", "Lf8"),
+    ("Fp8_e4m3", "Lf8"),
+    ("Int8", "Int8"),
+    ("UInt8", "UInt8"),
+    *[(f"Bfp{bits}{end}", f"Bfp8{end}") for bits in (8, 4, 2) for end in ("", "_b")],
+]
+
+
+@pytest.mark.tiny
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), pair=st.sampled_from(PAIRS))
+def test_kernels_are_the_reference(seed, pair):
+    df, register = pair
+    stream = np.random.default_rng(seed)
+    spec = FORMATS[df]
+    kind = {32: np.uint32, 16: np.uint16}.get(spec.bits, np.uint8)
+    codes = stream.integers(0, 1 << spec.bits, (2, 32, 32), np.uint64).astype(kind)
+    if spec.bits == 32:
+        codes[0] = codes[0] & np.uint32(0x8FFFFFFF) | np.uint32(0x30000000)  # within reach of fp16
+    shared = stream.integers(0, 256 if spec.family == "b" else 32, (2, 32, 2)).astype(np.uint8)
+    exponents = shared if is_block(df) else None
+    expected = unpack(codes, df, register, "blackhole", exponents)
+    assert mismatches(by_kernel(codes, df, register, "blackhole", exponents), expected) == 0
+
+
+@pytest.mark.tiny
+def test_kernels_refuse_what_the_reference_refuses():
+    with pytest.raises(UnsupportedError, match="Fp8_e4m3"):
+        unpacker("Fp8_e4m3", "Lf8", "wormhole_b0")
+    with pytest.raises(InternalError, match="in Dst"):
+        unpacker("Int32", "Int32", "wormhole_b0")
