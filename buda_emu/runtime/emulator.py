@@ -72,7 +72,7 @@ class Emulator:
             netlist, self._memory, self._pool, quantised, self._watched, steps, memory_limit, inputs_at_once, self._gate
         )
         self._executor = Executor(self._context)
-        epochs = Epochs(netlist, self._memory, self._run_graph, self._watched.journal)
+        epochs = Epochs(netlist, self._memory, self._run_graph, self._watched)
         self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched)
 

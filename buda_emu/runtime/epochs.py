@@ -7,8 +7,8 @@ from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
 from buda_emu.program.settings import EvaluatedSettings, evaluate
 from buda_emu.program.values import Variables
-from buda_emu.runtime.journal import SETTINGS, Journal
-from buda_emu.runtime.machine import Memory
+from buda_emu.runtime.journal import SETTINGS
+from buda_emu.runtime.machine import Memory, Watched
 
 RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
 
@@ -16,11 +16,11 @@ RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
 class Epochs:
     """The `program.interpreter.Machine`: collects settings, runs a temporal graph when all its graphs were executed."""
 
-    def __init__(self, netlist: Netlist, memory: Memory, run_graph: RunGraph, journal: Journal) -> None:
+    def __init__(self, netlist: Netlist, memory: Memory, run_graph: RunGraph, watched: Watched) -> None:
         self._netlist = netlist
         self._memory = memory
         self._run_graph = run_graph
-        self._journal = journal
+        self._watched = watched
         self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
         self._pending: dict[int, dict[str, EvaluatedSettings]] = {}
         self._done: dict[int, set[str]] = {}
@@ -157,7 +157,7 @@ class Epochs:
             before = channel.ring.occupancy
             channel.ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
             if channel.ring.occupancy < before:
-                self._journal.pop(channel.name, SETTINGS, before - channel.ring.occupancy)
+                self._watched.pop(channel.name, SETTINGS, before - channel.ring.occupancy)
 
 
 def _not_negative(value: int, field: str, channel: Fifo) -> int:

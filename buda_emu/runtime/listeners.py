@@ -8,7 +8,11 @@ from buda_emu.program.values import Variables
 
 
 class Listener:
-    """Does nothing; override what you want to see. Called on the thread that called `Emulator.run`.
+    """Does nothing; override what you want to see (docs/listeners.md).
+
+    A program's events come on the thread that runs it, the host's pushes and pops on the thread that does them. A
+    listener may push, pop and read, and must not wait for another thread. Its exception stops the program, or the push
+    or pop, and comes out of it; what was done before stays done and the machine can go on.
 
     Inputs of an epoch may run together: `inputs` says how many one call stands for.
     """
@@ -36,7 +40,7 @@ class Listener:
         """What the op gave, as in `queue_value`, after relu, accumulation and output conversion."""
 
     def queue_push(self, queue: str, slot: int) -> None:
-        """An entry was written by the host or an op."""
+        """An entry was written by the host or an op; those of ops are told when a chunk of inputs is done."""
 
     def queue_pop(self, queue: str, count: int) -> None:
-        """Entries were freed by the host or a program."""
+        """Entries were freed by the host, by a program's pointer settings or by global_rdptr_autoinc."""

@@ -1,0 +1,209 @@
+"""Listeners: what they are told, on which thread, and what their exceptions leave behind."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from small_netlists import execute, fifo_settings, graph, op, program, queue, text
+
+EVENTS = (
+    "instruction", "epoch_start", "epoch_end", "op_start", "op_end", "queue_value", "op_value", "queue_push",
+    "queue_pop",
+)  # fmt: skip
+
+
+@pytest.fixture
+def net(tmp_path):
+    """x -> n -> m -> o, two inputs in each of the rounds that the parameter says; the varinst frees x."""
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        text(
+            [queue("x", entries=8), queue("o", "m", entries=8)],
+            [graph("g", op("n", "add", ["x", "x"]), op("m", "nop", ["n"], loc=(0, 1)), inputs=2)],
+            [program("p", "param: [$rounds]", "var: {$c_zero: 0}", "staticvar: {$rd: 0}", "loop: $rounds",
+                     execute("g", fifo_settings("x", "$rd", "$rd")), "varinst: [$rd, incwrap, 2, 16]", "endloop")],
+        )
+    )  # fmt: skip
+    return be.load(path)
+
+
+def entries(*values):
+    return np.stack([np.full((1, 32, 32), value, np.float32) for value in values])
+
+
+def firsts(array):
+    return array[:, 0, 0, 0].tolist()
+
+
+class Recorder(be.Listener):
+    """Writes every event down, and raises at the one it is told to."""
+
+    def __init__(self, fail_at=None, after=0):
+        self.events = []
+        self.fail_at, self.after = fail_at, after
+
+
+def _recording(name):
+    def event(self, *args):
+        self.events.append((name, *args))
+        if name == self.fail_at:
+            self.after -= 1
+            if self.after < 0:
+                raise KeyError(name)
+
+    return event
+
+
+for _name in EVENTS:
+    setattr(Recorder, _name, _recording(_name))
+
+
+def test_every_event_of_a_listener_is_tried_here():
+    public = {name for name in vars(be.Listener) if not name.startswith("_")}
+    assert public == set(EVENTS)
+
+
+def test_events_in_their_order(net):
+    watching = Recorder()
+    with be.Emulator(net, threads=1, listeners=(watching,)) as emu:
+        emu.push("x", entries(1, 2))
+        emu.run("p", {"$rounds": 1})
+        emu.pop("o", 2)
+    short = [
+        (name, *(args[1:2] if name == "instruction" else [getattr(item, "name", item) for item in args
+                                                          if not isinstance(item, np.ndarray)]))
+        for name, *args in watching.events
+    ]  # fmt: skip
+    assert short == [
+        ("queue_push", "x", 0), ("queue_push", "x", 1),
+        *[("instruction", index) for index in range(5)],
+        ("epoch_start", ("g",), 2), ("queue_value", "x", 2),
+        ("op_start", "n", 2), ("op_value", "n", 2), ("op_end", "n", 2),
+        ("op_start", "m", 2), ("op_value", "m", 2), ("op_end", "m", 2),
+        ("queue_push", "o", 0), ("queue_push", "o", 1), ("epoch_end", ("g",)),
+        ("instruction", 5), ("queue_pop", "x", 2), ("instruction", 6), ("queue_pop", "o", 2),
+    ]  # fmt: skip
+
+
+def test_listeners_come_and_go(net):
+    first, second = Recorder(), Recorder()
+    with be.Emulator(net, threads=1) as emu:
+        emu.add_listener(first)
+        emu.push("x", entries(1))
+        emu.add_listener(second)
+        emu.push("x", entries(2))
+        emu.remove_listener(first)
+        emu.push("x", entries(3))
+        with pytest.raises(be.HostError, match="is not a listener of this Emulator"):
+            emu.remove_listener(first)
+    assert [slot for _, _, slot in first.events] == [0, 1]
+    assert [slot for _, _, slot in second.events] == [1, 2]
+
+
+def test_a_listener_may_remove_itself_while_it_is_called(net):
+    class Once(be.Listener):
+        calls = 0
+
+        def op_end(self, *_):
+            self.calls += 1
+            emu.remove_listener(self)
+
+    once = Once()
+    with be.Emulator(net, threads=1, listeners=(once, be.Listener())) as emu:
+        emu.push("x", entries(1, 2))
+        emu.run("p", {"$rounds": 1})
+    assert once.calls == 1
+
+
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_exception_stops_the_run_and_the_machine_goes_on(net, name, after):
+    """Whatever was told as done is done; what was not can be done again. Four inputs in chunks of one."""
+    failing = Recorder(name, after)
+    with be.Emulator(net, threads=1, inputs_at_once=1) as emu:
+        emu.push("x", entries(1, 2, 3, 4))
+        emu.add_listener(failing)
+        with pytest.raises(KeyError, match=name):
+            emu.run("p", {"$rounds": 2})
+        emu.remove_listener(failing)
+        out = firsts(emu.pop("o", len(emu.peek("o"))))
+        left = firsts(emu.peek("x"))
+        pushed = sum(event[0] == "queue_push" and event[1] == "o" for event in failing.events)
+        assert len(out) == pushed or name == "queue_push"
+        assert out == [2, 4, 6, 8][: len(out)]
+        assert left == [1, 2, 3, 4][4 - len(left) :]
+        emu.push("x", entries(5, 6))
+        emu.run("p", {"$rounds": 1})
+        assert firsts(emu.pop("o", 2)) == [2 * value for value in [*left, 5, 6][:2]]
+
+
+def test_an_op_that_fails_leaves_the_queues_as_before_its_chunk(net):
+    failing = Recorder("op_end", 2)  # the first op of the second input
+    with be.Emulator(net, threads=1, inputs_at_once=1, listeners=(failing,)) as emu:
+        emu.push("x", entries(1, 2, 3, 4))
+        with pytest.raises(KeyError):
+            emu.run("p", {"$rounds": 2})
+        assert firsts(emu.peek("o")) == [2]  # the first input is done, nothing of the second
+        emu.remove_listener(failing)
+        emu.pop("o")
+        emu.run("p", {"$rounds": 2})  # from the start of the epoch
+        assert firsts(emu.peek("o")) == [2, 4, 6, 8]
+
+
+def test_a_host_call_that_a_listener_stops_is_done(net):
+    failing = Recorder("queue_push")
+    with be.Emulator(net, threads=1, listeners=(failing,)) as emu:
+        with pytest.raises(KeyError):
+            emu.push("x", entries(1, 2))
+        assert firsts(emu.peek("x")) == [1]  # it was written, and then told
+        emu.remove_listener(failing)
+        emu.add_listener(Recorder("queue_pop"))
+        with pytest.raises(KeyError):
+            emu.pop("x")
+        assert len(emu.peek("x")) == 0
+        emu.push("x", entries(3))
+
+
+def test_a_listener_may_read_push_and_pop_but_not_run(net):
+    class Busy(be.Listener):
+        seen = ()
+
+        def op_end(self, op, *_):
+            if op.name == "n":
+                self.seen = (*self.seen, *firsts(emu.peek("x")), len(emu.peek("o")), len(emu.outputs()))
+                emu.push("x", entries(9))
+
+        def epoch_end(self, *_):
+            with pytest.raises(be.HostError, match="a listener of a running program cannot run another"):
+                emu.run("p", {"$rounds": 1})
+            emu.pop("o")
+
+    busy = Busy()
+    with be.Emulator(net, threads=1, listeners=(busy,)) as emu:
+        emu.push("x", entries(1, 2))
+        emu.run("p", {"$rounds": 1})
+        assert busy.seen == (1, 2, 0, 0)  # what the epoch will write is not there yet
+        assert firsts(emu.peek("o")) == [4]
+        assert firsts(emu.peek("x")) == [9]
+
+
+def test_threads_of_events(net):
+    class Threads(be.Listener):
+        def __init__(self):
+            self.of = {}
+
+        def op_end(self, *_):
+            self.of["op"] = threading.current_thread().name
+
+        def queue_push(self, queue, *_):
+            self.of[queue] = threading.current_thread().name
+
+    watching = Threads()
+    with be.Emulator(net, threads=2, listeners=(watching,)) as emu:
+        emu.push("x", entries(1, 2))
+        emu.run_async("p", {"$rounds": 1}).result(30)
+    assert watching.of == {
+        "x": threading.current_thread().name, "o": "buda-emu run p", "op": "buda-emu run p"
+    }  # fmt: skip
