@@ -442,3 +442,54 @@ def test_dumps_that_fail(tmp_path):
         api.debinarize_tensor(describe(data), path)
     with pytest.raises(RuntimeError, match="cannot have format"):
         api.debinarize_tensor(api.PytorchTensorDesc(), path)
+
+
+def test_stacking_end_to_end(tmp_path):
+    """z-slices of a queue become blocks of rows and columns (LAYOUT 3.5)."""
+    path = written(
+        tmp_path,
+        text(
+            [queue("a", t=4), queue("o", "n", t=4)],
+            [graph("g", op("n", "nop", ["a"], t=4))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+        ),
+    )
+    backend = api.BackendApi(path, api.get_golden_config())
+    assert backend.initialize() == OK
+    desc = backend.get_queue_descriptor("o")
+    data = entries(1, shape=(4, 32, 32))
+    assert push(backend.get_queue_descriptor("a"), data) == OK
+    assert backend.run_program("p", {}) == OK
+    desc.hstack_factor, desc.vstack_factor = 2, 2
+    rows = np.block([[data[0, 0], data[0, 1]], [data[0, 2], data[0, 3]]])
+    np.testing.assert_array_equal(np.asarray(got(desc))[0, 0], rows)
+    desc.stack_row_major = False
+    columns = np.block([[data[0, 0], data[0, 2]], [data[0, 1], data[0, 3]]])
+    np.testing.assert_array_equal(np.asarray(got(desc))[0, 0], columns)
+    desc.hstack_factor = 3
+    assert api.get_output(desc, api.PytorchTensorDesc(), False, 0, 0) == WRONG
+    backend.finish()
+
+
+def test_an_untilized_queue_is_stacked_by_rows_only(tmp_path, caplog):
+    path = written(
+        tmp_path,
+        text(
+            [queue("a", t=2), queue("o", "n", t=2)],
+            [graph("g", op("n", "nop", ["a"], t=2, more=", untilize_output: true"))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+        ),
+    )
+    backend = api.BackendApi(path, api.get_golden_config())
+    assert backend.initialize() == OK
+    data = entries(1, shape=(2, 32, 32))
+    assert push(backend.get_queue_descriptor("a"), data) == OK
+    assert backend.run_program("p", {}) == OK
+    desc = backend.get_queue_descriptor("o")
+    assert desc.bufq_entry_size == 2 * 4096  # no headers
+    desc.vstack_factor = 2
+    np.testing.assert_array_equal(np.asarray(got(desc)), data.reshape(1, 1, 64, 32))
+    desc.hstack_factor, desc.vstack_factor = 2, 1
+    assert api.get_output(desc, api.PytorchTensorDesc(), False, 0, 0) == WRONG
+    assert "can be stacked by rows only" in caplog.text
+    backend.finish()
