@@ -51,6 +51,15 @@ _ROW: Final = np.uint64(LANES)
 
 
 @kernel
+def run_instructions(
+    code: NDArray[np.int32], lanes: NDArray[np.uint32], tables: NDArray[np.uint32], blackhole: bool
+) -> None:
+    """The instructions of `code` once, on registers that lie one after the other in `lanes`."""
+    for step in range(code.shape[0]):
+        _execute(code, step, lanes, tables, blackhole)
+
+
+@kernel
 def run_program(
     start: int,
     stop: int,
@@ -92,8 +101,7 @@ def run_program(
             load_row(keep, load_mode, lanes, inputs)
             if two_inputs:
                 load_row(second[tile, block : block + LANES], second_mode, lanes, inputs + _ROW)
-            for step in range(code.shape[0]):
-                _execute(code, step, lanes, tables, blackhole)
+            run_instructions(code, lanes, tables, blackhole)
             store_row(lanes, result, store_mode, keep, here, target)
 
 

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.tensix.elementary import cast_to_fp16
+from buda_emu.tensix.functions import bind, reference
+from buda_emu.tensix.lanes import (
+    from_sign_magnitude,
+    greater,
+    lane_positions,
+    load,
+    store,
+    to_float,
+    to_integer,
+    to_sign_magnitude,
+    touched,
+)
+from buda_emu.tensix.programs import record
+from buda_emu.tensix.vector_unit import NumpyUnit
+from device_vectors import mismatches, needs_vectors, vectors
+from lane_words import KINDS, datums
+
+LIMITS = {"i8": 127, "u8": 255, "i16": 32767, "u16": 65535}
+MODES = ("bf16", "fp16", "fp32", "int32")
+
+
+@needs_vectors
+@pytest.mark.parametrize("name", LIMITS)
+def test_vectors_of_rounding_to_integers(name):
+    v = vectors("sfpu")
+    out = to_integer(v[f"rnd_{name}_in"], LIMITS[name])
+    if name.startswith("u"):
+        out &= np.uint32(0x7FFFFFFF)
+    assert mismatches(out, v[f"rnd_{name}_out"]) == 0
+
+
+@needs_vectors
+def test_vectors_of_integers_as_floats():
+    v = vectors("sfpu")
+    assert mismatches(to_float(v["cast_in"]), v["cast_out"]) == 0
+
+
+@needs_vectors
+def test_vectors_of_order():
+    v = vectors("sfpu")
+    assert mismatches(greater(v["x"], np.uint32(0xC2B10000)), v["swapmax_out"]) == 0
+
+
+@needs_vectors
+@pytest.mark.parametrize("mode", ["bf16", "fp16", "fp32"])
+def test_vectors_of_stores(mode):
+    v = vectors("sfpu")
+    assert mismatches(store(v["st_in"], mode), v[f"st_{mode}"]) == 0
+
+
+@needs_vectors
+@pytest.mark.parametrize("name", ["bf16", "fp16", "fp32", "int32sm", "int32_2c"])
+def test_vectors_of_loads(name):
+    v = vectors("sfpu")
+    lanes = load(v[f"ld_{name}_dst"], "int32" if name.startswith("int32") else name)
+    if name == "int32_2c":
+        lanes = from_sign_magnitude(lanes)
+    rows, columns = lane_positions(0)
+    assert mismatches(np.stack([lanes[16 * k + rows, columns] for k in range(4)]), v[f"ld_{name}_lanes"]) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("load_mode", MODES)
+@pytest.mark.parametrize("store_mode", MODES)
+def test_kernel_moves_are_the_definition(kind, load_mode, store_mode):
+    image = datums(load_mode, kind, 8)
+    program = record(lambda u, x: u.bit_or(x, 0))
+    out = np.empty_like(image)
+    program.run(image, out, touched("rc"), load_mode, store_mode)
+    assert mismatches(out, store(load(image, load_mode), store_mode)) == 0
+
+
+CONVERSIONS = {
+    **{str(limit): lambda u, x, limit=limit: u.to_integer(x, limit) for limit in LIMITS.values()},
+    "float": lambda u, x: u.to_float(x),
+    "greater": lambda u, x: u.greater(x, 0xC2B10000),
+    "fp16": cast_to_fp16,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_kernel_conversions_are_the_definition(kind, name):
+    image = datums("int32", kind, 8)
+    out = np.empty_like(image)
+    record(CONVERSIONS[name]).run(image, out, touched("rc"), "int32")
+    assert mismatches(out, CONVERSIONS[name](NumpyUnit(), image)) == 0
+
+
+@pytest.mark.tiny
+def test_a_cast_to_fp16_rounds_before_it_is_stored():
+    x = np.array([0x3F801000, 0x3F800FFF, 0x7FC00000, 0x00400000, 0xBFFFF000], np.uint32).reshape(1, 1, 5)
+    image = np.resize(x, (1, 32, 32))
+    out = reference(bind("cast_to_fp16"), "fp32", image)
+    assert out.reshape(-1)[:5].tolist() == [0x3C01, 0x3C00, 0x7FFF, 0, 0xC000]
+
+
+@pytest.mark.tiny
+def test_integers_in_sign_and_magnitude():
+    words = np.array([0, 5, 0x80000005, 0x80000000, 0x7FFFFFFF], np.uint32)
+    assert from_sign_magnitude(words).view(np.int32).tolist() == [0, 5, -5, 0, 2147483647]
+    back = to_sign_magnitude(np.array([0, -5, -(2**31)], np.int32).view(np.uint32))
+    assert back.tolist() == [0, 0x80000005, 0x80000000]
+
+
+@pytest.mark.tiny
+def test_what_vector_modes_reach():
+    assert touched("rc").all()
+    assert touched("r")[:4].all()
+    assert not touched("r")[4:].any()
+    assert touched("c")[:, :16].all()
+    assert not touched("c")[:, 16:].any()
+    with pytest.raises(UnsupportedError, match="vector mode 'x'"):
+        touched("x")
+
+
+@pytest.mark.tiny
+def test_eight_passes_reach_every_datum_of_a_face_once():
+    seen = np.zeros((16, 16), int)
+    for step in range(8):
+        seen[lane_positions(step)] += 1
+    assert (seen == 1).all()
