@@ -74,6 +74,9 @@ def _call(desc: OpModelDesc) -> "OpCall":
     if arch not in _VERSIONS or not 1 <= desc.version <= _VERSIONS[arch]:
         raise HostError(f"there is no version {desc.version} of the parameters of {arch!r}")
     sparse = desc.type == "matmul" and desc.sparse_indices > 0
+    counted = desc.sparse_nz_ublocks >= 0 and desc.sparse_nz_strips >= 0
+    if sparse and not counted and arch == "wormhole_b0":
+        arch = "wormhole"  # the same tables, and the formula that needs no counts (PERF 2, sparse V1)
     call = OpCall(
         op_type="nop" if desc.type in _AS_NOP else desc.type,
         arch=arch,
@@ -94,8 +97,8 @@ def _call(desc: OpModelDesc) -> "OpCall":
         l1_acc=bool(desc.l1_accumulate),
         sparse=sparse,
         nz_tiles=desc.sparse_indices if sparse else 0,
-        nz_ublocks=max(desc.sparse_nz_ublocks, 0) if sparse else 0,
-        nz_strips=max(desc.sparse_nz_strips, 0) if sparse else 0,
+        nz_ublocks=(desc.sparse_nz_ublocks if counted else 1) if sparse else 0,
+        nz_strips=(desc.sparse_nz_strips if counted else 1) if sparse else 0,
     )
     return _at_version(call, desc.version)
 
@@ -111,7 +114,7 @@ def _at_version(call: "OpCall", version: int) -> "OpCall":
     integers = call.out_df in ("Int8", "Int32")
     if call.op_type == "maximum" and version < 2:
         call = replace(call, op_type="nop")
-    if call.arch == "wormhole_b0" and version < 3:
+    if call.arch != "grayskull" and version < 3:
         if call.op_type in _QUANTIZATION:
             call = replace(call, op_type="nop", ublock_ct=call.ublock_ct * _WIDTH.get(call.out_df, 1))
         if integers:

@@ -29,13 +29,16 @@ State = tuple[int, int, Any, Sequence[int], Sequence[int], int]
 class _Held:
     """Memory that descriptors point into: where it is, how long, who keeps it alive, and whose it is."""
 
-    __slots__ = ("__weakref__", "address", "backend_owned", "owner", "size")
+    __slots__ = ("__weakref__", "address", "backend_owned", "owner", "size", "writable")
 
-    def __init__(self, address: int, size: int, owner: object, backend_owned: bool) -> None:
+    def __init__(
+        self, address: int, size: int, owner: object, *, backend_owned: bool = False, writable: bool = True
+    ) -> None:
         self.address = address
         self.size = size
         self.owner = owner
         self.backend_owned = backend_owned
+        self.writable = writable
 
 
 # A pickled descriptor names nothing but an address (NETLIST 7.2): this is how it finds that memory again, if the
@@ -126,7 +129,9 @@ class PytorchTensorDesc(BufferExporter):
             raise RuntimeError(f"shape {shape} with strides {strides} reaches beyond {self._held.size} bytes")
         memory: Any = (ctypes.c_char * size).from_address(self._held.address)
         memory.keep = self._held  # lives as long as arrays on it
-        return np.ndarray(tuple(shape), dtype, memory, 0, tuple(strides))
+        array = np.ndarray(tuple(shape), dtype, memory, 0, tuple(strides))
+        array.flags.writeable = self._held.writable
+        return array
 
     def buffer_source(self) -> "NDArray[Any]":
         """What `memoryview` and its like get. Raises RuntimeError as `elements`."""
@@ -223,28 +228,31 @@ def _extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
 def _held(tensor: Any, needed: int) -> _Held:
     """The memory of whatever holds a tensor; torch and numpy are not imported for it."""
     if type(tensor).__name__ == "PyCapsule":
-        return _Held(_capsule_pointer(tensor), 0, tensor, backend_owned=False)
-    if callable(getattr(tensor, "data_ptr", None)):  # a PyTorch tensor
-        if tensor.device.type != "cpu":
-            raise RuntimeError(f"the tensor lies on {tensor.device}, not in host memory")
-        storage = tensor.untyped_storage()
-        address, size = tensor.data_ptr(), storage.nbytes() - (tensor.data_ptr() - storage.data_ptr())
-    else:
-        address, size = _array_memory(tensor)
-    if needed > size:
-        raise RuntimeError(f"the declared shape needs {needed} bytes, the tensor has {size}")
-    return _Held(address, size, tensor, backend_owned=False)
+        return _Held(_capsule_pointer(tensor), 0, tensor)
+    held = _torch_memory(tensor) if callable(getattr(tensor, "data_ptr", None)) else _array_memory(tensor)
+    if needed > held.size:
+        raise RuntimeError(f"the declared shape needs {needed} bytes, the tensor has {held.size}")
+    return held
 
 
-def _array_memory(tensor: Any) -> tuple[int, int]:
-    """Where the memory of a numpy array or of another object with a buffer starts, and its bytes."""
+def _torch_memory(tensor: Any) -> _Held:
+    """The memory of a PyTorch tensor, from its first element to the end of its storage."""
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"the tensor lies on {tensor.device}, not in host memory")
+    storage = tensor.untyped_storage()
+    return _Held(tensor.data_ptr(), storage.nbytes() - (tensor.data_ptr() - storage.data_ptr()), tensor)
+
+
+def _array_memory(tensor: Any) -> _Held:
+    """The memory of a numpy array or of another object with a buffer."""
     import numpy as np
 
     try:
         array: NDArray[Any] = np.asarray(tensor if hasattr(tensor, "__array_interface__") else memoryview(tensor))
     except TypeError as error:
         raise RuntimeError(f"no tensor, no capsule, and no buffer: {error}") from None
-    return array.ctypes.data, _extent(array.shape, array.strides, array.itemsize)
+    size = _extent(array.shape, array.strides, array.itemsize)
+    return _Held(array.ctypes.data, size, tensor, writable=array.flags.writeable)
 
 
 def _capsule_pointer(capsule: Any) -> int:

@@ -62,6 +62,23 @@ def test_sparse():
     assert api.get_op_model_param(op, "v2_nz_strip_decode") == 100
 
 
+def test_sparse_without_counts_takes_the_first_formula():
+    """PERF 2, sparse V1 in full, for N = 8, t = 1, m = n = 2, ublock 2 x 4, k = 4, phases 3."""
+    n_indices, m, n, rt, ct, k, phases = 8, 2, 2, 2, 4, 4, 3
+    filled = n_indices // (rt * ct)
+    ublocks = max(k * m, filled)
+    load = 20 + 20 * ct * rt
+    math = n_indices * n * ct * 18 * phases
+    reload = (ublocks * 20 + filled * load) * n + m * load
+    pack = 25 * (ublocks - filled) * n + 25 * 2 * n * m * ct * rt
+    decode = n_indices * 12 * (2 + n) + ublocks * 8 + filled * 8
+    op = desc("matmul", sparse_indices=n_indices, **MATMUL)
+    assert api.get_op_model_execution_cycles(op) == math + reload + pack + decode
+    op.sparse_nz_ublocks = op.sparse_nz_strips = 0
+    with pytest.raises(RuntimeError, match="at least 1"):
+        api.get_op_model_execution_cycles(op)
+
+
 def test_older_versions_lack_sets():
     """PERF 2: maximum since version 2, integers and quantization since version 3; nop's set, or base, stands in."""
     nop = api.get_op_model_execution_cycles(desc("nop"))

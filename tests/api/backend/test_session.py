@@ -1,5 +1,7 @@
 """BackendConfig, BackendApi and how calls end (NETLIST 7.2, "Where an error surfaces")."""
 
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -11,6 +13,7 @@ from api.backend import small
 from api.backend.front_end import opened
 from api.backend.small import entries, machine, netlist, push, written
 from buda_emu import backend_api as api
+from shared_files import ROOT
 
 OK = api.BackendStatusCode.Success
 WRONG = api.BackendStatusCode.RuntimeError
@@ -258,6 +261,21 @@ def test_finish_ends_a_program_that_waits_and_calls_that_wait(tmp_path):
         thread.join(20)
     assert time.monotonic() - start < 20
     assert statuses == [WRONG] * 3
+
+
+def test_a_process_ends_though_a_program_waits(tmp_path, child_environment):
+    script = f"""
+import pathlib, sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from api.backend.small import entries, machine, push
+backend, descs = machine(pathlib.Path({str(tmp_path)!r}), "Silicon")
+push(descs["c"], entries(1), ptr=0)
+print(backend.run_program("p", {{"$p_loop_count": "1"}}))
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=child_environment, capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout.split() == ["BackendStatusCode.Success"]
+    assert done.stderr == ""
 
 
 def test_release_and_cache(tmp_path):

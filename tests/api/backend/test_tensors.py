@@ -66,6 +66,16 @@ def test_strides_and_other_owners():
         assert desc.elements().tolist() == whole.tolist()
 
 
+def test_what_is_read_only_stays_so():
+    whole = numbers()
+    for owner in (whole.tobytes(), memoryview(whole).toreadonly()):
+        desc = api.PytorchTensorDesc(owner, 4, api.DataFormat.Float32, 4, SHAPE, whole.strides)
+        assert memoryview(desc).readonly
+        with pytest.raises(ValueError, match="read-only"):
+            desc.elements()[0] = 1
+    assert not memoryview(describe(whole)).readonly
+
+
 def test_keeps_its_owner_alive_and_no_longer():
     array = numbers()
     alive = weakref.ref(array)
