@@ -73,9 +73,8 @@ def matmul_tiles(
     srcb = np.empty(TILE, np.int32)
     exponent_a = np.empty(TILE, np.int32)
     exponent_b = np.empty(TILE, np.int32)
-    part_a = np.empty((PHASES, TILE), np.int32)
-    part_b = np.empty((PHASES, TILE), np.int32)
-    sums = np.empty((4, ROWS * EDGE), np.int32)
+    part_a = np.empty((2, TILE), np.int32)
+    part_b = np.empty((2, TILE), np.int32)
     for item in range(start, stop):
         entry = item // per_entry
         tile = item - entry * per_entry
@@ -88,88 +87,79 @@ def matmul_tiles(
             fetch_words(srca, in1, entry, in1_index[(row // rows * inner + k) * cols + col], in1_pad, in1_transposed)
             exponents(exponent_a, srca)
             exponents(exponent_b, srcb)
-            for phase in range(PHASES):
-                if phases >> phase & 1:
-                    srca_parts(part_a[phase], srca, phase)
-                    srcb_parts(part_b[phase], srcb, phase)
+            for half in range(
+                2
+            ):  # of the significands: phases 0, 2 and 1, 3 share that of SrcA, 0, 1 and 2, 3 the other
+                if phases & 0b0101 << half:
+                    srca_parts(part_a[half], srca, half)
+                if phases & 0b0011 << 2 * half:
+                    srcb_parts(part_b[half], srcb, 2 * half)
             for step in range(PHASES * faces):
                 phase, face = (step % PHASES, step // PHASES) if faces_first else (step // faces, step % faces)
                 if phases >> phase & 1:
                     bias = exponent_bias(mode, exponent_bits, phase)
-                    down = face * FACE * EDGE
-                    ea, pa = exponent_a[down:], part_a[phase, down:]
-                    for row8 in range(0, TILE, ROWS * EDGE):
-                        across = row8 + face * FACE
-                        eb, pb = exponent_b[across:], part_b[phase, across:]
-                        _mvmul(word[row8:], eb, pb, ea, pa, sums, bias, mode, blackhole)
+                    b, a = part_b[phase >> 1], part_a[phase & 1]
+                    _multiply_face(word, exponent_b, b, exponent_a, a, face, bias, mode, blackhole)
         store_words(image, word, mode)
 
 
 @helper
-def _mvmul(
+def _multiply_face(
     word: Lanes,
     exponent_b: Lanes,
     part_b: Lanes,
     exponent_a: Lanes,
     part_a: Lanes,
-    sums: Lanes,
+    face: int,
     bias: np.int32,
     mode: int,
     blackhole: bool,
 ) -> None:
-    """word[8, 32] += 16 columns of SrcB x 16 rows of SrcA; `sums` is int32[4, 256] to work in.
-
-    The arrays of SrcB begin at the first datum of the 8 rows, those of SrcA at the first of the 16.
-    """
-    half = GROUP * EDGE
-    _group_sums(sums[0], sums[1], exponent_b, part_b, exponent_a, part_a, bias)
-    _group_sums(sums[2], sums[3], exponent_b[GROUP:], part_b[GROUP:], exponent_a[half:], part_a[half:], bias)
-    x0, v0, x1, v1 = sums[0], sums[1], sums[2], sums[3]
-    if mode == FP32:
-        for n in range(ROWS * EDGE):
-            word[n] = accumulate_wide(word[n], x0[n], v0[n], x1[n], v1[n], blackhole)
-    else:
-        for n in range(ROWS * EDGE):
-            word[n] = accumulate_narrow(word[n], x0[n], v0[n], x1[n], v1[n], mode == FP16)
+    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns."""
+    x0 = np.empty(ROWS * EDGE, np.int32)
+    v0 = np.empty(ROWS * EDGE, np.int32)
+    x1 = np.empty(ROWS * EDGE, np.int32)
+    v1 = np.empty(ROWS * EDGE, np.int32)
+    k = face * FACE
+    for at in range(0, TILE, ROWS * EDGE):
+        _group_sums(x0, v0, exponent_b, part_b, exponent_a, part_a, at, k, bias)
+        _group_sums(x1, v1, exponent_b, part_b, exponent_a, part_a, at, k + GROUP, bias)
+        if mode == FP32:
+            for n in range(ROWS * EDGE):
+                word[at + n] = accumulate_wide(word[at + n], x0[n], v0[n], x1[n], v1[n], blackhole)
+        else:
+            for n in range(ROWS * EDGE):
+                word[at + n] = accumulate_narrow(word[at + n], x0[n], v0[n], x1[n], v1[n], mode == FP16)
 
 
 @helper
-def _group_sums(x: Lanes, v: Lanes, eb: Lanes, pb: Lanes, ea: Lanes, pa: Lanes, bias: np.int32) -> None:
-    """Exponents and signed sums of one group of 8 products each, for 8 rows and 32 columns."""
+def _group_sums(
+    x: Lanes,
+    v: Lanes,
+    exponent_b: Lanes,
+    part_b: Lanes,
+    exponent_a: Lanes,
+    part_a: Lanes,
+    first: int,
+    k: int,
+    bias: np.int32,
+) -> None:
+    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns."""
+    eb, pb = exponent_b[first + k :], part_b[first + k :]
+    ea, pa = exponent_a[EDGE * k :], part_a[EDGE * k :]
     for i in range(ROWS):
-        k = i * EDGE
-        e0, e1, e2, e3, e4, e5, e6, e7 = (
-            eb[k],
-            eb[k + 1],
-            eb[k + 2],
-            eb[k + 3],
-            eb[k + 4],
-            eb[k + 5],
-            eb[k + 6],
-            eb[k + 7],
-        )
-        p0, p1, p2, p3, p4, p5, p6, p7 = (
-            pb[k],
-            pb[k + 1],
-            pb[k + 2],
-            pb[k + 3],
-            pb[k + 4],
-            pb[k + 5],
-            pb[k + 6],
-            pb[k + 7],
-        )
+        at = i * EDGE
         for j in range(EDGE):
-            x0, x1, x2, x3 = i32(e0 + ea[j]), i32(e1 + ea[32 + j]), i32(e2 + ea[64 + j]), i32(e3 + ea[96 + j])
-            x4, x5, x6, x7 = i32(e4 + ea[128 + j]), i32(e5 + ea[160 + j]), i32(e6 + ea[192 + j]), i32(e7 + ea[224 + j])
-            # A product with a zero has the exponent of the bias alone.
-            top = max(max(max(max(x0, x1), max(x2, x3)), max(max(x4, x5), max(x6, x7))), i32(0))
-            total = i32(_term(p0, pa[j], i32(top - x0)) + _term(p1, pa[32 + j], i32(top - x1)))
-            total = i32(total + i32(_term(p2, pa[64 + j], i32(top - x2)) + _term(p3, pa[96 + j], i32(top - x3))))
-            total = i32(total + i32(_term(p4, pa[128 + j], i32(top - x4)) + _term(p5, pa[160 + j], i32(top - x5))))
-            total = i32(total + i32(_term(p6, pa[192 + j], i32(top - x6)) + _term(p7, pa[224 + j], i32(top - x7))))
+            top = i32(0)  # a product with a zero has the exponent of the bias alone
+            for n in range(GROUP):
+                top = max(top, i32(eb[at + n] + ea[EDGE * n + j]))
+            total = i32(0)
+            for n in range(GROUP):
+                distance = i32(top - i32(eb[at + n] + ea[EDGE * n + j]))
+                total = i32(total + _term(pb[at + n], pa[EDGE * n + j], distance))
             exponent = i32(top + bias)
-            x[k + j] = max(exponent, i32(0))
-            v[k + j] = total if exponent > 0 else i32(0)
+            x[at + j] = max(exponent, i32(0))
+            v[at + j] = total if exponent > 0 else i32(0)
 
 
 @helper
@@ -178,6 +168,6 @@ def _term(p: np.int32, q: np.int32, distance: np.int32) -> np.int32:
 
     Of a negative product one unit of the doubled value is taken off, which turns its ties downward.
     """
-    v = i32(i32(p * q) << i32(1))
+    v = i32(i32(p << i32(1)) * q)
     v = shift_right(i32(v + i32(v >> i32(31))), min(distance, i32(30)))
     return i32(i32(v + i32(1)) >> i32(1))

@@ -1,0 +1,137 @@
+"""How fast the matrix unit's kernels are on one thread: tile products against numpy's sgemm, the rest per datum.
+
+    python benchmarks/bench_tensix.py [seconds per line]
+
+Times are processor time of the thread, the best of all repetitions: other work on the machine disturbs them least.
+"""
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
+os.environ["MKL_NUM_THREADS"] = "1"
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.tensix.eltwise import elwadd_tiles, elwmul_tiles
+from buda_emu.kernels.tensix.integer import int_matmul_tiles
+from buda_emu.kernels.tensix.maxpool import reduce_max_tiles
+from buda_emu.kernels.tensix.moves import copy_to_dst_tiles
+from buda_emu.kernels.tensix.tile_matmul import matmul_tiles
+from buda_emu.tensix.fidelity import phase_mask
+from buda_emu.tensix.maxpool import KEPT
+from buda_emu.tensix.unpack import unpack
+from buda_emu.tensix.unpack_tiles import unpacker
+from buda_emu.tensix.words import kernel_setting
+from conditions import conditions
+
+EDGE = 16  # in tiles: products of 512 x 512 x 512
+TILES = 256
+
+PRODUCTS = [  # math_fidelity, register format, what Dst holds
+    ("LoFi", "Float16_b", "bf16"),
+    ("LoFi", "Float16_b", "fp32"),
+    ("LoFi", "Float16", "fp16"),
+    ("HiFi2", "Float16_b", "bf16"),
+    ("HiFi3", "Float16_b", "bf16"),
+    ("HiFi4", "Float16_b", "bf16"),
+    ("HiFi4", "Tf32", "fp32"),
+]
+
+Call = Callable[[], object]
+
+
+def words(rng: np.random.Generator, tiles: int, register: str) -> NDArray[np.uint32]:
+    """uint32[tiles, 1024], standard normal data as register words."""
+    singles = rng.standard_normal((tiles, 1024)).astype(np.float32).view(np.uint32)
+    return unpack(singles, "Float32", register, "wormhole_b0")
+
+
+def best_of(call: Call, seconds: float) -> float:
+    """Seconds of the fastest call, after one that compiles."""
+    call()
+    best, end = np.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.thread_time()
+        call()
+        best = min(best, time.thread_time() - start)
+    return best
+
+
+def products(rng: np.random.Generator, seconds: float) -> None:
+    """The table of tile products."""
+    index = np.arange(EDGE * EDGE, dtype=np.int32)
+    left, right = (rng.standard_normal((32 * EDGE, 32 * EDGE)).astype(np.float32) for _ in range(2))
+    out = np.empty_like(left)
+    macs = (32 * EDGE) ** 3
+    sgemm = best_of(partial(np.matmul, left, right, out), seconds)
+    print(f"{'sgemm':>8} {'':>10} {'':>6} {1e3 * sgemm:>9.2f} ms {1e-9 * macs / sgemm:>8.2f} GMAC/s")
+    none = np.uint32(0)
+    shape = (False, 1, EDGE, EDGE, EDGE, 0, EDGE, 2)
+    dst = np.zeros((1, EDGE * EDGE, 1024), np.uint32)
+    for fidelity, register, mode in PRODUCTS:
+        in0, in1 = (words(rng, EDGE * EDGE, register)[None] for _ in range(2))
+        setting = kernel_setting("a" if register == "Float16" else "b", mode, "wormhole_b0")
+        operands = (in0, index, none, in1, index, none)
+        mask = phase_mask(fidelity)
+        took = best_of(partial(matmul_tiles, 0, EDGE * EDGE, dst, *operands, *shape, mask, *setting, False), seconds)
+        print_product(fidelity, register, mode, macs, took, sgemm)
+    in0, in1 = (unpack(rng.integers(0, 256, dst.shape).astype(np.uint8), "Int8", "Int8", "wormhole_b0") for _ in "ab")
+    took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, in0, index, in1, index, *shape, False), seconds)
+    print_product("HiFi4", "Int8", "int32", macs, took, sgemm)
+
+
+def print_product(fidelity: str, register: str, mode: str, macs: int, took: float, sgemm: float) -> None:
+    """One line of the table."""
+    rate = f"{1e-9 * macs / took:>8.2f} GMAC/s"
+    print(
+        f"{fidelity:>8} {register:>10} {mode:>6} {1e3 * took:>9.2f} ms {rate} {sgemm / took:>7.3f} of sgemm", flush=True
+    )
+
+
+def per_datum(rng: np.random.Generator, seconds: float) -> None:
+    """The table of everything else."""
+    dst = np.zeros((TILES, 1024), np.uint32)
+    a, b = words(rng, TILES, "Float16_b"), words(rng, TILES, "Float16_b")
+    codes = {8: rng.integers(0, 256, dst.shape).astype(np.uint8)}
+    codes[16], codes[32] = (a >> np.uint32(16)).astype(np.uint16), a
+    shared = rng.integers(100, 140, (TILES, 64)).astype(np.uint8)
+    index = np.arange(TILES, dtype=np.int32)
+    calls: dict[str, Call] = {}
+    for mode in ("bf16", "fp32"):
+        setting = kernel_setting("b", mode, "wormhole_b0")
+        calls[f"add, {mode}"] = partial(elwadd_tiles, 0, TILES, dst, a, b, False, False, *setting)
+        for fidelity in ("LoFi", "HiFi4"):
+            call = partial(elwmul_tiles, 0, TILES, dst, a, b, phase_mask(fidelity), *setting)
+            calls[f"multiply {fidelity}, {mode}"] = call
+        calls[f"copy, {mode}"] = partial(copy_to_dst_tiles, 0, TILES, dst, a, *setting[:2])
+        for dim in "rc":
+            line = (dim == "c", KEPT["Float16_b"], *setting[:2], False)
+            out = np.zeros((1, 1, 1024), np.uint32)
+            source = (a[None], index, np.uint32(0))
+            calls[f"reduce {dim}, {mode}"] = partial(reduce_max_tiles, 0, 1, out, *source, *line)
+    for df, register in (("Float32", "Tf32"), ("Float16_b", "Float16_b"), ("Int8", "Int8")):
+        bits = {"Float32": 32, "Float16_b": 16, "Int8": 8}[df]
+        calls[f"unpack {df}"] = partial(unpacker(df, register, "wormhole_b0"), 0, TILES, dst, codes[bits])
+    calls["unpack Bfp8_b"] = partial(unpacker("Bfp8_b", "Bfp8_b", "wormhole_b0"), 0, TILES, dst, codes[8], shared)
+    for name, call in calls.items():
+        took = best_of(call, seconds)
+        print(f"{name:>24} {1e6 * took / TILES:>9.2f} us per tile {1e-6 * a.size / took:>9.0f} Melement/s", flush=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    rng = np.random.default_rng(0)
+    print(conditions())
+    products(rng, seconds)
+    per_datum(rng, seconds)
+
+
+if __name__ == "__main__":
+    main()
