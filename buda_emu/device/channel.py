@@ -61,10 +61,8 @@ class Fifo:
         """Has the entry that `next_read` would give been pushed? As the device asks: is the local pointer behind the
         write pointer (NETLIST 4.1 device pointer pair); or else is its slot among those held."""
         ring = self.ring
-        return (
-            1 <= (ring.wr - ring.local) % ring.limit <= ring.entries
-            or (ring.local - ring.rd) % ring.entries < ring.occupancy
-        )
+        pushed = 1 <= (ring.wr - ring.local) % ring.limit <= ring.entries
+        return not ring.empty and (pushed or (ring.local - ring.rd) % ring.entries < ring.occupancy)
 
     def undo_reads(self, inputs: int) -> None:
         """Take the last `inputs` calls of `next_read` back."""

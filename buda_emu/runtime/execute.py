@@ -21,7 +21,7 @@ from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.journal import SETTINGS
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
-from buda_emu.runtime.schedule import Chunk, Scheduler
+from buda_emu.runtime.schedule import Chunk, HostEnds, Scheduler, host_ends
 from buda_emu.runtime.topology import Topology, topology
 
 Tensor = NDArray[np.float32]
@@ -57,6 +57,7 @@ class Executor:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._topologies: dict[int, Topology] = {}
+        self._ends: dict[int, HostEnds] = {}
         self._plans: dict[tuple[int, tuple[tuple[str, str], ...]], Plan] = {}
 
     def free(self) -> None:
@@ -72,7 +73,7 @@ class Executor:
         for listener in context.watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
         run, gate = context.gate.run, context.gate
-        scheduler = Scheduler(context.memory, topo, popping, context.netlist if run.wait else None)
+        scheduler = Scheduler(context.memory, topo, popping, self._host_ends(temporal, topo) if run.wait else None)
         run.epoch(topo.input_count)
         gate.epoch(scheduler)
         try:
@@ -123,6 +124,12 @@ class Executor:
             except BaseException:
                 scheduler.undo()
                 raise
+
+    def _host_ends(self, temporal: TemporalGraph, topo: Topology) -> HostEnds:
+        ends = self._ends.get(temporal.id)
+        if ends is None:
+            ends = self._ends[temporal.id] = host_ends(self._context.netlist, topo)
+        return ends
 
     def _plan(self, temporal_id: int, topo: Topology, labels: Mapping[str, str]) -> Plan:
         key = (temporal_id, tuple(sorted(labels.items())))

@@ -30,18 +30,35 @@ class _Input:
     writes: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class HostEnds:
+    """Queues of a temporal graph that only the host fills, or only the host empties: what an epoch may wait for."""
+
+    filled: tuple[str, ...]
+    emptied: tuple[str, ...]
+
+
+def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
+    """Read queues that the host feeds, and fed queues that no op reads."""
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    fed = (name for names in topology.sinks.values() for name in names)
+    return HostEnds(
+        tuple(name for name in topology.reads if netlist.queues[name].host_fed),
+        tuple(name for name in fed if name not in read),
+    )
+
+
 class Scheduler:
     """Moves the pointers of a temporal graph's queues input by input, and groups inputs that cannot see each other."""
 
     def __init__(
-        self, memory: Memory, topology: Topology, popping: Sequence[Fifo], netlist: Netlist | None = None
+        self, memory: Memory, topology: Topology, popping: Sequence[Fifo], ends: HostEnds | None = None
     ) -> None:
-        """With a `netlist` a chunk ends before an input that the host must help first, see `obstacle`."""
+        """With `ends` a chunk ends before an input that the host must help first, see `obstacle`."""
         self._memory = memory
-        self._netlist = netlist
+        self._ends = ends
         self._topology = topology
         self._popping = popping
-        self._host_emptied: tuple[str, ...] | None = None
         self._number = 0  # of the input that the pointers stand at, from 1
         self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
         self._chunk: Chunk | None = None  # taken and not done
@@ -57,7 +74,7 @@ class Scheduler:
         chunk = Chunk()
         written: set[tuple[int, int]] = set()
         while chunk.inputs < most:
-            if chunk.inputs and self._netlist is not None and self.obstacle() is not None:
+            if chunk.inputs and self._ends is not None and self.obstacle() is not None:
                 break
             one = self._next if self._next is not None else self._counted()
             self._next = None
@@ -109,35 +126,24 @@ class Scheduler:
     def obstacle(self) -> ProgramError | None:
         """What the host must do first: push to an input queue that is short, pop from an output queue that is full.
         None for queues that another graph fills or frees: to wait for those is in vain."""
-        if self._next is not None or self._netlist is None:
+        ends = self._ends
+        if self._next is not None or ends is None:
             return None
-        channels, queues = self._memory.channels, self._netlist.queues
         error: ProgramError | None = None
-        for name in self._topology.reads:
-            channel = channels[name]
-            if isinstance(channel, Fifo) and queues[name].host_fed and not channel.holds_next_read():
-                error = ProgramError(f"read beyond what was pushed to {channel.describe()}", kind="empty", queue=name)
+        for channel in (self._memory.channels[name] for name in ends.filled):
+            if isinstance(channel, Fifo) and not channel.holds_next_read():
+                problem = f"read beyond what was pushed to {channel.describe()}"
+                error = ProgramError(problem, kind="empty", queue=channel.name)
         for channel in self._popping:
-            name = channel.name
-            if queues[name].host_fed and channel.ring.occupancy < channel.global_rdptr_autoinc:
-                count = channel.global_rdptr_autoinc
-                error = ProgramError(f"pop of {count} from {channel.describe()}", kind="empty", queue=name)
-        for name in self._outputs():
-            channel = channels[name]
+            count = channel.global_rdptr_autoinc
+            if channel.name in ends.filled and channel.ring.occupancy < count:
+                error = ProgramError(f"pop of {count} from {channel.describe()}", kind="empty", queue=channel.name)
+        for channel in (self._memory.channels[name] for name in ends.emptied):
             if isinstance(channel, Fifo) and channel.ring.full:
-                error = ProgramError(f"push to a full queue: {channel.describe()}", kind="full", queue=name)
+                error = ProgramError(f"push to a full queue: {channel.describe()}", kind="full", queue=channel.name)
         if error is not None:
             error.input = self._number + 1, self._topology.input_count
         return error
-
-    def _outputs(self) -> tuple[str, ...]:
-        """Queues that these graphs feed and no op reads: only the host makes room."""
-        if self._host_emptied is None:
-            assert self._netlist is not None
-            read = {name for op in self._netlist.ops.values() for name in op.inputs}
-            fed = (name for names in self._topology.sinks.values() for name in names)
-            self._host_emptied = tuple(name for name in fed if name not in read)
-        return self._host_emptied
 
     def _counted(self) -> _Input:
         self._number += 1
