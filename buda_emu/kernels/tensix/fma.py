@@ -89,7 +89,8 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
 def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> Any:
     """out = x * y + z for the rows of fp32 patterns at these places of `lanes`; `out` is none of the others.
 
-    This and the next two give back whether a lane was special: then the row is to be done again with `fma_any`.
+    This and the next two give back whether a lane was special: then those that `may_be_special` are to be done again
+    with `fma_any`.
     """
     special = I(0)
     for i in range(_ROW):
@@ -136,6 +137,13 @@ def add_rows(lanes: Any, x: Any, y: Any, flip: Any, out: Any, blackhole: Any) ->
         lanes[out + i] = sign if U(pattern & _INFINITY) == U(0) else pattern
         special = I(special | I(I(254) - max(exponent(a), exponent(b))))
     return special < I(0)
+
+
+@helper
+def may_be_special(x: Any, y: Any, z: Any, out: Any) -> Any:
+    """Whether a lane has to be looked at again: its result is small, or an operand or the product is not finite."""
+    ex, ey, ez = exponent(x), exponent(y), exponent(z)
+    return max(max(ex, ey), ez) == I(255) or I(ex + ey) >= I(382) or U(out & _MAGNITUDE) <= U(0x01000000)
 
 
 @helper

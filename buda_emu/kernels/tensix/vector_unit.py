@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.fma import add_rows, fma_any, fma_rows, multiply_rows
+from buda_emu.kernels.tensix.fma import add_rows, fma_any, fma_rows, may_be_special, multiply_rows
 from buda_emu.kernels.tensix.lanes import LANES, greater_row, load_row, store_row, to_float_row, to_integer_row
 
 Image = NDArray[np.uint32]
@@ -160,7 +160,8 @@ def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, 
             z = U(0)
         elif operation != FMA:
             x, z = U(_ONE | flip), x
-        lanes[out + i] = fma_any(x, y, z, blackhole)
+        if may_be_special(x, y, z, lanes[out + i]):
+            lanes[out + i] = fma_any(x, y, z, blackhole)
 
 
 @helper

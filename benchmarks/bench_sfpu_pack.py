@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""How fast the units of the vector unit and the packer are on one core, in millions of elements a second.
+
+    python benchmarks/bench_sfpu_pack.py [TILES]
+
+Beside each stands the time as a multiple of a numpy copy of the same bytes (Dst image read, result written) in the
+same run. Best of seven, kernels compiled before; data are N(0, 1), for log, sqrt and reciprocal their magnitudes.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.tensix import l1_acc
+from buda_emu.kernels.tensix.dropout import random_words
+from buda_emu.kernels.tensix.pack import pack
+from buda_emu.spec.formats import FORMATS, is_block
+from buda_emu.tensix.dropout import seeded
+from buda_emu.tensix.functions import FUNCTIONS, bf16_cut, bind, run, single
+from buda_emu.tensix.intermediate import intermediate
+from buda_emu.tensix.lanes import store, touched
+from conditions import conditions
+
+ROUNDS = 7
+PARAMETERS = {
+    "exponent": 3,
+    "slope": bf16_cut(0.1),
+    "threshold": single(1.0),
+    "scale": bf16_cut(1.25),
+    "below": 13107,
+    "zero_point": single(3.0),
+    "minus_zero_point": single(-3.0),
+}
+POSITIVE = ("log", "sqrt", "reciprocal")
+
+
+def best(work: Callable[[], object]) -> float:
+    """Seconds of the fastest round, after one that does not count."""
+    work()
+    times: list[float] = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def show(what: str, elements: int, work: Callable[[], object], copied: NDArray[np.uint8]) -> None:
+    """One line."""
+    target = np.empty_like(copied)
+    seconds, copy = best(work), best(lambda: np.copyto(target, copied))
+    print(f"{what:44} {elements / seconds / 1e6:8.0f} M/s  {seconds / copy:6.1f} copies")
+
+
+def functions(values: NDArray[np.uint32]) -> None:
+    """Every function in a 32-bit Dst, and one in a 16-bit Dst, where they are all the same table."""
+    out = np.empty_like(values)
+    moved = np.empty(values.nbytes, np.uint8)
+    for name, function in FUNCTIONS.items():
+        for approximate in (False, True) if "approximate" in function.parameters else (None,):
+            chosen = {key: approximate if key == "approximate" else PARAMETERS[key] for key in function.parameters}
+            bound = bind(name, **chosen)
+            sign = np.uint32(0x7FFFFFFF if name in POSITIVE else 0xFFFFFFFF)
+            images = [values & sign] * len(function.reads)
+            label = f"{name}{' approximate' if approximate else ''}, fp32"
+            show(label, values.size, lambda b=bound, i=images: run(b, "fp32", out, *i), moved)
+    narrow = store(values, "bf16")
+    bound = bind("exp", approximate=False)
+    show("any function of one bf16 datum", values.size, lambda: run(bound, "bf16", out, narrow), moved)
+    words, state = np.empty_like(values), seeded(1)
+    show("random words of dropout", values.size, lambda: random_words(state, words, touched("rc")), moved)
+
+
+def packer(values: NDArray[np.uint32]) -> None:
+    """From each Dst mode to each kind of format."""
+    types = {32: np.uint32, 16: np.uint16}
+    for mode in ("bf16", "fp16", "fp32", "int32"):
+        image = store(values, mode)
+        for out_df in ("Int32", "Int8") if mode == "int32" else ("Float32", "Float16_b", "Float16", "Bfp8_b", "Bfp4_b"):
+            stored = np.empty(image.shape, types.get(FORMATS[out_df].bits, np.uint8))
+            exponents = np.empty((len(image), 32, 2), np.uint8) if is_block(out_df) else None
+            setting = (mode, intermediate(mode, out_df), out_df, 2, 0, "wormhole_b0", stored, exponents)
+            moved = np.empty((image.nbytes + stored.nbytes) // 2, np.uint8)
+            show(f"pack {mode} to {out_df}, relu", image.size, lambda i=image, s=setting: pack(0, len(i), i, *s), moved)
+    for out_df, datums in (
+        ("Float32", values),
+        ("Float16_b", store(values, "bf16").astype(np.uint16)),
+        ("Float16", store(values, "fp16").astype(np.uint16)),
+    ):
+        old = datums.copy()
+        moved = np.empty(2 * datums.nbytes * 3 // 4, np.uint8)
+        show(
+            f"add in L1, {out_df}",
+            datums.size,
+            lambda f=out_df, o=old, d=datums: l1_acc.accumulate(0, len(d), f, o, d),
+            moved,
+        )
+
+
+def main() -> None:
+    """Measure."""
+    tiles = int(sys.argv[1]) if len(sys.argv) > 1 else 512
+    print(f"{tiles} tiles. {conditions()}")
+    values = np.random.default_rng(0).standard_normal((tiles, 32, 32)).astype(np.float32).view(np.uint32)
+    functions(values)
+    packer(values)
+
+
+if __name__ == "__main__":
+    main()
