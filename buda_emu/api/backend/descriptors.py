@@ -1,5 +1,6 @@
 """DramIODesc: what a front end knows of one queue or ram (NETLIST 7.2)."""
 
+import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +51,7 @@ class DramIODesc:
         self.s_descriptor = StrideDescriptor()
         self.backend_type = BackendType.NoBackend
         self.layout = IOLayout.Invalid
+        self._travelled: threading.Event | None = None  # told when it is pickled
 
     @property
     def name(self) -> str:
@@ -62,9 +64,12 @@ class DramIODesc:
         return self._data_format
 
     def __getstate__(self) -> tuple[Any, ...]:
+        if self._travelled is not None:
+            self._travelled.set()
         return tuple(getattr(self, name) for name in _PICKLED)
 
     def __setstate__(self, state: Iterable[Any]) -> None:
+        self._travelled = None
         for name, value in zip(_PICKLED, state, strict=True):
             setattr(self, name, value)
 
@@ -72,8 +77,13 @@ class DramIODesc:
         return f"<DramIODesc {self._name} of {self.netlist_path}>"
 
 
-def describe_queue(netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool) -> DramIODesc:
-    """The descriptor of a queue. `ideal`: precision is ignored. Golden gives no addresses (NETLIST 7.4)."""
+def describe_queue(
+    netlist: "Netlist", queue: "Queue", backend: BackendType, ideal: bool, travelled: threading.Event
+) -> DramIODesc:
+    """The descriptor of a queue. `ideal`: precision is ignored. Golden gives no addresses (NETLIST 7.4).
+
+    `travelled` is set when the descriptor is pickled, which is how it gets to another process.
+    """
     from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 
     desc, blocking = DramIODesc(), queue.blocking
@@ -95,4 +105,5 @@ def describe_queue(netlist: "Netlist", queue: "Queue", backend: BackendType, ide
     desc.io_type = IOType.RandomAccess if queue.is_ram else IOType.Queue
     desc.backend_type = backend
     desc.layout = IOLayout.Flat if queue.layout == "flat" else IOLayout.Tilized
+    desc._travelled = travelled  # pyright: ignore[reportPrivateUsage]
     return desc

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist, Queue
 
 HOST_WAIT: Final = 30.0
-"""Seconds that a program on an emulated device waits for the host: for an entry to read, or for room to write."""
+"""Seconds that a program waits for the host: for an entry to read, or for room to write."""
 
 
 class Port(Protocol):
@@ -52,17 +52,19 @@ class Port(Protocol):
 class Machine:
     """A `Port` on an Emulator of this process.
 
-    Golden runs a program inside `run`, and what it lacks is an error at once. All other types run programs in turn on
-    a thread, where they wait for the host up to HOST_WAIT seconds; `idle` says how they ended. A program that fails
-    there closes the machine (NETLIST, "Where an error surfaces").
+    Golden runs a program inside `run`. What it lacks is an error at once, until `shared` says that another process may
+    push: then it waits for the host, up to HOST_WAIT seconds. All other types run programs in turn on a thread, where
+    they wait so in any case; `idle` says how they ended. A program that fails there closes the machine (NETLIST, "Where
+    an error surfaces").
     """
 
-    def __init__(self, netlist: "Netlist", config: BackendConfig) -> None:
+    def __init__(self, netlist: "Netlist", config: BackendConfig, shared: threading.Event) -> None:
         from buda_emu.runtime.emulator import Emulator
 
         self.netlist = netlist
         self.ideal = config.ignores_precision
         self._emulator = Emulator(netlist, "ideal" if self.ideal else "format")
+        self._shared = shared
         self._lock = threading.Lock()
         self._programs = None if config.type == BackendType.Golden else ProgramThread(self._run_beside)
         self._problem = ""  # why it takes no more calls
@@ -120,7 +122,7 @@ class Machine:
         if program not in self.netlist.programs:
             raise HostError(f"no program {program!r}; programs: {', '.join(self.netlist.programs)}")
         if self._programs is None:
-            self._emulator.run(program, dict(parameters))
+            self._emulator.run(program, parameters, wait=HOST_WAIT if self._shared.is_set() else 0)
         else:
             self._programs.submit(program, dict(parameters))
 

@@ -1,6 +1,7 @@
 """BackendApi: one machine with one netlist, as a front end holds it (NETLIST 7.2)."""
 
 import os
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,7 @@ class BackendApi:
         self._machine: Machine | None = None
         self._server: Server | None = None
         self._finished = False
+        self._travelled = threading.Event()  # a descriptor was pickled: other processes may take part
         _say_what_is_left_out(config)
 
     def initialize(self, result: BackendCompileResult | None = None) -> BackendStatusCode:
@@ -94,7 +96,7 @@ class BackendApi:
         queue = self._netlist.queues.get(name)
         if queue is None:
             raise RuntimeError(f"no queue or ram {name!r} in {self._netlist.path}")
-        return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision)
+        return describe_queue(self._netlist, queue, self._config.type, self._config.ignores_precision, self._travelled)
 
     def _open(self, result: BackendCompileResult) -> None:
         if self._finished:
@@ -102,7 +104,7 @@ class BackendApi:
         if self._machine is None:
             if self._config.type != BackendType.Golden:
                 _fit(self._netlist, result)
-            self._machine = Machine(self._netlist, self._config)
+            self._machine = Machine(self._netlist, self._config, self._travelled)
             family.enrol(self._key, self._machine)
             self._server = _serve(self._machine, self._key)
         result.success = True

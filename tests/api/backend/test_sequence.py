@@ -54,7 +54,8 @@ def test_three_processes_one_after_the_other(path):
     assert set(statuses) == {"Success"}
 
 
-def test_three_processes_at_once_push_and_pop_more_than_the_queues_hold():
+@pytest.mark.parametrize("kind", ["Silicon", "Golden"])
+def test_three_processes_at_once_push_and_pop_more_than_the_queues_hold(kind):
     path = ROOT / "netlists/attention.yaml"
     netlist, inputs, _ = job(path)
     stream = np.random.default_rng(1)
@@ -66,6 +67,7 @@ def test_three_processes_at_once_push_and_pop_more_than_the_queues_hold():
         expected.append(plainly(netlist, part, [("run_fwd", {"$p_loop_count": 2})], "format")["out"])
     program = ("run_fwd", {"$p_loop_count": str(rounds)})
     inputs = {**{name: inputs[name] for name in inputs if name != "x"}, "x": inputs["x"]}
-    found, statuses = in_three_processes(path, inputs, [program], {"out": 2 * rounds}, "Silicon", at_once=True)
+    options = {"quantise": True} if kind == "Golden" else {}
+    found, statuses = in_three_processes(path, inputs, [program], {"out": 2 * rounds}, kind, at_once=True, **options)
     assert set(statuses) == {"Success"}
     np.testing.assert_array_equal(found["out"], np.concatenate(expected))
