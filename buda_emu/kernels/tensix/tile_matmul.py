@@ -87,9 +87,8 @@ def matmul_tiles(
             fetch_words(srca, in1, entry, in1_index[(row // rows * inner + k) * cols + col], in1_pad, in1_transposed)
             exponents(exponent_a, srca)
             exponents(exponent_b, srcb)
-            for half in range(
-                2
-            ):  # of the significands: phases 0, 2 and 1, 3 share that of SrcA, 0, 1 and 2, 3 the other
+            # Phases 0 and 2 share a part of SrcA, 1 and 3 the other; 0 and 1 one of SrcB, 2 and 3 the other.
+            for half in range(2):
                 if phases & 0b0101 << half:
                     srca_parts(part_a[half], srca, half)
                 if phases & 0b0011 << 2 * half:
