@@ -5,6 +5,7 @@ import threading
 from multiprocessing.connection import Client, Connection
 from multiprocessing.context import AuthenticationError
 from typing import Any
+from weakref import WeakSet
 
 from buda_emu.api.backend.meeting import Key, password, socket_path
 from buda_emu.errors import HostError, HostTimeoutError
@@ -20,7 +21,7 @@ class RemotePort:
         self._key = key
         self._own = threading.local()
         self._lock = threading.Lock()
-        self._open: list[Connection[Any, Any]] = []
+        self._open: WeakSet[Connection[Any, Any]] = WeakSet()  # a thread's own goes with it
 
     def push(self, name: str, array: Any, df: str, timeout: float, slot: int) -> None:
         """See Port."""
@@ -49,7 +50,7 @@ class RemotePort:
     def close(self) -> None:
         """Hang up."""
         with self._lock:
-            for connection in self._open:
+            for connection in list(self._open):
                 with contextlib.suppress(OSError):
                     connection.close()
             self._open.clear()
@@ -76,5 +77,5 @@ class RemotePort:
             connection = Client(str(socket_path(self._key)), "AF_UNIX", authkey=password())
             self._own.connection = connection
             with self._lock:
-                self._open.append(connection)
+                self._open.add(connection)
         return connection

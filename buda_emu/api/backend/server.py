@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from multiprocessing import util
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
@@ -14,6 +15,7 @@ from buda_emu.api.backend.meeting import Key, make_folder, password, socket_path
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import HostTimeoutError
 
+_PAUSE: Final = 0.05  # seconds
 METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "check")
 """What a client may call: the methods of Port."""
 
@@ -55,7 +57,9 @@ class Server:
             try:
                 caller, _ = self._socket.accept()
             except OSError:
-                return  # closed
+                if not self._closed:
+                    time.sleep(_PAUSE)  # no file descriptors left, or a caller that left at once
+                continue
             client = Connection(caller.detach())
             with self._lock:
                 self._clients.add(client)
