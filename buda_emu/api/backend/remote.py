@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakSet
 
 from buda_emu.api.backend.meeting import Key, password, socket_path
+from buda_emu.api.backend.wire import receive, send
 from buda_emu.errors import HostError, HostTimeoutError
 
 
@@ -59,8 +60,8 @@ class RemotePort:
     def _call(self, method: str, *arguments: Any) -> Any:
         try:
             connection = self._connection()
-            connection.send((method, arguments))
-            kind, value = connection.recv()
+            send(connection, (method, arguments))
+            kind, value = receive(connection)
         except (OSError, EOFError, AuthenticationError) as error:
             self._own = threading.local()
             reason = str(error) or "it hung up"

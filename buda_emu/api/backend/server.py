@@ -13,6 +13,7 @@ from typing import Any, Final
 from buda_emu.api.backend.machine import Port
 from buda_emu.api.backend.meeting import Key, make_folder, password, socket_path
 from buda_emu.api.backend.warn import say
+from buda_emu.api.backend.wire import receive, send
 from buda_emu.errors import HostTimeoutError
 
 _PAUSE: Final = 0.05  # seconds
@@ -72,8 +73,8 @@ class Server:
             deliver_challenge(client, password())
             answer_challenge(client, password())
             while True:
-                method, arguments = client.recv()
-                client.send(self._answer(method, arguments))
+                method, arguments = receive(client)
+                send(client, self._answer(method, arguments))
         with self._lock:
             self._clients.discard(client)
 
