@@ -87,14 +87,14 @@ def greater(a: U32, b: U32) -> U32:
     return np.where(_ordered(a) >= _ordered(b), a, b)
 
 
-def touched(vector: VectorMode) -> NDArray[np.bool_]:
+def touched(vector: VectorMode, whole_faces: bool = False) -> NDArray[np.bool_]:
     """bool[32, 32]: the datums of a tile, rows and columns as usual, that a vector mode computes.
 
     `rc` all, `c` faces 0 and 2 (columns 0 to 15), `r` two passes over faces 0 and 1 (rows 0 to 3). The others keep
-    what the input's copy left in Dst.
+    what the input's copy left in Dst. `whole_faces`: the function always runs through the faces that it touches.
     """
     mask = np.zeros((32, 32), dtype=np.bool_)
-    regions = {"rc": (32, 32), "c": (32, 16), "r": (4, 32)}
+    regions = {"rc": (32, 32), "c": (32, 16), "r": (16 if whole_faces else 4, 32)}
     if vector not in regions:
         raise UnsupportedError(f"vector mode {vector!r}: r, c and rc are known (DEVICE_NUMERICS 3.2)")
     rows, columns = regions[vector]

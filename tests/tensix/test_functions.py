@@ -80,6 +80,17 @@ def test_small(name):
 
 
 @pytest.mark.tiny
+@pytest.mark.parametrize(("approximate", "rows"), [(False, 4), (True, 16)])
+def test_approximate_exp_does_whole_faces(approximate, rows):
+    image = np.zeros((1, 32, 32), np.uint32)
+    out = np.empty_like(image)
+    bound = bind("exp", approximate=approximate)
+    run(bound, "bf16", out, image, vector="r")
+    assert mismatches(out, reference(bound, "bf16", image, vector="r")) == 0
+    assert (out[0].any(axis=1)).tolist() == [True] * rows + [False] * (32 - rows)
+
+
+@pytest.mark.tiny
 def test_functions_are_bound_by_name_with_their_parameters():
     with pytest.raises(UnsupportedError, match="softmax"):
         bind("softmax")

@@ -102,10 +102,12 @@ def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> An
         p, ep = (U(0) if gone else p), (I(0) if gone else ep)
         total = signed_sum(p, ep, U(a ^ b), U(significand(c) << U(3)), ez, c)
         pattern = rounded(total, max(ep, ez), blackhole)
-        lanes[out + i] = pattern
         special = I(special | I(I(254) - max(max(ex, ey), max(ez, ep))))
-        if blackhole:  # small results and zeros have rules of their own
-            special = I(special | I(I(U(pattern & _MAGNITUDE)) - I(0x01000000)))
+        if blackhole:  # zeros have signs, and small results rules of their own
+            zero = total == I(0)
+            special = I(special | (I(0) if zero else I(I(U(pattern & _MAGNITUDE)) - I(0x01000000))))
+            pattern = U(U(U(a ^ b) & c) & _SIGN) if zero else pattern
+        lanes[out + i] = pattern
     return special < I(0)
 
 

@@ -85,7 +85,8 @@ def run_program(
     """
     lanes = np.empty(registers * LANES, dtype=np.uint32)
     for i in range(constants.size):
-        lanes[i * LANES : (i + 1) * LANES] = constants[i]
+        for k in range(i * LANES, (i + 1) * LANES):
+            lanes[k] = constants[i]
     inputs = np.uint64(constants.size) * _ROW
     result = np.uint64(code[code.shape[0] - 1, 1]) * _ROW
     for tile in range(start, stop):
@@ -95,8 +96,9 @@ def run_program(
                 out[tile, block : block + LANES],
                 mask[block : block + LANES],
             )
-            if not here.any():
-                target[:] = keep
+            if not _any(here):
+                for i in range(_ROW):
+                    target[i] = keep[i]
                 continue
             load_row(keep, load_mode, lanes, inputs)
             if two_inputs:
@@ -120,6 +122,15 @@ def apply_table(
         for i in range(TILE):
             datum = source[i]
             target[i] = U(table[U(datum & U(0xFFFF))]) if mask[i] else datum
+
+
+@helper
+def _any(mask: Any) -> Any:
+    """Whether anything is set."""
+    for i in range(_ROW):
+        if mask[i]:
+            return True
+    return False
 
 
 @helper
