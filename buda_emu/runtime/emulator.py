@@ -74,7 +74,7 @@ class Emulator:
         self._executor = Executor(self._context)
         epochs = Epochs(netlist, self._memory, self._run_graph, self._watched)
         self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
-        self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched)
+        self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +90,9 @@ class Emulator:
         self._gate.close()
         self._programs.join()
         self._pool.close()
+        self._free()
+
+    def _free(self) -> None:
         if self._gate.idle:
             self._memory.free()
             self._context.free()

@@ -30,10 +30,15 @@ class Exchange:
         self._watched = watched
         self._pushing: dict[str, bool] = {}  # queue that a thread pushes to -> is it waiting for room?
 
+    def _channel(self, name: str) -> Channel:
+        if self._gate.closed:  # by another thread, after the caller's own check
+            raise HostError("this Emulator is closed")
+        return self._memory.channel(name)
+
     # ------------------------------------------------------------------------------------------------------ push
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
         """See `Emulator.push`."""
-        channel = self._memory.channel(name)
+        channel = self._channel(name)
         queue = self._netlist.queues[name]
         values = self._host.host_array(queue, array)
         if isinstance(channel, Ram):
@@ -41,7 +46,7 @@ class Exchange:
             return
         if slot is not None:
             raise HostError(f"push to {name}: slot= is for rams; a queue takes entries in order")
-        deadline = monotonic() + timeout
+        deadline = _deadline(timeout)
         self._begin_push(channel, len(values), deadline)
         try:
             self._push_fifo(channel, queue, values, deadline, patient=timeout > 0)
@@ -78,7 +83,7 @@ class Exchange:
             tiles = self._host.tiles(queue, part)
             with self._gate as gate:
                 for entry, entry_tiles in zip(part, tiles, strict=True):
-                    if ring.full:  # a restored snapshot, or a program that moved the pointers
+                    if ring.occupancy >= ring.entries:  # a restored snapshot, or a program that moved the pointers
                         self._wait_for_room(gate, channel, count, done, deadline)
                     slot = ring.slot(ring.wr)
                     self._write(channel, queue, slot, entry, entry_tiles)
@@ -98,7 +103,7 @@ class Exchange:
     def _room(self, channel: Fifo) -> int:
         """Entries that may be written now. A slot that the running chunk still reads is not free yet."""
         ring = channel.ring
-        free = ring.entries - ring.occupancy
+        free = max(0, ring.entries - ring.occupancy)  # a program may have placed the pointers further apart
         return _before(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
 
     def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
@@ -128,12 +133,13 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------ pop, read
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
         """See `Emulator.pop`."""
-        channel = self._memory.channel(name)
+        channel = self._channel(name)
         if isinstance(channel, Ram):
             raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
         _check_readout(readout)
+        deadline = _deadline(timeout)
         with self._gate as gate:
-            slots = self._await(gate, channel, count, timeout)
+            slots = self._await(gate, channel, count, deadline)
             tiles = self._tiles(channel, slots)
             channel.ring.advance_read(count)
             self._watched.pop(name, HOST, count)
@@ -142,19 +148,20 @@ class Exchange:
 
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
         """See `Emulator.peek`."""
-        channel = self._memory.channel(name)
+        channel = self._channel(name)
         _check_readout(readout)
+        deadline = _deadline(timeout)
         with self._gate as gate:
             if isinstance(channel, Fifo):
-                slots = self._await(gate, channel, self._available(channel) if count is None else count, timeout)
+                slots = self._await(gate, channel, self._available(channel) if count is None else count, deadline)
             else:
-                slots = self._ram_slots(gate, channel, slot, 1 if count is None else count, timeout)
+                slots = self._ram_slots(gate, channel, slot, 1 if count is None else count, deadline)
             tiles = self._tiles(channel, slots)
         return self._host.values(self._netlist.queues[name], tiles, readout)
 
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
         """See `Emulator.memory_image`."""
-        channel = self._memory.channel(name)
+        channel = self._channel(name)
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"entry {slot} of {name} was never written")
         with self._gate as gate:
@@ -181,23 +188,22 @@ class Exchange:
                     found[queue.name] = self._host.values(queue, tiles, readout)
         return found
 
-    def _await(self, gate: Gate, channel: Fifo, count: int, timeout: float) -> list[int]:
+    def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
         """The slots of the oldest `count` entries, once they are there."""
-        if not 0 <= count <= channel.ring.entries:
+        if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
             raise HostError(f"read of {count} entries from {channel.describe()}")
-        if not gate.wait(lambda: self._available(channel) >= count, monotonic() + timeout):
+        if not gate.wait(lambda: self._available(channel) >= count, deadline):
             raise HostTimeoutError(f"read of {count} entries from {channel.describe()}")
         ring = channel.ring
         return [ring.slot(ring.rd + i) for i in range(count)]
 
-    def _ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, timeout: float) -> range:
+    def _ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, deadline: float) -> range:
         if first < 0 or count < 0 or first + count > channel.entries:
             raise HostError(f"read of slots {first}..{first + count - 1} of {channel.describe()}")
         slots = range(first, first + count)
         self._settle(gate, channel.view, slots, written_only=True)
-        if timeout > 0:
-            gate.wait(lambda: all(channel.view.label(slot) for slot in slots), monotonic() + timeout)
-            self._settle(gate, channel.view, slots, written_only=True)
+        gate.wait(lambda: all(channel.view.label(slot) for slot in slots), deadline)
+        self._settle(gate, channel.view, slots, written_only=True)
         return slots
 
     def _available(self, channel: Fifo) -> int:
@@ -236,6 +242,12 @@ def _before(view: EntryView, first: int, count: int, taken: Slices) -> int:
             if not taken.isdisjoint(view.slices((first + position) % view.entries)):
                 return position
     return count
+
+
+def _deadline(timeout: float) -> float:
+    if not timeout >= 0:
+        raise HostError(f"timeout must be 0 or more seconds, not {timeout}")
+    return monotonic() + timeout
 
 
 def _check_readout(readout: str) -> None:

@@ -1,7 +1,7 @@
 """Runs the programs of one machine, one at a time, in the order in which they were asked for."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -21,14 +21,23 @@ class Programs:
     """The interpreters, each with the variables of its program, and the threads of `run_async`."""
 
     def __init__(
-        self, netlist: Netlist, memory: Memory, epochs: Epochs, steps: StepBudget, gate: Gate, watched: Watched
+        self,
+        netlist: Netlist,
+        memory: Memory,
+        epochs: Epochs,
+        steps: StepBudget,
+        gate: Gate,
+        watched: Watched,
+        free: Callable[[], None],
     ) -> None:
+        """`free` is called after a program that a closed gate ended."""
         self._netlist = netlist
         self._memory = memory
         self._epochs = epochs
         self._steps = steps
         self._gate = gate
         self._watched = watched
+        self._free = free
         self._interpreters: dict[str, Interpreter] = {}
         self._threads: set[threading.Thread] = set()
 
@@ -115,6 +124,8 @@ class Programs:
             raise
         finally:
             self._gate.end(run)
+            if self._gate.closed:
+                self._free()
 
     def _place(self) -> Place:
         return self._interpreter.place(*self._now)

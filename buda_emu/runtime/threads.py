@@ -27,7 +27,8 @@ class WorkerPool:
 
     def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> int:
         """Run `kernel(start, stop, *args)` over 0..items in parts; the sum of what the parts return."""
-        if self._pool is None or items < 2 or _operand_bytes(args) < _WORTH_SPLITTING_BYTES:
+        pool = self._pool
+        if pool is None or items < 2 or _operand_bytes(args) < _WORTH_SPLITTING_BYTES:
             return serial(kernel, items, *args)
         parts = min(items, 4 * self.threads)  # a few parts more than threads: they differ in cost
         bounds = [items * part // parts for part in range(parts + 1)]
@@ -35,10 +36,15 @@ class WorkerPool:
         waiting: list[Future[Any]] = []
         # the caller works on its own share while the pool takes the rest
         own = max(1, parts // self.threads)
-        for part in range(own, parts):
-            waiting.append(self._pool.submit(kernel, bounds[part], bounds[part + 1], *args))
+        given = own
         try:
-            for part in range(own):
+            for part in range(own, parts):
+                waiting.append(pool.submit(kernel, bounds[part], bounds[part + 1], *args))
+                given = part + 1
+        except RuntimeError:  # closed meanwhile by another thread: what is left is the caller's too
+            pass
+        try:
+            for part in (*range(own), *range(given, parts)):
                 total += int(kernel(bounds[part], bounds[part + 1], *args) or 0)
         finally:
             results = [future.result() for future in waiting]

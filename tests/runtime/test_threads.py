@@ -119,6 +119,18 @@ def test_more_entries_than_a_queue_has_can_never_be_popped(stream):
     assert not isinstance(caught.value, be.HostTimeoutError)
 
 
+def test_pointers_that_a_program_placed_too_far_apart_leave_no_room(stream):
+    """The occupancy of 3 of 2 entries cannot be on the device (NETLIST 4.3)."""
+    with be.Emulator(stream, threads=1) as emu:
+        emu.push("x", entries(1, 2))
+        emu._memory.channels["x"].ring.place_read(1)
+        emu._memory.channels["x"].ring.wr = 0
+        assert firsts(emu.peek("x")) == [2, 1, 2]
+        with pytest.raises(be.HostTimeoutError, match="it is full"):
+            emu.push("x", entries(3), timeout=SHORT)
+        assert firsts(emu.pop("x", 3)) == [2, 1, 2]
+
+
 def test_a_push_goes_on_as_another_thread_makes_room(stream):
     with be.Emulator(stream, threads=1) as emu:
         pusher = Thread(emu.push, "x", entries(*range(7)), timeout=LONG)
@@ -481,6 +493,33 @@ def test_close_from_a_listener_ends_the_program(stream):
         emu.run("p", {"$p_loop_count": 2})
     with pytest.raises(be.HostError, match="closed"):
         emu.push("x", entries(1))
+    assert not emu._memory.channels  # freed when the program had ended
+
+
+def test_close_while_others_push_and_pop(load):
+    """Large entries: conversions are spread over the worker threads that close() ends."""
+    net = load(text([queue("x", entries=4, mblock=(8, 8), df="Bfp8_b"), queue("y"), queue("o", "n")],
+                    [graph("g", op("n", "nop", ["y"]))],
+                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))]))  # fmt: skip
+    array = np.ones((4, 1, 256, 256), np.float32)
+    for round_number in range(10):
+        emu = be.Emulator(net, threads=2)
+        pusher = Thread(lambda emu=emu: [emu.push("x", array, timeout=LONG) for _ in range(10**6)])
+        popper = Thread(lambda emu=emu: [emu.pop("x", 2, timeout=LONG) for _ in range(10**6)])
+        time.sleep(0.005 * round_number)
+        emu.close()
+        for thread in (pusher, popper):
+            with pytest.raises(be.HostError, match="closed"):
+                thread.end()
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan")])
+def test_a_timeout_is_a_time(stream, timeout):
+    with be.Emulator(stream, threads=1) as emu:
+        for call in (lambda: emu.push("x", entries(1), timeout=timeout), lambda: emu.pop("x", timeout=timeout),
+                     lambda: emu.peek("x", timeout=timeout)):  # fmt: skip
+            with pytest.raises(be.HostError, match="timeout must be"):
+                call()
 
 
 def test_many_machines_with_threads_leave_none_behind(load):
