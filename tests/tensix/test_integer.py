@@ -180,3 +180,21 @@ def test_kernels_are_the_reference(seed, dfs, subtract, accumulate):
     assert mismatches(out, expected) == 0
     int_copy_tiles(0, 1, out, a)
     assert mismatches(out, int_copy(a)) == 0
+
+
+def test_slices_of_the_kernel():
+    """t slices, each with rows of in0 and columns of in1 of its own; an index without a tile is a tile of zeros."""
+    t, rows, inner, cols = 2, 1, 2, 2
+    stream = np.random.default_rng(6)
+    in0 = any_words(stream, (t, rows, inner, 32, 32), "Int8")
+    in1 = any_words(stream, (t, inner, cols, 32, 32), "Int8")
+    indices = [np.arange(words[..., 0, 0].size, dtype=np.int32) for words in (in0, in1)]
+    indices[0][1] = -1
+    in0[0, 0, 1] = 0
+    out = np.zeros((1, t * rows * cols, 1024), np.uint32)
+    first, second = (words.reshape(1, -1, 1024) for words in (in0, in1))
+    shape = (False, t, rows, inner, cols, 0, inner, 2, False)
+    int_matmul_tiles(0, out.shape[1], out, first, indices[0], second, indices[1], *shape)
+    dst = np.zeros((t, rows, cols, 32, 32), np.uint32)
+    expected = int_tile_matmul(dst, in0[:, :, None], in1.swapaxes(1, 2)[:, None], "wormhole_b0")
+    assert mismatches(out.reshape(expected.shape), expected) == 0

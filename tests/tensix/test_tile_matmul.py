@@ -156,3 +156,21 @@ def test_padding_tiles_of_the_kernel():
         tiles = in0.reshape(1, 32, 32), in1.reshape(1, 32, 32)
         dst = tile_matmul(dst, *tiles, (0, 1, 2, 3), "b", "fp32", "wormhole_b0")
     assert np.array_equal(out.reshape(32, 32), dst)
+
+
+def test_slices_of_the_kernel():
+    """t slices, each with rows of in0 and columns of in1 of its own."""
+    t, rows, inner, cols = 2, 2, 2, 1
+    stream = np.random.default_rng(5)
+    in0 = src_words(stream, (1, t, rows, inner, 32, 32), "Float16_b", "normal")
+    in1 = src_words(stream, (1, t, inner, cols, 32, 32), "Float16_b", "normal")
+    out = np.zeros((1, t * rows * cols, 1024), np.uint32)
+    operands = []
+    for words in (in0, in1):
+        tiles = words.reshape(1, -1, 1024)
+        operands += [tiles, np.arange(tiles.shape[1], dtype=np.int32), np.uint32(0)]
+    setting = kernel_setting("b", "bf16", "wormhole_b0")
+    matmul_tiles(0, out.shape[1], out, *operands, False, t, rows, inner, cols, 0, inner, 2, 1, *setting, False)
+    dst = np.zeros((t, rows, cols, 32, 32), np.uint32)
+    expected = by_reference(dst, in0[0], in1[0], (0,), ("b", "bf16", "wormhole_b0"))
+    assert mismatches(out.reshape(expected.shape), expected) == 0
