@@ -85,8 +85,8 @@ def push_all(descs, inputs, timeout=1):
             assert api.push_input(desc, describe(piece), step == 1, timeout, first if is_ram else -1) == OK, name
 
 
-def get_with_retry(desc, one=False, tries=10):
-    """What NETLIST 7.5 does: up to ten tries of one second."""
+def get_with_retry(desc, one=False, tries=30):
+    """What NETLIST 7.5 does, but thirty tries of one second: kernels may have to be compiled first."""
     out = api.PytorchTensorDesc()
     for _ in range(tries):
         status = api.get_output(desc, out, one, 1, 0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu import backend_api as api
@@ -51,6 +51,7 @@ def strided(array, stride, offsets):
     return result
 
 
+@settings(deadline=None)
 @given(
     st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 9), st.integers(1, 9)),
     st.integers(1, 4), st.integers(1, 4), st.integers(1, 4),
