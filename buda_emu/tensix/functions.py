@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.kernels.tensix import vector_unit as kernels
+from buda_emu.kernels.tensix.images import as_rows
 from buda_emu.numerics.bits import U32, to_bits
 from buda_emu.numerics.codecs import SCALAR_CODECS
 from buda_emu.tensix import dropout, elementary, grayskull, quantisation
@@ -160,7 +161,7 @@ def run(
     reads, writes = bound.modes(mode)
     mask = touched(vector, bound.whole_faces)
     if len(images) == 1 and reads[0] in ("bf16", "fp16"):
-        source, target = (image.reshape(len(out), kernels.TILE) for image in (images[0], out))
+        source, target = as_rows(images[0]), as_rows(out)
         kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
         return
     second, second_mode = (images[1], reads[1]) if len(images) == 2 else (None, None)

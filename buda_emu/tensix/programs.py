@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import InternalError
 from buda_emu.kernels.tensix import vector_unit as kernels
+from buda_emu.kernels.tensix.images import TILE, as_rows
 from buda_emu.kernels.tensix.lanes import BF16, FP16, FP32, INT32
 from buda_emu.numerics.bits import U32
 from buda_emu.tensix.elementary import MINUS_ONE, ONE
@@ -49,9 +50,7 @@ class Program:
         copied. `second_mode` and `store_mode` are those of the second input and of the result where they differ.
         `tiles` is the range to do, all by default.
         """
-        first, other, target = (
-            image.reshape(len(dst), kernels.TILE) for image in (dst, dst if second is None else second, out)
-        )
+        first, other, target = map(as_rows, (dst, dst if second is None else second, out))
         start, stop = tiles or (0, len(dst))
         kernels.run_program(
             start,
@@ -66,7 +65,7 @@ class Program:
             second is not None,
             _MODES[load_mode],
             _MODES[store_mode or load_mode],
-            mask.reshape(kernels.TILE),
+            mask.reshape(TILE),
             target,
             blackhole,
         )

@@ -61,6 +61,13 @@ def test_the_rest_of_the_tile_keeps_the_first_input(name, mode, vector):
     compare(name, "wormhole_b0", mode, "normal", 2, vector)
 
 
+@pytest.mark.parametrize("mode", ["bf16", "fp32"])
+def test_results_are_never_written_to_a_copy(mode):
+    image = datums(mode, "normal", 2)
+    with pytest.raises(InternalError, match="C-contiguous"):
+        run(bind("sqrt", approximate=False), mode, np.empty((2, 32, 64), np.uint32)[:, :, ::2], image)
+
+
 def test_a_range_of_tiles():
     bound = bind("sqrt", approximate=False)
     for mode in ("bf16", "fp32"):

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tensix.images import as_rows
 
 U = np.uint32
 I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
@@ -27,7 +28,7 @@ def accumulate(
     adders = {"Float32": add_fp32, "Float16_b": add_bf16, "Float16": add_fp16}
     if out_df not in adders:
         raise UnsupportedError(f"accumulation in L1 as {out_df}: Float32, Float16_b and Float16 are known")
-    adders[out_df](start, stop, old.reshape(len(old), 1024), new.reshape(len(new), 1024))
+    adders[out_df](start, stop, as_rows(old), as_rows(new))
 
 
 @kernel

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.blocks import assemble_row
+from buda_emu.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 
 U = np.uint32
 I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
 
-TILE: Final = 1024
 _ROW: Final = np.uint64(TILE)
 _SIGN: Final = U(0x80000000)
 _MAGNITUDE: Final = U(0x7FFFFFFF)
@@ -84,10 +84,9 @@ def pack(
     `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. The other
     arguments are those of `buda_emu.tensix.pack.pack`. Raises UnsupportedError for a conversion the packer lacks.
     """
-    images: dict[int, Any] = {1: np.empty((0, TILE), np.uint8), 2: np.empty((0, TILE), np.uint16)}
-    images[4] = np.empty((0, TILE), np.uint32)
-    images[datums.itemsize] = datums.reshape(len(dst), TILE)
-    source = dst.reshape(len(dst), TILE)
+    images: dict[int, Any] = {1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)}
+    images[datums.itemsize] = as_rows(datums)
+    source = as_rows(dst)
     if is_integer(held_as):
         if relu_mode == 3 or (relu_mode != 0 and threshold != 0):
             raise UnsupportedError(f"relu on {held_as} with a threshold or mode max: the packer only clears negatives")
@@ -95,7 +94,7 @@ def pack(
         pack_integers(start, stop, source, _LIMITS[held_as], signed, images[4], images[2], images[1])
         return
     out = _RAW_AS.get(out_df, out_df)
-    shared = exponents.reshape(len(dst), TILE // 16) if exponents is not None else np.empty((0, TILE // 16), np.uint8)
+    shared = as_rows(exponents) if exponents is not None else np.empty((0, TILE // 16), np.uint8)
     pack_floats(
         start,
         stop,

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.fma import add_rows, fma_any, fma_rows, may_be_special, multiply_rows
+from buda_emu.kernels.tensix.images import TILE
 from buda_emu.kernels.tensix.lanes import LANES, greater_row, load_row, store_row, to_float_row, to_integer_row
 
 Image = NDArray[np.uint32]
 """uint32[tiles, 1024]: Dst datums of each tile, row by row."""
 
-TILE: Final = 1024
 
 # An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
 # shift, the bound of TO_INTEGER, the table of LOOKUP. A condition is a word whose sign bit tells.
@@ -127,10 +127,10 @@ def apply_table(
 @helper
 def _any(mask: Any) -> Any:
     """Whether anything is set."""
+    found = False
     for i in range(_ROW):
-        if mask[i]:
-            return True
-    return False
+        found |= mask[i]
+    return found
 
 
 @helper
