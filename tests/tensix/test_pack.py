@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.tensix.pack import pack as pack_kernel
 from buda_emu.numerics.bits import to_bits
-from buda_emu.numerics.packing import _join_subwords
 from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, is_block
 from buda_emu.tensix.intermediate import intermediate, relu_threshold
 from buda_emu.tensix.pack import Packed, decode, pack
@@ -29,13 +28,13 @@ def by_kernel(dst, mode, held_as, out_df, relu_mode=0, threshold=0, core="wormho
 
 
 def l1_bytes(packed, out_df):
-    """As the simulator writes a face: the exponents, then the datums."""
+    """As the simulator writes a face: the exponents, then the datums, the first in the lowest bits."""
     faces = packed.datums.reshape(-1, 256)
     if packed.exponents is None:
         return np.ascontiguousarray(faces).view(np.uint8)
-    return np.concatenate(
-        [packed.exponents.reshape(len(faces), 16), _join_subwords(faces, FORMATS[out_df].bits)], axis=1
-    )
+    bits = FORMATS[out_df].bits
+    parts = faces.reshape(len(faces), -1, 8 // bits) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.concatenate([packed.exponents.reshape(len(faces), 16), np.bitwise_or.reduce(parts, axis=2)], axis=1)
 
 
 CASE = re.compile(r"(?:relu(\d)_)?(bf16|fp16|fp32|int)_src(\d+)(?:_out(\d+))?(?:_uns(\d))?(?:_thr(\w+))?_dst")

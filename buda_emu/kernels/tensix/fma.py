@@ -46,7 +46,7 @@ def product(mx: Any, my: Any) -> Any:
     low = U(xl * yl)
     middle = U(U(U(xh * yl) + U(xl * yh)) + U(low >> U(12)))
     rest = U(U(middle & U(255)) | U(low & U(4095)))
-    return U(U(U(U(xh * yh) << U(4)) + U(middle >> U(8))) | (U(1) if rest != U(0) else U(0)))
+    return U(U(U(U(xh * yh) << U(4)) + U(middle >> U(8))) | min(rest, U(1)))
 
 
 @helper
@@ -54,8 +54,8 @@ def aligned(value: Any, distance: Any) -> Any:
     """Shifted right, the lost bits ORed into bit 0 unless nothing else is left."""
     distance = U(U(min(distance, I(31))) & U(31))
     kept = U(value >> distance)
-    sticky = (U(kept << distance) != value) & (kept != U(0))
-    return U(kept | (U(1) if sticky else U(0)))
+    lost = U(value - U(kept << distance))
+    return U(kept | min(min(lost, kept), U(1)))
 
 
 @helper
@@ -85,30 +85,39 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
     return U(0) if (field <= I(0)) | (total == I(0)) else pattern
 
 
-@helper
-def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any, blackhole: Any) -> Any:
-    """out = x * y + z for the rows of fp32 patterns at these places of `lanes`; `out` is none of the others.
+def _fma_rows_of(blackhole: bool) -> Any:
+    """The loop for one core: with a test of the core inside, it would be slower by a sixth."""
 
-    This and the next two give back whether a lane was special: then those that `may_be_special` are to be done again
-    with `fma_any`.
-    """
-    special = I(0)
-    for i in range(_ROW):
-        a, b, c = lanes[x + i], lanes[y + i], lanes[z + i]
-        ex, ey, ez = exponent(a), exponent(b), exponent(c)
-        ep = I(I(ex + ey) - I(127))
-        gone = (ex == I(0)) | (ey == I(0)) | (ep < I(0))
-        p = product(U(U(a & _FRACTION) | _HIDDEN), U(U(b & _FRACTION) | _HIDDEN))
-        p, ep = (U(0) if gone else p), (I(0) if gone else ep)
-        total = signed_sum(p, ep, U(a ^ b), U(significand(c) << U(3)), ez, c)
-        pattern = rounded(total, max(ep, ez), blackhole)
-        special = I(special | I(I(254) - max(max(ex, ey), max(ez, ep))))
-        if blackhole:  # zeros have signs, and small results rules of their own
-            zero = total == I(0)
-            special = I(special | (I(0) if zero else I(I(U(pattern & _MAGNITUDE)) - I(0x01000000))))
-            pattern = U(U(U(a ^ b) & c) & _SIGN) if zero else pattern
-        lanes[out + i] = pattern
-    return special < I(0)
+    @helper
+    def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any) -> Any:
+        """out = x * y + z for the rows of fp32 patterns at these places of `lanes`; `out` is none of the others.
+
+        This, `multiply_rows` and `add_rows` give back whether a lane was special: then those that `may_be_special` are
+        to be done again with `fma_any`.
+        """
+        special = I(0)
+        for i in range(_ROW):
+            a, b, c = lanes[x + i], lanes[y + i], lanes[z + i]
+            ex, ey, ez = exponent(a), exponent(b), exponent(c)
+            ep = I(I(ex + ey) - I(127))
+            gone = (ex == I(0)) | (ey == I(0)) | (ep < I(0))
+            p = product(U(U(a & _FRACTION) | _HIDDEN), U(U(b & _FRACTION) | _HIDDEN))
+            p, ep = (U(0) if gone else p), (I(0) if gone else ep)
+            total = signed_sum(p, ep, U(a ^ b), U(significand(c) << U(3)), ez, c)
+            pattern = rounded(total, max(ep, ez), blackhole)
+            special = I(special | I(I(254) - max(max(ex, ey), max(ez, ep))))
+            if blackhole:  # zeros have signs, and small results rules of their own
+                zero = total == I(0)
+                special = I(special | (I(0) if zero else I(I(U(pattern & _MAGNITUDE)) - I(0x01000000))))
+                pattern = U(U(U(a ^ b) & c) & _SIGN) if zero else pattern
+            lanes[out + i] = pattern
+        return special < I(0)
+
+    return fma_rows
+
+
+fma_rows_wormhole: Final = _fma_rows_of(blackhole=False)
+fma_rows_blackhole: Final = _fma_rows_of(blackhole=True)
 
 
 @helper

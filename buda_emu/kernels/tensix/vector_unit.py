@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.fma import add_rows, fma_any, fma_rows, may_be_special, multiply_rows
+from buda_emu.kernels.tensix.fma import (
+    add_rows,
+    fma_any,
+    fma_rows_blackhole,
+    fma_rows_wormhole,
+    may_be_special,
+    multiply_rows,
+)
 from buda_emu.kernels.tensix.images import TILE
 from buda_emu.kernels.tensix.lanes import LANES, greater_row, load_row, store_row, to_float_row, to_integer_row
 
@@ -158,7 +165,10 @@ def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, 
     """a * b + c, a * b, a + b or a - b."""
     flip = U(0x80000000) if operation == SUBTRACT_FLOATS else U(0)
     if operation == FMA:
-        special = fma_rows(lanes, a, b, c, out, blackhole)
+        if blackhole:
+            special = fma_rows_blackhole(lanes, a, b, c, out)
+        else:
+            special = fma_rows_wormhole(lanes, a, b, c, out)
     elif operation == MULTIPLY:
         special = multiply_rows(lanes, a, b, out)
     else:
