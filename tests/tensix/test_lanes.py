@@ -24,26 +24,39 @@ LIMITS = {"i8": 127, "u8": 255, "i16": 32767, "u16": 65535}
 MODES = ("bf16", "fp16", "fp32", "int32")
 
 
+IDENTITY = record(lambda u, x: u.bit_or(x, 0))
+
+
+def by_kernel(program, words, load_mode="int32", store_mode="int32"):
+    """Any number of words through the kernel, in whole tiles."""
+    image = np.resize(words.reshape(-1), (-(-words.size // 1024), 32, 32))
+    out = np.empty_like(image)
+    program.run(image, out, touched("rc"), load_mode, store_mode)
+    return out.reshape(-1)[: words.size].reshape(words.shape)
+
+
 @needs_vectors
 @pytest.mark.parametrize("name", LIMITS)
 def test_vectors_of_rounding_to_integers(name):
-    v = vectors("sfpu")
-    out = to_integer(v[f"rnd_{name}_in"], LIMITS[name])
-    if name.startswith("u"):
-        out &= np.uint32(0x7FFFFFFF)
-    assert mismatches(out, v[f"rnd_{name}_out"]) == 0
+    v, limit = vectors("sfpu"), LIMITS[name]
+    kept = np.uint32(0x7FFFFFFF if name.startswith("u") else 0xFFFFFFFF)  # unsigned ones drop the sign
+    words, expected = v[f"rnd_{name}_in"], v[f"rnd_{name}_out"]
+    assert mismatches(to_integer(words, limit) & kept, expected) == 0
+    assert mismatches(by_kernel(record(lambda u, x: u.to_integer(x, limit)), words) & kept, expected) == 0
 
 
 @needs_vectors
 def test_vectors_of_integers_as_floats():
     v = vectors("sfpu")
     assert mismatches(to_float(v["cast_in"]), v["cast_out"]) == 0
+    assert mismatches(by_kernel(record(lambda u, x: u.to_float(x)), v["cast_in"]), v["cast_out"]) == 0
 
 
 @needs_vectors
 def test_vectors_of_order():
     v = vectors("sfpu")
     assert mismatches(greater(v["x"], np.uint32(0xC2B10000)), v["swapmax_out"]) == 0
+    assert mismatches(by_kernel(record(lambda u, x: u.greater(x, 0xC2B10000)), v["x"]), v["swapmax_out"]) == 0
 
 
 @needs_vectors
@@ -51,17 +64,18 @@ def test_vectors_of_order():
 def test_vectors_of_stores(mode):
     v = vectors("sfpu")
     assert mismatches(store(v["st_in"], mode), v[f"st_{mode}"]) == 0
+    assert mismatches(by_kernel(IDENTITY, v["st_in"], store_mode=mode), v[f"st_{mode}"]) == 0
 
 
 @needs_vectors
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp32", "int32sm", "int32_2c"])
 def test_vectors_of_loads(name):
     v = vectors("sfpu")
-    lanes = load(v[f"ld_{name}_dst"], "int32" if name.startswith("int32") else name)
-    if name == "int32_2c":
-        lanes = from_sign_magnitude(lanes)
+    dst, mode = v[f"ld_{name}_dst"], "int32" if name.startswith("int32") else name
     rows, columns = lane_positions(0)
-    assert mismatches(np.stack([lanes[16 * k + rows, columns] for k in range(4)]), v[f"ld_{name}_lanes"]) == 0
+    for lanes in (load(dst, mode), by_kernel(IDENTITY, dst, load_mode=mode)):
+        words = from_sign_magnitude(lanes) if name == "int32_2c" else lanes
+        assert mismatches(np.stack([words[16 * k + rows, columns] for k in range(4)]), v[f"ld_{name}_lanes"]) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,10 +83,7 @@ def test_vectors_of_loads(name):
 @pytest.mark.parametrize("store_mode", MODES)
 def test_kernel_moves_are_the_definition(kind, load_mode, store_mode):
     image = datums(load_mode, kind, 8)
-    program = record(lambda u, x: u.bit_or(x, 0))
-    out = np.empty_like(image)
-    program.run(image, out, touched("rc"), load_mode, store_mode)
-    assert mismatches(out, store(load(image, load_mode), store_mode)) == 0
+    assert mismatches(by_kernel(IDENTITY, image, load_mode, store_mode), store(load(image, load_mode), store_mode)) == 0
 
 
 CONVERSIONS = {
@@ -87,9 +98,7 @@ CONVERSIONS = {
 @pytest.mark.parametrize("name", CONVERSIONS)
 def test_kernel_conversions_are_the_definition(kind, name):
     image = datums("int32", kind, 8)
-    out = np.empty_like(image)
-    record(CONVERSIONS[name]).run(image, out, touched("rc"), "int32")
-    assert mismatches(out, CONVERSIONS[name](NumpyUnit(), image)) == 0
+    assert mismatches(by_kernel(record(CONVERSIONS[name]), image), CONVERSIONS[name](NumpyUnit(), image)) == 0
 
 
 @pytest.mark.tiny
