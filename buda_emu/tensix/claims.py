@@ -56,6 +56,13 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
         "Float16 from a 16-bit Dst of family B, and outputs of family A from a 32-bit Dst, were read only",
         "4.1, 9",
     ),
+    Caveat(
+        _ALL,
+        "packer relu",
+        "where Dst and output have exponents of different widths the threshold is in the bits of the output's family, "
+        "though it is compared with Dst's",
+        "4.3",
+    ),
     Caveat(("blackhole",), "packer", "its packer was read, not run; Float16 from bf16 Dst is unclear", "6.3, 9"),
     Caveat(_ALL, "l1_acc", "accumulation in Float16 was read only", "4.6"),
 )
