@@ -40,6 +40,11 @@ class MemoryBudget:
         self.used -= count
 
 
+def consecutive(slots: Sequence[int]) -> bool:
+    """Each one after the one before it."""
+    return all(b == a + 1 for a, b in pairwise(slots))
+
+
 class TileStore:
     """A sequence of z-slices, each `tiles` tiles of 32x32 float32. Memory grows with use, up to `slices`."""
 
@@ -150,13 +155,18 @@ class EntryView:
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""
-        if all(b == a + 1 for a, b in pairwise(slots)):
+        if consecutive(slots):
             return self.block(slots[0], len(slots))
         return np.stack([self.entry(slot) for slot in slots])
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
-        """Store values[i] in slots[i]: float32[w, tiles, 1024]."""
+        """Store values[i] in slots[i]: float32[w, tiles, 1024]; of values for one slot the last remains."""
         self.reserve(max(slots, default=-1) + 1)
-        for slot, value in zip(slots, values, strict=True):
+        for slot, value in dict(zip(slots, values, strict=True)).items():
             self.entry(slot)[...] = value
+        self.mark(slots, label)
+
+    def mark(self, slots: Sequence[int], label: str) -> None:
+        """Note that these entries now hold data of that format label."""
+        for slot in slots:
             self.store.mark(slot * self.t, self.t, label)

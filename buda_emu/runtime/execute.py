@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
-from buda_emu.device.store import TILE_ELEMENTS
+from buda_emu.device.store import TILE_ELEMENTS, consecutive
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
@@ -26,7 +26,7 @@ from buda_emu.runtime.topology import Topology, topology
 
 Tensor = NDArray[np.float32]
 TILE_BYTES = 4 * TILE_ELEMENTS
-_CHUNK_BYTES = 512 << 20  # intermediates of one chunk
+_CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
 
 
 @dataclass(slots=True)
@@ -107,9 +107,9 @@ class Executor:
                 most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))
             context.steps.take(chunk.inputs)
-            running = _ChunkRun(context, plan, chunk)
             left -= chunk.inputs
             try:
+                running = _ChunkRun(context, plan, chunk)
                 gate.open()
                 try:
                     running.compute()
@@ -150,6 +150,20 @@ class _ChunkRun:
         self._values: dict[int, Tensor] = {}
         self._owned: set[int] = set()
         self._pushes: list[Push] = []
+        self._direct = self._places()
+
+    def _places(self) -> dict[int, tuple[str, Tensor]]:
+        """A queue with free slots that a result may be computed into: nobody reads them while the chunk runs."""
+        found: dict[int, tuple[str, Tensor]] = {}
+        for step in self._plan.steps:
+            if not isinstance(step, Push) or step.map is not None or step.value in found:
+                continue
+            channel = self._context.memory.channels[step.queue]
+            slots = self._chunk.writes[step.queue]
+            busy = self._chunk.reads.get(step.queue, ())
+            if isinstance(channel, Fifo) and consecutive(slots) and not set(slots).intersection(busy):
+                found[step.value] = step.queue, channel.view.block(slots[0], len(slots))
+        return found
 
     def compute(self) -> None:
         """Every step but the pushes."""
@@ -188,6 +202,10 @@ class _ChunkRun:
             self._context.pool.give_back(array)
 
     def _new(self, value: int, entries: int) -> Tensor:
+        place = self._direct.get(value)
+        if place is not None and len(place[1]) == entries:
+            self._values[value] = place[1]
+            return place[1]
         array = self._context.pool.take(entries, self._plan.tiles[value])
         self._values[value] = array
         self._owned.add(value)
@@ -219,22 +237,20 @@ class _ChunkRun:
 
     def _op(self, step: Run) -> None:
         inputs = [self._values[value] for value in step.inputs]
-        entries = max(array.shape[0] for array in inputs)
-        if step.op.gradient_op:
-            entries = self._chunk.inputs
-        for listener in self._context.watched.listeners:
+        listeners = self._context.watched.listeners
+        for listener in listeners:
             listener.op_start(step.op, self._chunk.inputs)
-        out = self._new(step.value, entries)
         try:
-            step.implementation.run(step.call, inputs, out, self._context.parallel)
+            if step.op.gradient_op:
+                out = self._accumulated(step, inputs, each=bool(listeners))
+            else:
+                out = self._new(step.value, max(array.shape[0] for array in inputs))
+                step.implementation.run(step.call, inputs, out, self._context.parallel)
+                self._finish(step, out)
         except ProgramError as error:
             error.belongs_to(step.op.name)
             raise
-        if step.op.gradient_op:
-            self._accumulate(step, out)
-        else:
-            self._finish(step, out)
-        for listener in self._context.watched.listeners:
+        for listener in listeners:
             listener.op_value(step.op, out, self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
 
@@ -246,34 +262,54 @@ class _ChunkRun:
         if step.output_format:
             convert(out, step.output_format, self._context.parallel, truncate=True)
 
-    def _accumulate(self, step: Run, out: Tensor) -> None:
-        """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds."""
+    def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
+        """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
+
+        Input by input. Where one slot takes all sums and nobody else reads them (`each`), only the last is kept.
+        """
         ram: Ram | None = None
-        slots: list[int] = []
+        slots = [0] * self._chunk.inputs
         zeroed = False
         for queue, candidate in self._destinations(step):
             if candidate.zero:
                 candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
             if ram is None and isinstance(candidate, Ram):
                 ram, slots = candidate, self._chunk.writes[queue]
+        each = each or len(set(slots)) > 1 or not self._plan.only_pushed[step.value]
+        count = len(slots) if each else 1
+        spare = None if each else self._context.pool.take(1, self._plan.tiles[step.value])
+        out = self._new(step.value, count)
         latest: dict[int, Tensor] = {}
-        for i in range(out.shape[0]):
-            slot = slots[i] if ram is not None else 0
+        for i, slot in enumerate(slots):
             previous = latest.get(slot)
             if previous is None and not zeroed:
-                if ram is None:
-                    previous = self._context.gradients.get(step.op.name)
-                    if previous is not None and len(previous) != out.shape[1]:
-                        raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
-                elif ram.view.label(slot):
-                    previous = ram.view.entry(slot)
+                previous = self._sum_before(step, ram, slot)
+            target = out[i : i + 1] if each else out
+            if spare is not None and i:
+                target, spare = spare, out  # the last sum is in `out`, which becomes free after this one
+                out = target
+            operands = [array[i : i + 1] if len(array) > 1 else array for array in inputs]
+            step.implementation.run(step.call, operands, target, self._context.parallel)
             if previous is not None:
-                self._context.parallel(accumulate_tiles, out.shape[1], out[i : i + 1], previous[np.newaxis])
-            self._finish(step, out[i : i + 1])
-            latest[slot] = out[i]
+                self._context.parallel(accumulate_tiles, target.shape[1], target, previous[np.newaxis])
+            self._finish(step, target)
+            latest[slot] = target[0]
             zeroed = False
+        self._values[step.value] = out
+        if spare is not None:
+            self._context.pool.give_back(spare)
         if ram is None:
             self._context.gradients[step.op.name] = out[-1].copy()
+        return out
+
+    def _sum_before(self, step: Run, ram: Ram | None, slot: int) -> Tensor | None:
+        """What the first sum of the chunk is added to."""
+        if ram is not None:
+            return ram.view.entry(slot) if ram.view.label(slot) else None
+        previous = self._context.gradients.get(step.op.name)
+        if previous is not None and len(previous) != self._plan.tiles[step.value]:
+            raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
+        return previous
 
     def _destinations(self, step: Run) -> list[tuple[str, Fifo | Ram]]:
         return [
@@ -304,7 +340,11 @@ class _ChunkRun:
         slots = self._chunk.writes[step.queue]
         if values.shape[0] == 1 and len(slots) > 1:
             values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
-        channel.view.write(slots, values, step.label)
+        place = self._direct.get(step.value)
+        if place is not None and place[0] == step.queue and values is place[1]:
+            channel.view.mark(slots, step.label)
+        else:
+            channel.view.write(slots, values, step.label)
         if moved is not None:
             self._context.pool.give_back(moved)
 

@@ -74,6 +74,7 @@ class Plan:
     steps: tuple[Step, ...]
     tiles: tuple[int, ...]
     releases: tuple[tuple[int, ...], ...]
+    only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
     peak_tiles: int  # of one input: bounds how many inputs run together
 
 
@@ -113,7 +114,9 @@ class _Builder:
                 raise
         tiles = tuple(t * r * c for t, r, c in self._shapes)
         releases = self._releases()
-        return Plan(tuple(self._steps), tiles, releases, _peak(self._steps, tiles, releases))
+        read = {value for step in self._steps for value in _reads(step)}
+        only_pushed = tuple(value not in read for value in range(len(tiles)))
+        return Plan(tuple(self._steps), tiles, releases, only_pushed, _peak(self._steps, tiles, releases))
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)
@@ -288,6 +291,16 @@ def _uses(step: Step) -> tuple[int, ...]:
             return (*step.inputs, step.value)
         case Push():
             return (step.value,)
+
+
+def _reads(step: Step) -> tuple[int, ...]:
+    match step:
+        case Convert():
+            return (step.source,)
+        case Run():
+            return step.inputs
+        case _:
+            return ()
 
 
 def _peak(steps: list[Step], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:

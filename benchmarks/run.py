@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Whole runs of netlists, stage by stage, beside what the reference model needed for their programs.
+
+    python benchmarks/run.py                              # own netlists
+    python benchmarks/run.py --vectors                    # all public vectors of the corpus
+    python benchmarks/run.py --vectors-heavy --threads 2  # the big ones
+    python benchmarks/run.py -k bert_mha --vectors        # some
+
+Each netlist is run once to warm up (kernels compiled or loaded, memory in place), then `--repeat` times on a new machine.
+Seconds: `load` the document, `push` its inputs, `first` the programs with planning, `run` the programs again without
+(the least of the repetitions), `cpu` the processor time of that, all threads; `pop` the outputs. `peak` is the most memory that the process ever held, in MiB.
+`ratio`: reference seconds / (`run` x sgemm here / sgemm there), so above 1 is faster than the reference on a machine
+whose sgemm is as fast; sgemm is measured with numpy in this run, on one thread.
+"""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
+os.environ["MKL_NUM_THREADS"] = "1"
+
+import numpy as np
+
+import buda_emu as be
+from conditions import ROOT, SHARED, conditions
+
+REFERENCE_SGEMM = 105.0  # GFLOP/s of one core of the machine that ran the reference (corpus/README)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A netlist with its inputs. `reference`: seconds of the reference for the programs, None where it has none."""
+
+    name: str
+    path: Path
+    arch: str | None
+    inputs: Callable[[Any], list[tuple[str, Any]]]
+    programs: tuple[str, ...]
+    parameters: dict[str, str]
+    reference: float | None
+
+
+def sgemm(seconds: float = 1.0) -> float:
+    """GFLOP/s of numpy's float32 product of 1024^3 on one thread, the best of what fits into `seconds`."""
+    a = np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32)
+    out = np.empty_like(a)
+    best, end = np.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        np.matmul(a, a, out)
+        best = min(best, time.perf_counter() - start)
+    return 2 * 1024**3 / best / 1e9
+
+
+def own_jobs() -> list[Job]:
+    """The project's own netlists, four loops each."""
+    from buda_emu.netlist.test_config import read_test_config
+    from buda_emu.verify.entries import default_parameters
+    from buda_emu.verify.inputs import default_inputs
+
+    found: list[Job] = []
+    for path in sorted((ROOT / "netlists").glob("*.yaml")):
+        netlist = be.load(path)
+        config = read_test_config(netlist.path, netlist.sections)
+        programs = list(netlist.programs.values())
+        parameters = default_parameters(programs, config.args)
+
+        def inputs(net: Any, config: Any = config, programs: Any = programs, parameters: Any = parameters) -> Any:
+            blocks = default_inputs(net, config, programs, parameters, seed=0)
+            return [(block.queue, block.array) for block in blocks]
+
+        names = tuple(program.name for program in programs)
+        found.append(Job(path.name, path, None, inputs, names, parameters, None))
+    return found
+
+
+def vector_jobs(folder: str) -> list[Job]:
+    """The corpus' vectors. Empty where it is absent."""
+    corpus = SHARED / "corpus"
+    sys.path.insert(0, str(corpus))
+    found: list[Job] = []
+    for path in sorted((corpus / folder).rglob("*.json")):
+        vector = json.loads(path.read_text())
+
+        def inputs(_net: Any, path: Path = path, vector: Any = vector) -> Any:
+            import stimulus
+
+            stored = path.with_suffix(".npz")
+            files = dict(np.load(stored)) if stored.exists() else {}
+            return [(name, stimulus.generate(spec, files, name)) for name, spec in vector["inputs"].items()]
+
+        found.append(
+            Job(
+                vector["netlist"], corpus / "netlists" / vector["netlist"], vector["arch"], inputs,
+                tuple(vector["programs"]), vector["params"], vector.get("run_seconds"),
+            )
+        )  # fmt: skip
+    return found
+
+
+def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, float]:
+    """Seconds of each stage."""
+    took: dict[str, float] = {}
+
+    def timed(name: str, call: Callable[[], Any]) -> Any:
+        start, cpu = time.perf_counter(), time.process_time()
+        value = call()
+        took[f"{name}_cpu"] = min(took.get(f"{name}_cpu", np.inf), time.process_time() - cpu)
+        took[name] = min(took.get(name, np.inf), time.perf_counter() - start)
+        return value
+
+    netlist = timed("load", lambda: be.load(job.path, arch=job.arch))
+    inputs = job.inputs(netlist)
+
+    def once(run: str) -> None:
+        with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
+            timed("push", lambda: [emulator.push(name, array) for name, array in inputs])
+            timed(run, lambda: [emulator.run(program, job.parameters) for program in job.programs])
+            timed("pop", lambda: emulator.outputs())
+
+    once("first")
+    for _ in range(repeat):
+        once("run")
+    return took
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", action="store_true", help="public vectors of the corpus")
+    parser.add_argument("--vectors-heavy", action="store_true", help="its big netlists")
+    parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", default="format")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--least", type=float, default=0.0, metavar="S", help="print only what ran for S seconds or more")
+    args = parser.parse_args()
+    jobs = [] if args.vectors or args.vectors_heavy else own_jobs()
+    jobs += vector_jobs("vectors") if args.vectors else []
+    jobs += vector_jobs("vectors_heavy") if args.vectors_heavy else []
+    jobs = [job for job in jobs if args.k in job.name]
+    speed = sgemm()
+    print(f"{conditions()}; sgemm {speed:.0f} GFLOP/s on one thread; {args.threads} threads, {args.precision}")
+    print(f"{'load':>8} {'push':>8} {'first':>8} {'run':>8} {'cpu':>8} {'pop':>8} {'peak':>7} {'reference':>10} {'ratio':>7}  netlist")
+    rows: dict[str, dict[str, float]] = {}
+    for job in jobs:
+        took = measure(job, args.threads, args.precision, args.repeat)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        took["peak_mib"] = peak
+        if job.reference is not None:
+            took["reference"] = job.reference
+        rows[job.name] = took
+        if took["run"] >= args.least:
+            print(_line(job.name, took, speed), flush=True)
+    known = {name: took for name, took in rows.items() if "reference" in took}
+    if known:
+        ours, theirs = (sum(took[key] for took in known.values()) for key in ("run", "reference"))
+        ratio = theirs / (ours * speed / REFERENCE_SGEMM)
+        print(f"together: run {ours:.2f} s, reference {theirs:.2f} s, ratio {ratio:.2f} of {len(known)} netlists")
+    if args.json is not None:
+        args.json.write_text(json.dumps({"sgemm": speed, "threads": args.threads, "netlists": rows}, indent=1))
+
+
+def _line(name: str, took: dict[str, float], speed: float) -> str:
+    stages = " ".join(f"{took[key]:8.4f}" for key in ("load", "push", "first", "run", "run_cpu", "pop"))
+    reference = took.get("reference")
+    ratio = f"{reference / (took['run'] * speed / REFERENCE_SGEMM):7.1f}" if reference else f"{'-':>7}"
+    there = f"{reference:10.3f}" if reference is not None else f"{'-':>10}"
+    return f"{stages} {took['peak_mib']:7.0f} {there} {ratio}  {name}"
+
+
+if __name__ == "__main__":
+    main()
