@@ -101,11 +101,15 @@ class Gate:
         self._wanting.add(me)
         try:
             self._lock.acquire()
-            if self._returning:  # or one that asks again and again would never let the program go on
-                self._resumed.wait_for(lambda: not self._returning, _STAND_ASIDE)
         except BaseException:
             self._wanting.discard(me)
             raise
+        if self._returning:  # or one that asks again and again would never let the program go on
+            try:
+                self._resumed.wait_for(lambda: not self._returning, _STAND_ASIDE)
+            except BaseException:
+                self.__exit__()
+                raise
 
     def _through(self) -> None:
         me = get_ident()
@@ -126,7 +130,11 @@ class Gate:
 
     def begin(self, run: Run) -> None:
         """Wait for the turn of an enlisted run and take the gate for it. Raises RunCancelledError."""
-        self._lock.acquire()
+        try:
+            self._lock.acquire()
+        except BaseException:  # Ctrl-C
+            self.withdraw(run)
+            raise
         try:
             self._through()
             while self._runs[0] is not run:

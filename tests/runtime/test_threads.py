@@ -1,5 +1,6 @@
 """Push, pop and run from several threads: back-pressure, waiting, cancelling, closing; the bits of one thread."""
 
+import signal
 import threading
 import time
 
@@ -425,6 +426,45 @@ def test_an_error_in_the_progress_callback_stops_the_run(load):
         with pytest.raises(RuntimeError, match="no more after 2"):
             emu.run_async("p", {"$p_loop_count": 2}, progress=fail).result(LONG)
         assert firsts(emu.pop("o", 2)) == [2, 4]  # what was told as done is done
+
+
+def ctrl_c_soon():
+    """A timer that sends SIGINT to the main thread, as a terminal does: it wakes a thread that waits."""
+    main = threading.main_thread().ident
+    timer = threading.Timer(SHORT, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def test_ctrl_c_ends_a_wait_and_the_machine_goes_on(stream):
+    with be.Emulator(stream, threads=1) as emu:
+        emu.push("x", entries(1, 2))
+        calls = (
+            lambda: emu.push("x", entries(3), timeout=LONG),
+            lambda: emu.pop("o", timeout=LONG),
+            lambda: emu.run("p", {"$p_loop_count": 3}, wait=LONG),
+        )
+        for call in calls:
+            timer = ctrl_c_soon()
+            with pytest.raises(KeyboardInterrupt):
+                call()
+            timer.join()
+        assert firsts(emu.pop("o", 2)) == [2, 4]  # of the run that was stopped in its third round
+        emu.push("x", entries(5))
+        emu.run("p", {"$p_loop_count": 1})
+        assert firsts(emu.pop("o")) == [10]
+
+
+def test_ctrl_c_stops_a_busy_program(load):
+    with be.Emulator(load(ENDLESS), threads=1, step_limit=1 << 60) as emu:
+        emu.push("a", entries(1))
+        for name in ("busy", "counting"):
+            timer = ctrl_c_soon()
+            with pytest.raises(KeyboardInterrupt):
+                emu.run(name)
+            timer.join()
+        emu.push("a", entries(2))
+        assert firsts(emu.peek("a")) == [2]
 
 
 # ------------------------------------------------------------------------------------------------ close
