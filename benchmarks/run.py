@@ -6,11 +6,11 @@
     python benchmarks/run.py --vectors-heavy --threads 2  # the big ones
     python benchmarks/run.py -k bert_mha --vectors        # some
 
-Each netlist is run once to warm up (kernels compiled or loaded, memory in place), then `--repeat` times on a new machine.
-Seconds: `load` the document, `push` its inputs, `first` the programs with planning, `run` the programs again without
-(the least of the repetitions), `cpu` the processor time of that, all threads; `pop` the outputs. `peak` is the most memory that the process ever held, in MiB.
-`ratio`: reference seconds / (`run` x sgemm here / sgemm there), so above 1 is faster than the reference on a machine
-whose sgemm is as fast; sgemm is measured with numpy in this run, on one thread.
+Each netlist is run once to warm up (kernels compiled or loaded, memory in place), then `--repeat` times on a new
+machine. Seconds: `load` the document, `push` its inputs, `first` the programs with planning, `run` the programs on a new
+machine (the least of the repetitions), `cpu` the processor time of that, all threads; `pop` the outputs. `peak` is the
+most memory that the process ever held, in MiB. `ratio`: reference seconds / (`run` x sgemm here / sgemm there), so
+above 1 is faster than the reference on a machine whose sgemm is as fast; sgemm is measured with numpy, on one thread.
 """
 
 import argparse
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--precision", default="format")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures there")
-    parser.add_argument("--least", type=float, default=0.0, metavar="S", help="print only what ran for S seconds or more")
+    parser.add_argument("--least", type=float, default=0.0, metavar="S", help="print only what took S seconds or more")
     args = parser.parse_args()
     jobs = [] if args.vectors or args.vectors_heavy else own_jobs()
     jobs += vector_jobs("vectors") if args.vectors else []
@@ -150,7 +150,8 @@ def main() -> None:
     jobs = [job for job in jobs if args.k in job.name]
     speed = sgemm()
     print(f"{conditions()}; sgemm {speed:.0f} GFLOP/s on one thread; {args.threads} threads, {args.precision}")
-    print(f"{'load':>8} {'push':>8} {'first':>8} {'run':>8} {'cpu':>8} {'pop':>8} {'peak':>7} {'reference':>10} {'ratio':>7}  netlist")
+    stages = " ".join(f"{name:>8}" for name in ("load", "push", "first", "run", "cpu", "pop"))
+    print(f"{stages} {'peak':>7} {'reference':>10} {'ratio':>7}  netlist")
     rows: dict[str, dict[str, float]] = {}
     for job in jobs:
         took = measure(job, args.threads, args.precision, args.repeat)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.spare import SPARE
 from buda_emu.errors import HostError
 
 TILE_ELEMENTS = 1024
@@ -70,12 +71,12 @@ class TileStore:
             # Untouched memory costs nothing: room for all at once where that is not much, so nothing is moved later.
             room = min(self.slices, max(slices, 2 * have, _ROOM_BYTES // size))
             try:
-                grown = np.empty((room, self.tiles, TILE_ELEMENTS), np.float32)
+                grown = SPARE.take(room * self.tiles * TILE_ELEMENTS).reshape(room, self.tiles, TILE_ELEMENTS)
             except MemoryError:
                 self._budget.give_back((slices - reached) * size)
                 raise HostError(f"memory of {self.name}: {room * size} bytes are not to be had") from None
             grown[:reached] = self._data[:reached]
-            self._data = grown
+            self._data = grown  # who still reads the old memory keeps it alive
         self._labels.extend([_NEVER] * (slices - reached))
         return self._data
 
@@ -107,6 +108,11 @@ class TileStore:
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
         self._data = data if data is not None else np.empty((0, self.tiles, TILE_ELEMENTS), np.float32)
         self._labels = list(labels)
+
+    def free(self) -> None:
+        """Let go of all slices; nobody may hold a view of them."""
+        SPARE.give(self._data)
+        self.replace(None, ())
 
     def zero_entries(self, view: "EntryView") -> None:
         """Set every written entry of a view to 0.0 (NETLIST 4.1 zero; a dual view writes through, 4.5)."""

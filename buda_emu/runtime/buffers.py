@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.spare import SPARE
 from buda_emu.device.store import TILE_ELEMENTS
 
 _KEEP_BYTES = 512 << 20
@@ -26,7 +27,7 @@ class BufferPool:
             flat = self._free.pop(best)
             self._free_bytes -= flat.nbytes
         else:
-            flat = np.empty(need, np.float32)
+            flat = SPARE.take(need)
         return flat[:need].reshape(entries, tiles, TILE_ELEMENTS)
 
     def give_back(self, array: NDArray[np.float32]) -> None:
@@ -40,5 +41,7 @@ class BufferPool:
 
     def free(self) -> None:
         """Let go of all that nobody uses."""
+        for flat in self._free:
+            SPARE.give(flat)
         self._free.clear()
         self._free_bytes = 0

@@ -71,6 +71,8 @@ class Memory:
 
     def free(self) -> None:
         """Give all tiles back; nothing may be asked of it any more."""
+        for store in {id(channel.view.store): channel.view.store for channel in self.channels.values()}.values():
+            store.free()
         self.channels.clear()
 
     def _shared_stores(self) -> dict[str, TileStore]:

@@ -508,6 +508,8 @@ def test_a_closed_machine_holds_nothing_and_says_so(stream):
 def test_memory_is_free_after_close(load):
     import tracemalloc
 
+    from buda_emu.device.spare import SPARE
+
     net = load(text([queue("x", entries=64, mblock=(8, 8)), queue("o", "n", mblock=(8, 8))],
                     [graph("g", op("n", "nop", ["x"], mblock=(8, 8)))],
                     [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x")))]))  # fmt: skip
@@ -515,6 +517,7 @@ def test_memory_is_free_after_close(load):
     with be.Emulator(net, threads=1) as warm:
         warm.push("x", array[:1])
         warm.run("p")
+    SPARE.drop()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -523,6 +526,7 @@ def test_memory_is_free_after_close(load):
         emu.run("p")
         assert tracemalloc.get_traced_memory()[0] - before > array.nbytes
         emu.close()
+        assert SPARE.drop() > array.nbytes  # kept for the next machine of the process, until asked for
         assert tracemalloc.get_traced_memory()[0] - before < array.nbytes // 16
     finally:
         tracemalloc.stop()

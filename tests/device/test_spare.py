@@ -1,0 +1,43 @@
+"""Memory that is kept for the next machine."""
+
+import numpy as np
+
+from buda_emu.device.spare import LEAST_BYTES, SpareMemory
+
+COUNT = LEAST_BYTES // 4
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_what_was_given_is_handed_out_again():
+    spare = SpareMemory(10 * LEAST_BYTES)
+    first = spare.take(2 * COUNT)
+    where = address(first)
+    spare.give(first.reshape(2, -1)[:1])  # a view will do
+    assert spare.take(4 * COUNT + 1).size == 4 * COUNT + 1  # too large
+    assert address(spare.take(COUNT + 1)) == where
+    assert spare.drop() == 0
+
+
+def test_the_smallest_that_fits_and_none_that_is_twice_as_large():
+    spare = SpareMemory(100 * LEAST_BYTES)
+    large, small = spare.take(8 * COUNT), spare.take(4 * COUNT)
+    wanted = address(small)
+    spare.give(large)
+    spare.give(small)
+    assert address(spare.take(4 * COUNT)) == wanted
+    spare.take(2 * COUNT)
+    assert spare.drop() == large.nbytes
+
+
+def test_little_is_not_kept_and_the_oldest_goes_first():
+    spare = SpareMemory(3 * LEAST_BYTES)
+    spare.give(np.empty(10, np.float32))
+    spare.give(np.empty(4 * COUNT, np.float32))
+    assert spare.drop() == 0
+    arrays = [spare.take(2 * COUNT), spare.take(COUNT), spare.take(COUNT)]
+    for array in arrays:
+        spare.give(array)
+    assert spare.drop() == 2 * LEAST_BYTES
