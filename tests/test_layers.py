@@ -25,7 +25,6 @@ ALLOWED = {
     "timing": {"numpy"},
     "runtime": {"numpy"},
     "verify": {"numpy"},
-    "image": {"numpy"},
     "report": {"numpy"},
     "api": {"numpy"},
     "backend_api.py": set(),
