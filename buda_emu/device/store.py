@@ -172,6 +172,10 @@ class EntryView:
             self.entry(slot)[...] = value
         self.mark(slots, label)
 
+    def holds(self, block: NDArray[np.float32]) -> bool:
+        """Is a result of `block` still memory of the store? A push of the host may have made the store grow since."""
+        return block.base is self.store.data(0)
+
     def mark(self, slots: Sequence[int], label: str) -> None:
         """Note that these entries now hold data of that format label."""
         for slot in slots:

@@ -189,6 +189,21 @@ def test_a_listener_may_read_push_and_pop_but_not_run(net):
         assert firsts(emu.peek("x")) == [9]
 
 
+def test_a_push_to_the_queue_that_the_running_op_fills_loses_nothing(net, monkeypatch):
+    """Its memory grows, and moves, while the op writes to it."""
+    monkeypatch.setattr("buda_emu.device.store._ROOM_BYTES", 0)
+
+    class Pushing(be.Listener):
+        def op_start(self, op, *_):
+            if op.name == "m":
+                emu.push("o", entries(*range(10, 15)))
+
+    with be.Emulator(net, threads=1, listeners=(Pushing(),)) as emu:
+        emu.push("x", entries(1, 2))
+        emu.run("p", {"$rounds": 1})
+        assert firsts(emu.peek("o")) == [2, 4, 10, 11, 12, 13, 14]
+
+
 def test_threads_of_events(net):
     class Threads(be.Listener):
         def __init__(self):
