@@ -172,9 +172,9 @@ class EntryView:
             self.entry(slot)[...] = value
         self.mark(slots, label)
 
-    def holds(self, block: NDArray[np.float32]) -> bool:
-        """Is a result of `block` still memory of the store? A push of the host may have made the store grow since."""
-        return block.base is self.store.data(0)
+    def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
+        """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
+        return block.ctypes.data == self.entry(slot).ctypes.data
 
     def mark(self, slots: Sequence[int], label: str) -> None:
         """Note that these entries now hold data of that format label."""

@@ -93,7 +93,7 @@ class Emulator:
         self._free()
 
     def _free(self) -> None:
-        if self._gate.idle:
+        if self._gate.claim():
             self._memory.free()
             self._context.free()
             self._executor.free()

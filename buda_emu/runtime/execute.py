@@ -341,7 +341,8 @@ class _ChunkRun:
         if values.shape[0] == 1 and len(slots) > 1:
             values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
         place = self._direct.get(step.value)
-        if place is not None and place[0] == step.queue and values is place[1] and channel.view.holds(values):
+        direct = place is not None and place[0] == step.queue and values is place[1]
+        if direct and channel.view.holds(slots[0], values):
             channel.view.mark(slots, step.label)
         else:
             channel.view.write(slots, values, step.label)

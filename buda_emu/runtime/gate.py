@@ -44,6 +44,7 @@ class Gate:
         self._stalled = False  # it waits for the host
         self._returning = False  # it is its turn: host threads that come now stand back
         self._in_flight: InFlight | None = None
+        self._claimed = False
         self.closed = False
 
     # ---------------------------------------------------------------------------------------------- host threads
@@ -238,3 +239,10 @@ class Gate:
                 self._changed.wait()
         finally:
             self._lock.release()
+
+    def claim(self) -> bool:
+        """Is the caller the one to free the machine? True once, when it is closed and no program is left."""
+        with self._lock:
+            mine = self.closed and not self._runs and not self._claimed
+            self._claimed |= mine
+            return mine

@@ -97,6 +97,15 @@ def test_a_store_takes_over_other_contents():
     assert (budget.used, tiles.labels) == (0, [])
 
 
+def test_a_view_knows_its_memory_again(monkeypatch):
+    monkeypatch.setattr("buda_emu.device.store._ROOM_BYTES", 0)
+    view = EntryView("q", store(8), 4, 2)
+    block = view.block(1, 2)
+    assert view.holds(1, block)
+    view.reserve(4)  # more than there was room for
+    assert not view.holds(1, block)
+
+
 def test_regions_are_given_back_all_at_once():
     table = RegionTable()
     table.take("a", [Region(0, "dram", 0, 0, 8)])
