@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu import backend_api as api
 from digits import Floats
@@ -34,7 +35,7 @@ class Backend:
             raise BackendError(result.failure_message)
 
     def push(self, queue: str, array: Floats) -> None:
-        """Entries go in at the end of a queue, which may be full for a while; a parameter goes into slot 0 of its ram."""
+        """Entries go in behind the last of a queue, as soon as there is room; a parameter into slot 0 of its ram."""
         desc = self._queue(queue)
         array = np.ascontiguousarray(array, np.float32)
         tensor = api.PytorchTensorDesc(array, array.itemsize, api.DataFormat.Float32, 4, array.shape, array.strides)
@@ -58,7 +59,7 @@ class Backend:
         """The first entry of a queue, slot 0 of a ram. What comes back is in the host's form of the queue's format."""
         tensor = api.PytorchTensorDesc()
         _hold(api.get_output(self._queue(queue), tensor, True, SECONDS, 0), f"get_output {queue}")
-        words = np.asarray(tensor)
+        words: NDArray[Any] = np.asarray(tensor)
         if tensor.format == api.DataFormat.Float16_b:  # 16 bits, which numpy has no name for
             return (words.astype(np.uint32) << 16).view(np.float32)
         return words.astype(np.float32)

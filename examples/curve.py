@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from math import floor
 from pathlib import Path
 
 from buda_emu.report.svg import number, text
@@ -44,16 +45,16 @@ def curve_svg(points: Sequence[Point], title: str) -> str:
     """Two panels in one picture that needs nothing else."""
     size = f'width="{2 * WIDTH}" height="{HEIGHT}" viewBox="0 0 {2 * WIDTH} {HEIGHT}"'
     most = max(max(point.device_loss, point.numpy_loss) for point in points)
-    unit = 0.5 if most <= 3 else 1.0
-    top = unit * -(-most // unit)
+    losses = [0.5 * i for i in range(floor(2 * most) + 2)]
+    least = min(min(point.device_accuracy, point.numpy_accuracy) for point in points)
+    accuracies = [i / 10 for i in range(min(floor(10 * least), 9), 11)]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="lc" role="img" {size}>',
             f"<title>{title}</title>",
             f"<style>{STYLE}</style>",
-            _panel(0, "training loss", points, (0, top), [unit * i for i in range(round(top / unit) + 1)], "{:.1f}",
-                   lambda p: p.numpy_loss, lambda p: p.device_loss),
-            _panel(WIDTH, "accuracy on held-out digits", points, (0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1], "{:.0%}",
+            _panel(0, "training loss", points, losses, "{:.1f}", lambda p: p.numpy_loss, lambda p: p.device_loss),
+            _panel(WIDTH, "accuracy on held-out digits", points, accuracies, "{:.0%}",
                    lambda p: p.numpy_accuracy, lambda p: p.device_accuracy),
             _legend(),
             "</svg>\n",
@@ -65,14 +66,13 @@ def _panel(
     left: float,
     name: str,
     points: Sequence[Point],
-    span: tuple[float, float],
     ticks: Sequence[float],
     form: str,
     numpy: Callable[[Point], float],
     device: Callable[[Point], float],
 ) -> str:
     """Both lines over the epochs, numpy's broad below and the device's thin above: they hardly differ."""
-    low, high = span
+    low, high = ticks[0], ticks[-1]
     last = max(points[-1].epoch, 2)
 
     def x(epoch: float) -> float:

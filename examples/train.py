@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Train a small classifier of digits on an emulated chip, in the manner of a front end (PyBUDA and its kin): a netlist with
-a forward, a backward and an optimizer program, and a host that pushes tensors, runs programs and pops results. The same
-model is trained by numpy in float32, with the same first weights and the same minibatches. The exit code is 0 if the
-emulated chip classifies held-out digits as well as numpy does, less one percent at most.
+"""Train a small classifier of digits on an emulated chip, in the manner of a front end (PyBUDA and its kin).
+
+A netlist has a forward, a backward and an optimizer program; the host pushes tensors, runs programs and pops results.
+numpy trains the same model in float32, with the same first weights and the same minibatches. The exit code is 0 if the
+chip classifies held-out digits as well as numpy does, less one percent at most.
 
 train.yaml        the netlist: layers, gradients and the step, all computed by its ops
 backend.py        the calls of a front end
@@ -26,6 +27,7 @@ from digits import CLASSES, Floats, Integers, draw
 from float_model import FloatModel
 
 NETLIST = Path(__file__).with_name("train.yaml")
+ARCHS = ("wormhole_b0", "blackhole")
 TILE = 32
 MICROBATCH = 64  # samples in an entry of a queue: the rows of x in the netlist
 MICROBATCHES = 4  # entries of a minibatch
@@ -37,7 +39,7 @@ SEED = 1
 
 
 class Machine(Protocol):
-    """What the training loop needs of a machine. `Backend` below is one, and so is `buda_emu.Emulator`."""
+    """What the training loop needs of a machine. `Backend` is one, and so is `buda_emu.Emulator`."""
 
     def push(self, queue: str, array: Floats, /) -> object:
         """Put entries [entries, t, rows, cols] into a queue, or one into a ram."""
@@ -66,7 +68,7 @@ def load_parameters(machine: Machine, first: FloatModel, rate: float = RATE) -> 
 
 
 def train_minibatch(machine: Machine, pixels: Floats, labels: Integers) -> float:
-    """One step of gradient descent: gradients of four microbatches, added up, then the new parameters. The mean loss."""
+    """One step of gradient descent, with the gradients of four microbatches added up. The mean loss before it."""
     machine.push("x", _entries(pixels, MICROBATCHES))
     machine.push("labels", _entries(np.eye(TILE, dtype=np.float32)[labels], MICROBATCHES))
     machine.run("run_fwd", {"$p_loop_count": MICROBATCHES})
@@ -116,20 +118,25 @@ def _wide(values: Floats, fill: float = 0) -> Floats:
 
 
 def compare(backend: Backend, epochs: int) -> Iterator[Point]:
-    """Train both and say after each epoch how they stand."""
+    """Train both and say after each epoch how they stand. numpy goes first: it takes a moment."""
     pixels, labels = draw(TRAINING, seed=SEED)
     held_out, digits = draw(HELD_OUT, seed=SEED + 1)
     model = FloatModel.initial(SEED)
     load_parameters(backend, model)
-    for epoch in range(1, epochs + 1):
+
+    by_numpy: list[tuple[float, float]] = []
+    for epoch in range(epochs):
         losses = [model.step(pixels[batch], labels[batch], RATE) for batch in minibatches(epoch)]
-        yield Point(
-            epoch=epoch,
-            device_loss=train_epoch(backend, pixels, labels, epoch),
-            numpy_loss=float(np.mean(losses)),
-            device_accuracy=float((classify(backend, held_out) == digits).mean()),
-            numpy_accuracy=float((model.classify(held_out) == digits).mean()),
-        )
+        by_numpy.append((float(np.mean(losses)), _accuracy(model.classify(held_out), digits)))
+
+    for epoch, (numpy_loss, numpy_accuracy) in enumerate(by_numpy):
+        loss = train_epoch(backend, pixels, labels, epoch)
+        accuracy = _accuracy(classify(backend, held_out), digits)
+        yield Point(epoch + 1, loss, numpy_loss, accuracy, numpy_accuracy)
+
+
+def _accuracy(found: Integers, right: Integers) -> float:
+    return float((found == right).mean())
 
 
 def show(points: Iterator[Point]) -> Iterator[Point]:
@@ -178,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="train.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=_positive, default=12, metavar="N", help="times through the data; default 12")
     parser.add_argument("--curve", type=_picture, metavar="FILE", help="write losses and accuracies: *.svg or *.json")
-    parser.add_argument("--arch", choices=("wormhole_b0", "blackhole"), default="wormhole_b0", help="default wormhole_b0")
+    parser.add_argument("--arch", choices=ARCHS, default=ARCHS[0], help=f"default {ARCHS[0]}")
     parser.add_argument(
         "--precision", choices=("format", "ideal"), default="format",
         help="format (the default): tensors in their formats, as on the device; ideal: float32 throughout",
