@@ -14,8 +14,9 @@ PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if any(b.mark == 
 
 @pytest.fixture
 def place(tmp_path, child_environment):
-    """A directory with the example netlists, and an environment in which `buda-emu` is this project's."""
-    shutil.copytree(ROOT / "netlists", tmp_path / "work" / "netlists")
+    """A directory with netlists and examples, and an environment in which `buda-emu` is this project's."""
+    for folder in ("netlists", "examples"):
+        shutil.copytree(ROOT / folder, tmp_path / "work" / folder)
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "buda-emu").write_text(f'#!/bin/sh\nexec {sys.executable} -m buda_emu "$@"\n')

@@ -36,7 +36,8 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_files_that_are_named_exist(page):
-    named = re.findall(r"`((?:buda_emu|netlists|benchmarks|tools|tests|schemas|docs)/[\w./-]*)`", page.read_text())
+    folders = "buda_emu|netlists|examples|benchmarks|tools|tests|schemas|docs"
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", page.read_text())
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 

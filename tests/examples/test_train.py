@@ -1,6 +1,7 @@
 """The training example learns, and a snapshot of the machine goes on where it was (docs/training.md)."""
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -15,6 +16,7 @@ from backend import Backend
 from curve import Point, write_curve
 from digits import CLASSES, draw, glyphs
 from float_model import FloatModel
+from shared_files import ROOT
 
 SCRIPT = train.NETLIST.with_name("train.py")
 PARAMETERS = ("w1", "b1", "w2", "b2")
@@ -199,3 +201,11 @@ def test_what_makes_no_sense_is_refused(words, capsys):
         train.main(words)
     assert leaving.value.code == 2
     assert words[0] in capsys.readouterr().err
+
+
+def test_what_the_page_quotes_stands_in_the_example():
+    page = (ROOT / "docs" / "training.md").read_text()
+    files = "".join(path.read_text() for path in (SCRIPT, train.NETLIST))
+    quoted = re.findall(r"(?<!-->\n)```(?:python|yaml)\n(.*?)```", page, re.DOTALL)
+    assert len(quoted) == 3
+    assert [text for text in quoted if text not in files] == []
