@@ -1,0 +1,362 @@
+"""What an op of precision "device" is given and must answer, and how its tiles are made, a range at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu import ops
+from buda_emu.errors import InternalError, ProgramError, UnsupportedError
+from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
+from buda_emu.numerics.bits import U32
+from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.ops.base import OpCall, Parallel, serial
+from buda_emu.ops.on_device.units import Index, ReferenceUnits, Units, Words
+from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.formats import is_raw
+from buda_emu.tensix.intermediate import intermediate, relu_threshold
+from buda_emu.tensix.lanes import DstMode, VectorMode
+from buda_emu.tensix.registers import REGISTERS, OpRegisters, op_registers
+from buda_emu.tensix.relu import RELU_MODES, ReluMode
+from buda_emu.tensix.words import Core
+
+BLOCK: Final = 64
+"""Tiles that go through all units before the next: their words stay in a core's cache in between."""
+
+
+@dataclass(frozen=True)
+class DeviceCall:
+    """The static facts of one use of an op. `dfs` are the formats of its operands as they lie in L1."""
+
+    op: OpCall
+    core: Core
+    fidelity: str = "HiFi4"
+    gradient: bool = False
+
+    @cached_property
+    def dfs(self) -> tuple[str, ...]:
+        """Formats of the operands."""
+        return tuple(operand.label for operand in self.op.operands)
+
+    def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
+        """Register formats of these operands, all by default (DEVICE_NUMERICS 1.1). Raises UnsupportedError."""
+        chosen = self.dfs if operands is None else tuple(self.dfs[n] for n in operands)
+        if all(is_raw(df) for df in chosen):  # moved as Float32, Float16 and Lf8
+            own = {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
+            mode: DstMode = "fp32" if "RawUInt32" in chosen else "fp16"
+            return OpRegisters(tuple(own[df] for df in chosen), own[chosen[0]], mode)
+        try:
+            return op_registers(chosen, self.op.out_df, self.op.intermed_df, self.op.acc_df, self.core)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"op {self.op.name}: {error}") from None
+
+
+class Source(Protocol):
+    """An operand of an op, after its TMs."""
+
+    @property
+    def register(self) -> str:
+        """Its register format."""
+        ...
+
+    def words(self, units: Units, start: int, stop: int) -> U32:
+        """Register words uint32[stop - start, 1024] of post-TM tiles start..stop, counted over all entries."""
+        ...
+
+    def image(self, units: Units, start: int, stop: int) -> U32:
+        """The same as a Dst image, copied as the op does it (2.7)."""
+        ...
+
+
+def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
+    """Rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a pad."""
+    entry, tile = np.divmod(np.arange(start, stop), index.size)
+    at = index[tile]
+    rows = np.maximum(at, 0) + (entry * shape[1] if shape[0] > 1 else 0)
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
+        return slice(int(rows[0]), int(rows[0]) + len(rows)), at
+    return rows, at
+
+
+def arranged(tiles: U32, arrange: int) -> U32:
+    """uint32[n, 1024] with the elements of each tile moved; a constant of `kernels.gather` says how."""
+    if arrange == AS_IS:
+        return tiles
+    square = tiles.reshape(-1, 32, 32)
+    moved = {
+        TRANSPOSE: square.swapaxes(-1, -2),
+        FIRST_ROW: square[:, :1, :],
+        FIRST_COLUMN: square[:, :, :1],
+        FIRST_ELEMENT: square[:, :1, :1],
+    }[arrange]
+    return np.ascontiguousarray(np.broadcast_to(moved, square.shape)).reshape(-1, TILE_ELEMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An operand that lies in L1: bits [w or 1, tiles], read through a tile map, unpacked to `register`."""
+
+    bits: Bits
+    index: Index
+    pad_value: float
+    arrange: int
+    register: str
+    mode: DstMode
+
+    def words(self, units: Units, start: int, stop: int) -> U32:
+        """See `Source`."""
+        rows, at = _places(self.index, self.bits.shape, start, stop)
+        found = units.unpack(self.bits.rows()[rows], self.register)
+        missing = at < 0
+        if missing.any():
+            found[missing] = self.pad(units)
+        return arranged(found, self.arrange)
+
+    def stored_tiles(self, start: int, stop: int) -> Bits:
+        """The bits of post-TM tiles as they are, [stop - start]; those of a pad as the host encodes its value."""
+        rows, at = _places(self.index, self.bits.shape, start, stop)
+        found = self.bits.rows()[rows]
+        if (at >= 0).all():
+            return found
+        found = found.copy()
+        found.assign(at < 0, Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
+        return found
+
+    def image(self, units: Units, start: int, stop: int) -> U32:
+        """See `Source`."""
+        return units.copy(self.words(units, start, stop), self.register, self.mode)
+
+    def pad(self, units: Units) -> np.uint32:
+        """The word of the pad value, which stands in L1 in the operand's format."""
+        tile = Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
+        return units.unpack(tile, self.register)[0, 0]
+
+    def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
+        """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
+        the tile dim before the in-tile transpose."""
+        tiles = np.empty((*self.bits.shape, TILE_ELEMENTS), np.uint32)
+        flat = tiles.reshape(-1, TILE_ELEMENTS)
+        parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
+        return Words(self.register, tiles, self.index, self.pad(units), self.arrange == TRANSPOSE)
+
+
+def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        out[begin:end] = blanked(units.unpack(rows[begin:end], register), dims)
+
+
+def blanked(tiles: U32, dims: tuple[int, int]) -> U32:
+    """uint32[n, 1024] with zeros outside `dims`: rows and columns that a smaller tile does not have."""
+    if dims == FULL_TILE:
+        return tiles
+    inside = np.zeros((32, 32), np.bool_)
+    inside[: dims[0], : dims[1]] = True
+    return np.where(inside.reshape(-1), tiles, np.uint32(0))
+
+
+@dataclass(frozen=True, slots=True)
+class InDest:
+    """An operand of a fused op that lies in Dst: images uint32[w, tiles, 1024] of `mode`, used as `register`."""
+
+    images: U32
+    index: Index
+    register: str
+    mode: DstMode
+
+    def words(self, units: Units, start: int, stop: int) -> U32:
+        """See `Source`."""
+        return units.to_src(self.image(units, start, stop), self.mode, self.register)
+
+    def image(self, units: Units, start: int, stop: int) -> U32:  # noqa: ARG002
+        """See `Source`: it is there already."""
+        rows, _ = _places(self.index, self.images.shape, start, stop)
+        return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
+
+
+class Made(NamedTuple):
+    """Tiles that an op has made: a Dst image, and what it holds."""
+
+    image: U32
+    mode: DstMode
+
+
+Maker: TypeAlias = Callable[[int, int], Made | Bits]
+"""Makes tiles start..stop of an op's result, counted over all entries; Bits where they are packed already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of an op for `entries` inputs. `previous`: the running value of a gradient op."""
+
+    call: DeviceCall
+    registers: OpRegisters
+    sources: Sequence[Source]
+    previous: Source | None
+    entries: int
+    units: Units
+    parallel: Parallel
+
+    def no_gradient(self) -> None:
+        """Raises UnsupportedError for a gradient op of a type that has no rule for it."""
+        if self.call.gradient:
+            raise UnsupportedError(f"op {self.call.op.name}: gradient op of {self.call.op.type}")
+
+
+class DeviceOp(Protocol):
+    """The behaviour of one op type, from its operands to the Dst image that is packed."""
+
+    def registers(self, call: DeviceCall) -> OpRegisters:
+        """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError."""
+        ...
+
+    def maker(self, job: Job) -> Maker:
+        """What makes the tiles of the results."""
+        ...
+
+
+DEVICE_OPS: dict[str, DeviceOp] = {}  # filled as modules are imported, read-only afterwards
+
+
+def on_device(*types: str) -> Callable[[type[DeviceOp]], type[DeviceOp]]:
+    """Class decorator: an instance of the class is the op of these types."""
+
+    def register(cls: type[DeviceOp]) -> type[DeviceOp]:
+        instance = cls()
+        for name in types:
+            if name in DEVICE_OPS:
+                raise InternalError(f"op type {name} is implemented twice")
+            DEVICE_OPS[name] = instance
+        return cls
+
+    return register
+
+
+def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
+    """Operand `index` of a call as a source."""
+    operand = call.op.operands[index]
+    return Stored(bits, operand.map.index, operand.map.pad_value, arrange, register, mode)
+
+
+def kept_dims(call: DeviceCall) -> tuple[int, int]:
+    """Rows and columns that a tile of the result has: for matmul and tilizer the op's tile dim, for depthwise that of
+    input 0, for others the least of both (OPS 6)."""
+    op = call.op
+    if op.type in ("reduce", "splice", "embedding", "fused_op"):
+        return FULL_TILE
+    if op.type in ("matmul", "tilizer"):
+        return op.blocking.tile_dim
+    height, width = op.operands[0].tile_dim
+    if op.type == "depthwise":
+        return height, width
+    return min(height, op.blocking.tile_dim[0]), min(width, op.blocking.tile_dim[1])
+
+
+class Relu(NamedTuple):
+    """Relu in the packer: mode of the register and the netlist's threshold."""
+
+    mode: ReluMode
+    threshold: float
+
+
+NO_RELU: Final = Relu(0, 0.0)
+
+
+def relu_of(enabled: bool, mode: str, threshold: float) -> Relu:
+    """From the words of a netlist; an absent mode is min (OPS 6.13)."""
+    return Relu(RELU_MODES.get(mode, 2), threshold) if enabled else NO_RELU
+
+
+def packed(units: Units, made: Made, df: str, integer: bool, relu: Relu = NO_RELU) -> Bits:
+    """Tiles in the format `df` (4.1 to 4.5). `integer`: the op computes on integers."""
+    held_as = intermediate(made.mode, df, integer, units.core)
+    threshold = relu_threshold(relu.threshold, df, made.mode) if relu.mode else 0
+    return units.pack(made.image, made.mode, held_as, df, relu.mode, threshold)
+
+
+def result_shape(call: DeviceCall) -> Shape:
+    """The result's (t, R, C) in tiles, as in the other precisions. Raises ProgramError."""
+    return ops.implementation(call.op.type).shape(call.op)
+
+
+def run(
+    call: DeviceCall, inputs: Sequence[Bits], out: Bits, previous: Bits | None, units: Units, parallel: Parallel
+) -> None:
+    """One op: `inputs` before their TMs, [w or 1, tiles] each, to `out` [w, tiles] in the op's out_df.
+
+    `previous`: of a gradient op the running value [w or 1, tiles], None at its start. Raises UnsupportedError for what
+    is not emulated, ProgramError as the other precisions do.
+    """
+    from buda_emu.ops.on_device import device_op  # a family's module imports this one
+
+    op = device_op(call.op.type)
+    registers = op.registers(call)
+    sources = [
+        stored(bits, call, n, register, registers.dst, arrangement(call.op, n))
+        for n, (bits, register) in enumerate(zip(inputs, registers.inputs, strict=True))
+    ]
+    running = None
+    if previous is not None:
+        index = np.arange(previous.shape[1], dtype=np.int32)
+        index.flags.writeable = False
+        running = Stored(previous, index, 0.0, AS_IS, registers.intermediate, registers.dst)
+    maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
+    attributes = call.op.attributes
+    relu = relu_of(
+        attributes.relu_en and call.op.type != "fused_op", attributes.relu_mode, attributes.relu_threshold
+    )  # fmt: skip
+    make(maker, out, relu, kept_dims(call), registers.integer, units, parallel, [bits.datums for bits in inputs])
+
+
+def make(
+    maker: Maker, out: Bits, relu: Relu, dims: tuple[int, int], integer: bool, units: Units, parallel: Parallel,
+    work: Sequence[NDArray[np.generic]] = (),
+) -> None:  # fmt: skip
+    """All tiles of `out` [w, n]. `work`: operands, whose size tells whether threads are worth it."""
+    parallel(_make, out.datums[..., 0].size, out.datums, out.rows(), maker, relu, dims, integer, units, *work)
+
+
+def _make(
+    start: int, stop: int, _datums: object, rows: Bits, maker: Maker, relu: Relu, dims: tuple[int, int], integer: bool,
+    units: Units, *_work: object,
+) -> None:  # fmt: skip
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        made = maker(begin, end)
+        if not isinstance(made, Bits):
+            made = packed(units, Made(blanked(made.image, dims), made.mode), rows.df, integer, relu)
+        rows.assign(slice(begin, end), made)
+
+
+def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = None) -> Bits:
+    """The definition: the same op on units of plain numpy."""
+    entries = max(len(bits) for bits in inputs)
+    t, rows, cols = result_shape(call)
+    out = Bits.empty(call.op.out_df, entries, t * rows * cols)
+    run(call, inputs, out, previous, ReferenceUnits(call.core), serial)
+    return out
+
+
+def arrangement(op: OpCall, index: int) -> int:
+    """What is done inside the tiles of an operand: the in-tile transpose flag turns input 1 of a matmul, of other ops
+    input 0 (OPS 7.4)."""
+    if op.transpose and index == (1 if op.type == "matmul" else 0):
+        return TRANSPOSE
+    spread = {"": AS_IS, "r": FIRST_ROW, "c": FIRST_COLUMN, "rc": FIRST_ELEMENT}
+    return spread[op.operands[index].tile_broadcast]
+
+
+def vector_mode(op: OpCall) -> VectorMode:
+    """The part of each tile that the vector unit computes (3.2). Raises ProgramError for an unknown word."""
+    if op.vector == "r" or op.vector == "c" or op.vector == "rc":
+        return op.vector
+    raise ProgramError(f"op {op.name}: vector mode {op.vector!r} is not r, c or rc")
+
+
+def require_float(call: DeviceCall, register: str) -> None:
+    """Raises UnsupportedError for an operand of integers where the unit takes floats only."""
+    if REGISTERS.get(register) is None:
+        raise UnsupportedError(f"op {call.op.name}: {call.op.type} of {register} is not known on the device")

@@ -1,0 +1,57 @@
+"""nop, datacopy, ethernet_datacopy (DEVICE_NUMERICS 2.7, 6.2)."""
+
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.ops.on_device.base import DeviceCall, InDest, Job, Made, Maker, Source, Stored, on_device
+from buda_emu.ops.on_device.units import Units, float_mode
+from buda_emu.tensix.lanes import DstMode
+from buda_emu.tensix.registers import IN_DST, REGISTERS, OpRegisters
+
+
+@on_device("nop", "datacopy")
+class Copy:
+    """Unpacked, copied to Dst, packed. A gradient nop adds the input to the running value (2.8)."""
+
+    def registers(self, call: DeviceCall) -> OpRegisters:
+        """Of the one input."""
+        return call.registers()
+
+    def maker(self, job: Job) -> Maker:
+        """See `DeviceOp`."""
+        return copy_maker(job.call, job.sources[0], job.previous, job.registers.dst, job.units)
+
+
+def copy_maker(call: DeviceCall, source: Source, previous: Source | None, mode: DstMode, units: Units) -> Maker:
+    """What makes the tiles of a copy, of an op of its own or in a fused op. `mode`: what Dst holds."""
+    if isinstance(source, InDest):
+        mode = source.mode
+    elif mode == "int32" and REGISTERS[source.register] is not None:
+        mode = float_mode(mode)
+    if previous is None:
+        return lambda start, stop: Made(source.image(units, start, stop), mode)
+    if source.register in IN_DST:
+        raise UnsupportedError(f"op {call.op.name}: gradient nop of {call.dfs[0]}, which is not in a Src register")
+
+    def sum_of(start: int, stop: int) -> Made:
+        a, b = source.words(units, start, stop), previous.words(units, start, stop)
+        return Made(units.add(a, b, source.register, mode), mode)
+
+    return sum_of
+
+
+@on_device("ethernet_datacopy")
+class EthernetCopy:
+    """The bytes as they are: they do not pass through a core's units (6.2)."""
+
+    def registers(self, call: DeviceCall) -> OpRegisters:
+        """None are used."""
+        if call.dfs[0] != call.op.out_df:
+            raise UnsupportedError(f"op {call.op.name}: ethernet_datacopy of {call.dfs[0]} to {call.op.out_df}")
+        return OpRegisters(("",), "", "fp32")
+
+    def maker(self, job: Job) -> Maker:
+        """See `DeviceOp`."""
+        job.no_gradient()
+        (source,) = job.sources
+        assert isinstance(source, Stored)
+        return source.stored_tiles

@@ -1,0 +1,164 @@
+"""matmul, dense and identity (DEVICE_NUMERICS 2.2, 2.8, 6.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from buda_emu.numerics.bits import U32
+from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.ops import sparse
+from buda_emu.ops.on_device.accumulation import Accumulation, Block, require_stored, tail_sources
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Stored, on_device
+from buda_emu.ops.on_device.units import Index, Product, Words
+from buda_emu.tensix.lanes import DstMode
+from buda_emu.tensix.registers import OpRegisters
+
+
+@on_device("matmul")
+class Matmul:
+    """Input 1 in SrcA, input 0 in SrcB; m_k blocks of u_kt inner tiles, z times as many with accumulate."""
+
+    def registers(self, call: DeviceCall) -> OpRegisters:
+        """Of all operands but the encoding of an identity matmul, which no unit reads."""
+        if not call.op.attributes.identity:
+            return call.registers()
+        numbers = [n for n in range(len(call.dfs)) if n != 2]
+        found = call.registers(numbers)
+        return replace(found, inputs=(*found.inputs[:2], "", *found.inputs[2:]))
+
+    def maker(self, job: Job) -> Maker:
+        """See `DeviceOp`."""
+        return matmul_maker(job)
+
+
+def matmul_maker(job: Job) -> Maker:
+    """What makes the tiles of a matmul, of its own or in a fused op."""
+    call, registers, sources, units, parallel = job.call, job.registers, job.sources, job.units, job.parallel
+    op, entries = call.op, job.entries
+    bias, scale = tail_sources(call, sources, 3 if op.attributes.identity else 2)
+    around = Accumulation(call, registers, units, bias, scale, job.previous)
+    left, right = (require_stored(call, source) for source in sources[:2])
+    dims = op.operands[1].tile_dim
+    in0 = left.all_words(units, parallel, op.operands[0].tile_dim)
+    in1 = right.all_words(units, parallel, (dims[1], dims[0]) if op.transpose else dims)
+    faces = 1 if min(op.operands[0].tile_dim[1], dims[0]) <= 16 else 2
+    if op.attributes.identity:
+        encoding = sources[2]
+        assert isinstance(encoding, Stored)
+        return _Sparse(call, around, in0, in1, faces, registers.dst, entries).maker(encoding.bits)
+    return _dense(call, around, in0, in1, faces, registers.dst, entries)
+
+
+def _dense(
+    call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, mode: DstMode, entries: int
+) -> Maker:
+    op = call.op
+    (t, rows, inner), cols = op.operands[0].map.shape, op.operands[1].map.shape[2]
+    z = op.attributes.z if op.attributes.accumulate else 1
+    product = Product(rows, inner, cols, faces, call.fidelity)
+    dst = np.empty((entries, t // z * rows * cols, TILE_ELEMENTS), np.uint32)
+    u_kt = op.attributes.u_kt
+
+    def block(first: Words, second: Words, k: range) -> Block:
+        return lambda image, start, stop: around.units.matmul(image, start, stop, first, second, product, mode, k)
+
+    blocks = [
+        block(_every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), range(k, k + u_kt))
+        for s in range(z)
+        for k in range(0, inner, u_kt)
+    ]
+    return lambda start, stop: around.run(blocks, dst, start, stop)
+
+
+def _every(words: Words, t: int, per_slice: int, first: int, step: int) -> Words:
+    """The operand with only the t slices first, first + step, ... of `t`; it may have more."""
+    if step == 1:
+        return words
+    return replace(words, index=frozen(words.index[: t * per_slice].reshape(t, per_slice)[first::step]))
+
+
+def frozen(index: Index) -> Index:
+    """A contiguous index array, read-only as those of tile maps: one compiled kernel serves both."""
+    index = np.ascontiguousarray(index, np.int32).reshape(-1)
+    index.flags.writeable = False
+    return index
+
+
+@dataclass(frozen=True, slots=True)
+class _Sparse:
+    """An identity matmul: the tile products of the encoding in its order, one inner tile each. Where a result tile's
+    products come from several strips, it is spilled after each (6.2, inferred)."""
+
+    call: DeviceCall
+    around: Accumulation
+    weights: Words
+    acts: Words
+    faces: int
+    mode: DstMode
+    entries: int
+
+    def maker(self, encoding: Bits) -> Maker:
+        """`encoding`: input 2, [w or 1, tiles]."""
+        op = self.call.op
+        operand = op.operands[2]
+        values = operand.map.apply(encoding.values().reshape(len(encoding), *operand.map.source_shape, 32, 32))
+        terms = [sparse.collect(op, entry) for entry in values]
+        dst = np.empty((self.entries, op.blocking.rows * op.blocking.t * op.blocking.cols, TILE_ELEMENTS), np.uint32)
+        cols = op.blocking.cols
+        group_cols = cols // op.attributes.fracture_factor
+
+        def tiles(start: int, stop: int) -> Made | Bits:
+            """Runs of neighbours that have the same terms: a row of tiles, or a column group of it."""
+            made: list[Made | Bits] = []
+            while start < stop:
+                end = min(stop, (start // group_cols + 1) * group_cols)
+                row, col = divmod(start, cols)
+                entry, row = divmod(row, dst.shape[1] // cols)
+                own = terms[entry if len(terms) > 1 else 0]
+                made.append(self._run(own, dst, entry, row, col // group_cols, start, end))
+                start = end
+            return joined(made)
+
+        return tiles
+
+    def _run(
+        self, terms: sparse.Terms, dst: U32, entry: int, row: int, group: int, start: int, stop: int
+    ) -> Made | Bits:
+        op, cols = self.call.op, self.call.op.blocking.cols
+        begin = int(terms.begin[group, row])
+        end = int(terms.begin[group, row + 1])
+        act_rows, u_kt = terms.act_row[begin:end], op.attributes.u_kt
+        in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[begin:end]])
+        in1 = _of_entry(self.acts, entry, self.acts.index.reshape(-1, cols)[act_rows])
+        product = Product(1, end - begin, cols, self.faces, self.call.fidelity)
+        view = dst[entry : entry + 1, row * cols : (row + 1) * cols]
+        first = start % cols
+
+        def block(k: range) -> Block:
+            return lambda image, a, b: self.around.units.matmul(image, a, b, in0, in1, product, self.mode, k)
+
+        strips = [len(list(same)) for _, same in groupby((act_rows // u_kt).tolist())]
+        ends = np.cumsum([0, *strips]).tolist()
+        blocks = [block(range(a, b)) for a, b in pairwise(ends)]
+        blocks = blocks or [lambda _image, _start, _stop: None]
+        return self.around.run(blocks, view, first, first + stop - start, start)
+
+
+def _of_entry(words: Words, entry: int, index: Index) -> Words:
+    tiles = words.tiles if len(words.tiles) == 1 else words.tiles[entry : entry + 1]
+    return replace(words, tiles=tiles, index=frozen(index))
+
+
+def joined(made: Sequence[Made | Bits]) -> Made | Bits:
+    """Neighbours as one."""
+    if len(made) == 1:
+        return made[0]
+    first = made[0]
+    if isinstance(first, Bits):
+        parts = [part for part in made if isinstance(part, Bits)]
+        exponents = [part.exponents for part in parts if part.exponents is not None]
+        datums = np.concatenate([part.datums for part in parts])
+        return Bits(first.df, datums, np.concatenate(exponents) if exponents else None)
+    return Made(np.concatenate([part.image for part in made if isinstance(part, Made)]), first.mode)
