@@ -250,6 +250,8 @@ class Emulator:
             )
             try:
                 state.restore(found._state(), reader)
+                if netlist is None:
+                    found._netlist_text = reader.netlist  # its file need not be here
             except BaseException:
                 found.close()
                 raise

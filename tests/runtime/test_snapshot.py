@@ -333,6 +333,19 @@ def test_without_its_netlist_one_must_be_given(load, tmp_path):
         assert len(emu.peek("x")) == 1
 
 
+def test_a_machine_from_a_snapshot_keeps_the_netlist_for_the_next(snap, tmp_path):
+    """Its file may be on another computer."""
+    (tmp_path / "net.yaml").unlink()
+    with be.Emulator.load(snap, threads=1) as emu:
+        emu.save(tmp_path / "second")
+    with be.Emulator.load(tmp_path / "second", threads=1) as emu:
+        emu.save(tmp_path / "third")
+    with zipfile.ZipFile(snap) as first, zipfile.ZipFile(tmp_path / "third") as third:
+        assert third.read("netlist.yaml") == first.read("netlist.yaml")
+    with be.Emulator.load(tmp_path / "third", threads=1) as emu:
+        assert len(emu.peek("x")) == 2
+
+
 def test_precision_is_kept(load, tmp_path):
     net = load(everything())
     with be.Emulator(net, "ideal", threads=1) as emu:
