@@ -10,12 +10,15 @@ from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queue
 from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.expand import expand
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.reader import Document, read_document
 from buda_emu.netlist.render import render, with_source_lines
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.temporal import temporal_graphs
 from buda_emu.netlist.yaml_reader import DocumentError, StrPath, decode, read_bytes, read_tree, split_lines
+
+KEPT_BYTES = 32 << 10  # documents from this size on are kept in the cache: smaller ones are soon read
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +34,36 @@ class CheckResult:
         return self.netlist is not None
 
 
-def check(path: StrPath, arch: str | None = None, *, strict: bool = False) -> CheckResult:
+def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache: bool = True) -> CheckResult:
     """Read and judge a netlist file, as the reference's parser does; never raises for what is in the file.
 
     `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a
     single architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
+    `cache`: keep what a large netlist was read as in the user's caches, and take it from there (docs/cache.md).
     """
+    name = str(path)
     try:
         data = read_bytes(path)
+        if not cache or len(data) < KEPT_BYTES:
+            return check_bytes(data, name, arch, strict=strict)
+        return _through_cache(data, name, arch.lower() if arch is not None else None, strict)
     except DocumentError as error:
-        return CheckResult(None, (error.diagnostic(str(path)),))
-    return check_bytes(data, str(path), arch, strict=strict)
+        return CheckResult(None, (error.diagnostic(name),))
+
+
+def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> CheckResult:
+    """As `check_bytes`; accepted netlists are kept. Raises DocumentError where the bytes are no text."""
+    from buda_emu.netlist.cache import NetlistCache  # only where it is needed: check is quick
+
+    place = NetlistCache(data, path, arch, strict)
+    with _no_collections():
+        kept = place.read()
+        if kept is not None:
+            return CheckResult(*kept)
+        result, root = _check(decode(data), path, arch, strict)
+        if result.netlist is not None and root is not None:
+            place.write((result.netlist, result.diagnostics), root)
+    return result
 
 
 def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> CheckResult:
@@ -56,12 +78,17 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool
 def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> CheckResult:
     """The same for a text; `path` is the name that findings give."""
     with _no_collections():
-        netlist, findings = _judge(text, path, arch.lower() if arch is not None else None, strict)
+        return _check(text, path, arch.lower() if arch is not None else None, strict)[0]
+
+
+def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckResult, Mapping | None]:
+    """The result, and the tree that it was read from where there is one."""
+    netlist, root, findings = _judge(text, path, arch, strict)
     lines = split_lines(text) if findings else []
     diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_place))
     if netlist is None or any(item.severity == "error" for item in diagnostics):
-        return CheckResult(None, diagnostics)
-    return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics)
+        return CheckResult(None, diagnostics), root
+    return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics), root
 
 
 def _place(item: Diagnostic) -> tuple[int, int, str]:
@@ -80,9 +107,10 @@ def _no_collections() -> Generator[None]:
             gc.enable()
 
 
-def load(path: StrPath, arch: str | None = None) -> Netlist:
-    """A netlist ready to run, for `arch` (see `check`). Raises NetlistError with all findings when it is refused."""
-    result = check(path, arch)
+def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:
+    """A netlist ready to run; `arch` and `cache` as in `check`. Raises NetlistError with all findings when it is
+    refused."""
+    result = check(path, arch, cache=cache)
     diagnostics = result.diagnostics
     if arch is not None and result.netlist is not None and result.netlist.arch_name != arch.lower():
         # `check` warns, as the reference goes on; who asked for another architecture must not get this one.
@@ -92,22 +120,24 @@ def load(path: StrPath, arch: str | None = None) -> Netlist:
     raise NetlistError(render(diagnostics), diagnostics)
 
 
-def _judge(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlist | None, list[Diagnostic]]:
+def _judge(
+    text: str, path: str, arch: str | None, strict: bool
+) -> tuple[Netlist | None, Mapping | None, list[Diagnostic]]:
     try:
         root = read_tree(text)
     except DocumentError as error:
-        return None, template_findings(text, path, None) or [error.diagnostic(path)]
+        return None, None, template_findings(text, path, None) or [error.diagnostic(path)]
     placeholders = template_findings(text, path, root)
     if placeholders:
-        return None, placeholders
+        return None, root, placeholders
     document = read_document(root, path, arch)
     findings = document.diagnostics
     if not document.readable or not document.arch_name:
-        return None, findings
+        return None, root, findings
     try:
         netlist = build(document)
     except DocumentError as error:
-        return None, [*findings, error.diagnostic(path)]
+        return None, root, [*findings, error.diagnostic(path)]
     findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
     if "test-config" in netlist.sections:
         from buda_emu.netlist import test_config  # only where it is needed: check is quick
@@ -117,7 +147,7 @@ def _judge(text: str, path: str, arch: str | None, strict: bool) -> tuple[Netlis
         from buda_emu.netlist import performance_check
 
         findings += performance_check.findings(path, netlist.sections, strict=strict)
-    return netlist, findings
+    return netlist, root, findings
 
 
 def build(document: Document) -> Netlist:
