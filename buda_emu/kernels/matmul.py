@@ -103,11 +103,15 @@ def matmul_tiles(
                     soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
                     for g in range(group):
                         at = a_index[(row + g) * inner + k]
+                        # of the tiles of a the one after this is fetched, too: from the next row, else the next k
+                        behind = (row + g + 1) * inner + k if g + 1 < group else row * inner + k + 1
+                        next_a = a_index[behind] if behind < a_index.size else -1
                         add_dense_product(
                             tile_at(work, 0, ACCUMULATORS + g),
                             tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at),
                             panel,
                             parking,
+                            soon if next_a < 0 else tile_at(a, a_entry, next_a),
                             soon,
                             g,
                             group,

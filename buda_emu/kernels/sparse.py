@@ -101,7 +101,7 @@ def sparse_tiles(
             at = index[position]
             b = fetch_tile(acts, entry, position, scratch)
             if not (pad_is_finite if at < 0 else finite[act_entry, at]):
-                add_tile_product(target, all_weights[number * TILE : (number + 1) * TILE], b, line)
+                add_tile_product(target, all_weights[number * TILE : (number + 1) * TILE], b, line, False)
             elif weights.single[number]:
                 add_row_product(target, weights.columns[number], weights.factors[number], b)
             else:

@@ -17,12 +17,19 @@ TILE: Final = EDGE * EDGE
 
 
 @helper
-def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile) -> None:
+def add_tile_product(accumulator: Tile, a: Tile, b: Tile, line: Tile, skip: bool) -> None:
     """accumulator += a x b for tiles of 1024; `line` is float32[32] to work in.
 
-    Eight steps of k at a time keep the sums in registers, in the order of one at a time.
+    Eight steps of k at a time keep the sums in registers, in the order of one at a time. `skip`: leave out rows of `a`
+    that are zero, for a finite `b` and an accumulator without -0 (see below).
     """
     for i in range(EDGE):
+        if skip:
+            zero = True
+            for k in range(EDGE):
+                zero &= a[i * EDGE + k] == np.float32(0)
+            if zero:
+                continue
         for j in range(EDGE):
             line[j] = np.float32(0)
         for k in range(0, EDGE, 8):
@@ -83,11 +90,13 @@ def add_sparse_tile_product(
 
 @kernel
 def depthwise_tiles(
-    start: int, stop: int, out: Tensor, in0: Operand, in1: Operand, rows: int, cols: int, kernel_size: int
+    start: int, stop: int, out: Tensor, in0: Operand, in1: Operand, finite: NDArray[np.bool_], rows: int, cols: int,
+    kernel_size: int,
 ) -> None:
     """out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).
 
-    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols].
+    out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols], `finite`
+    [w or 1, source tiles] marks its source (`kernels.sparse.mark_finite_tiles`).
     Items: the tiles of `out`, over all w.
     """
     tiles = out.shape[1]
@@ -105,5 +114,8 @@ def depthwise_tiles(
             target[i] = np.float32(0)
         for k in range(kernel_size):
             a = fetch_tile(in0, entry, (row * kernel_size + k) * cols + c, scratch0)
-            b = fetch_tile(in1, entry, (t * kernel_size + k) * cols + c, scratch1)
-            add_tile_product(target, a, b, line)
+            position = (t * kernel_size + k) * cols + c
+            b = fetch_tile(in1, entry, position, scratch1)
+            at = in1[1][position]
+            skip = at >= 0 and finite[entry if finite.shape[0] > 1 else 0, at]
+            add_tile_product(target, a, b, line, skip)

@@ -164,27 +164,47 @@ def collect(call: OpCall, words: Tiles) -> Terms:
 
 def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
     """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them."""
-    weights = gathered(blanked(call, 0, inputs, parallel), parallel)
+    weights = _weights(call, gathered(blanked(call, 0, inputs, parallel), parallel))
     acts = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
     words = after_tms(call, 2, inputs)
     bits = words.view(np.uint32)
     if (bits == bits[:1]).all():
-        _run_entries(call, collect(call, words[0]), weights, acts, out, parallel)
+        _run_entries(call, _terms(call, words[0]), weights, acts, out, parallel)
         return
     source, tiles, pad_value, arrange = acts
     for w in range(out.shape[0]):  # every entry has its own encoding
         own = slice(w, w + 1)
-        own_weights = weights if len(weights) == 1 else weights[own]
+        own_weights = weights if len(weights.tiles) == 1 else Weights.of(weights.tiles[own])
         own_acts = (source if len(source) == 1 else source[own], tiles, pad_value, arrange)
         _run_entries(call, collect(call, words[w]), own_weights, own_acts, out[own], parallel)
 
 
+def _weights(call: OpCall, tiles: Tiles) -> Weights:
+    """Weight tiles and where they are not zero, worked out once: they are constants, as a rule."""
+    known: Weights | None = call.memo.get("weights")
+    if known is None or not _same_bits(known.tiles, tiles):
+        known = call.memo["weights"] = Weights.of(tiles.copy())
+    return known
+
+
+def _terms(call: OpCall, words: Tiles) -> Terms:
+    """`collect`, once for each encoding: it is a constant, as a rule."""
+    known: tuple[Tiles, Terms] | None = call.memo.get("terms")
+    if known is None or not _same_bits(known[0], words):
+        known = call.memo["terms"] = words.copy(), collect(call, words)
+    return known[1]
+
+
+def _same_bits(a: Tiles, b: Tiles) -> bool:
+    return np.array_equal(a.view(np.uint32), b.view(np.uint32))
+
+
 def _run_entries(
-    call: OpCall, terms: Terms, weights: Tiles, acts: gather.Operand, out: Tiles, parallel: Parallel
+    call: OpCall, terms: Terms, weights: Weights, acts: gather.Operand, out: Tiles, parallel: Parallel
 ) -> None:
     """The product for all entries of `out` by one encoding."""
     finite = np.empty(acts[0].shape[:2], np.bool_)
     parallel(mark_finite_tiles, items(acts[0]), finite, acts[0])
     cols = call.blocking.cols
     group_cols = cols // call.attributes.fracture_factor
-    parallel(sparse_tiles, items(out), out, Weights.of(weights), acts, finite, *terms, cols, group_cols)
+    parallel(sparse_tiles, items(out), out, weights, acts, finite, *terms, cols, group_cols)

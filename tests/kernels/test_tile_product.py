@@ -36,7 +36,8 @@ def depthwise(a, b, rows, cols, kernel_size, count, ranges):
     w = max(len(a[0]), len(b[0]))
     out = np.full((w, count, 1024), np.nan, F32)
     for start, stop in ranges:
-        depthwise_tiles(start, stop, out, a, b, rows, cols, kernel_size)
+        finite = np.isfinite(b[0]).all(axis=2)
+        depthwise_tiles(start, stop, out, a, b, finite, rows, cols, kernel_size)
     return out.reshape(w, count, 32, 32)
 
 
@@ -52,6 +53,19 @@ def test_depthwise_sums_the_products_of_its_group():
                 expected = product(left[w, 4 * t + c], right[0, weights[c]])
                 expected = expected + product(left[w, 4 * t + 2 + c], right[0, weights[2 + c]])
                 same_bits(out[w, 2 * t + c], expected)
+
+
+@pytest.mark.parametrize("special", [0.0, np.inf, np.nan])
+def test_rows_of_zeros_are_left_out_only_where_they_add_nothing(special):
+    rng = np.random.default_rng(3)
+    left, right = tiles_of(rng, 2, 3), tiles_of(rng, 1, 3)
+    left[0, :, ::2] = 0
+    left[1, 1] = -0.0
+    right[0, 1, 5, 7] = special
+    out = depthwise(operand(left, range(3)), operand(right, range(3)), 1, 1, 3, 1, [(0, 2)])
+    for w in range(2):
+        expected = product(left[w, 0], right[0, 0]) + product(left[w, 1], right[0, 1])
+        same_bits(out[w, 0], expected + product(left[w, 2], right[0, 2]))
 
 
 def test_depthwise_reads_pads():
