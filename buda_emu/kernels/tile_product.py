@@ -117,5 +117,5 @@ def depthwise_tiles(
             position = (t * kernel_size + k) * cols + c
             b = fetch_tile(in1, entry, position, scratch1)
             at = in1[1][position]
-            skip = at >= 0 and finite[entry if finite.shape[0] > 1 else 0, at]
+            skip = bool(at >= 0 and finite[entry if finite.shape[0] > 1 else 0, at])
             add_tile_product(target, a, b, line, skip)

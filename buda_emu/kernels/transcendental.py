@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.gather import Tensor
+from buda_emu.kernels.gelu_fast import gelu_derivative_or_nan, gelu_or_nan
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.libm.exp import exp, exp_in_range
+from buda_emu.kernels.libm.exp import exp
 from buda_emu.kernels.libm.expf import expf
 from buda_emu.kernels.libm.inline import inline
 from buda_emu.kernels.libm.logf import logf
@@ -25,7 +26,6 @@ __all__ = ["FUNCTIONS"]
 
 _LARGEST: Final = np.finfo(np.float32).max
 _EPSILON: Final = np.float32(2.0**-23)
-_EXP_IN_RANGE: Final = np.float32(32)  # x^2 / 2 is in the range of `exp_in_range`
 _GELU_SCALE: Final = float.fromhex("0x1.9884533d4365p-1")  # sqrt(2 / pi)
 
 
@@ -61,14 +61,6 @@ def gelu_derivative_scalar(x: np.float32) -> np.float32:
     """The distribution function by the tanh approximation, plus x times the exact density, in double precision."""
     wide = np.float64(x)
     return _gelu_derivative(wide, exp(np.float64(-0.5 * (wide * wide))))
-
-
-@inline
-@helper
-def _gelu_derivative_small(x: np.float32) -> np.float32:
-    """`gelu_derivative_scalar` for |x| < _EXP_IN_RANGE, without branches."""
-    wide = np.float64(x)
-    return _gelu_derivative(wide, exp_in_range(np.float64(-0.5 * (wide * wide))))
 
 
 @inline
@@ -146,24 +138,40 @@ def tanh_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
 @kernel
 def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
     """`gelu_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    line = np.empty(length, np.float32)
     for item in range(start * runs, stop * runs):
         run = _run(tiles, item, runs, length)
+        doubtful = False
         for k in range(length):
-            run[k] = gelu_scalar(run[k])
+            y = gelu_or_nan(run[k])
+            line[k] = y
+            doubtful |= y != y
+        if doubtful:
+            for k in range(length):
+                if line[k] != line[k]:
+                    line[k] = gelu_scalar(run[k])
+        for k in range(length):
+            run[k] = line[k]
     return 0
 
 
 @kernel
 def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
     """`gelu_derivative_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+    line = np.empty(length, np.float32)
     for item in range(start * runs, stop * runs):
         run = _run(tiles, item, runs, length)
-        if _all_below(_EXP_IN_RANGE, run):
+        doubtful = False
+        for k in range(length):
+            y = gelu_derivative_or_nan(run[k])
+            line[k] = y
+            doubtful |= y != y
+        if doubtful:
             for k in range(length):
-                run[k] = _gelu_derivative_small(run[k])
-        else:
-            for k in range(length):
-                run[k] = gelu_derivative_scalar(run[k])
+                if line[k] != line[k]:
+                    line[k] = gelu_derivative_scalar(run[k])
+        for k in range(length):
+            run[k] = line[k]
     return 0
 
 

@@ -1,0 +1,45 @@
+"""gelu and its derivative by the short way: the definition's bits, and seldom a doubt."""
+
+import numpy as np
+import pytest
+
+from buda_emu.kernels.transcendental import FUNCTIONS
+
+NAMES = ("gelu", "gelu_derivative")
+ENDS = [0.0, -0.0, 1e-45, -1e-45, 1e-38, -3.25, np.nextafter(np.float32(-3.25), np.float32(0)), 20.0, 19.999998, -40.0,
+        3.4e38, -3.4e38, np.inf, -np.inf, np.nan]  # fmt: skip
+
+
+def patterns(seed):
+    """Ends, all exponents, and many of the magnitudes where the functions are not trivial."""
+    rng = np.random.default_rng(seed)
+    everywhere = rng.integers(0, 2**32, 20_000, np.uint64).astype(np.uint32).view(np.float32)
+    return np.concatenate([np.array(ENDS, np.float32), everywhere, rng.uniform(-8, 22, 80_000).astype(np.float32)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_bits_are_those_of_the_definition(name):
+    run, scalar = FUNCTIONS[name]
+    x = patterns(1)
+    tiles = np.zeros((1, -(-x.size // 1024), 1024), np.float32)
+    tiles.reshape(-1)[: x.size] = x
+    run(0, tiles.shape[1], tiles, 1, 1024)
+    expected = np.array([scalar(value) for value in x[:20_000]], np.float32)
+    found = tiles.reshape(-1)[:20_000]
+    same = (found.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(found) & np.isnan(expected))
+    assert same.all(), x[:20_000][~same]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("runs", "length"), [(1, 1024), (1, 128), (32, 16)])
+def test_regions_take_the_same_way(name, runs, length):
+    run, scalar = FUNCTIONS[name]
+    x = patterns(2)[:2048].reshape(1, 2, 1024).copy()
+    tiles = x.copy()
+    run(1, 2, tiles, runs, length)
+    inside = np.zeros(1024, bool)
+    for start in range(runs):
+        inside[32 * start : 32 * start + length] = True
+    np.testing.assert_array_equal(tiles[0, 0], x[0, 0])
+    np.testing.assert_array_equal(tiles[0, 1, ~inside], x[0, 1, ~inside])
+    np.testing.assert_array_equal(tiles[0, 1, inside], [scalar(value) for value in x[0, 1, inside]])
