@@ -108,3 +108,7 @@ class InternalError(BudaError):
     """A bug of buda-emu."""
 
     exit_code: ClassVar[int] = 101
+
+
+class StochasticRoundingWarning(UserWarning):
+    """An op asks for stochastic rounding, and precision "device" rounds deterministically instead."""

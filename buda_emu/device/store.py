@@ -61,24 +61,36 @@ class TileStore:
 
     def data(self, slices: int) -> NDArray[np.float32]:
         """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
+        self.reach(slices)
+        return self._data
+
+    def reach(self, slices: int) -> None:
+        """Make room for at least `slices` slices. Raises HostError beyond the budget's limit."""
         reached = len(self._labels)
         if slices <= reached:
-            return self._data
-        size = self.tiles * TILE_ELEMENTS * 4
+            return
+        size = self.slice_bytes(1)
         self._budget.take((slices - reached) * size, f"memory of {self.name}")
-        have = self._data.shape[0]
+        have = self._capacity()
         if slices > have:
             # Untouched memory costs nothing: room for all at once where that is not much, so nothing is moved later.
             room = min(self.slices, max(slices, 2 * have, _ROOM_BYTES // size))
             try:
-                grown = SPARE.take(room * self.tiles * TILE_ELEMENTS).reshape(room, self.tiles, TILE_ELEMENTS)
+                self._grow(reached, room)  # who still reads the old memory keeps it alive
             except MemoryError:
                 self._budget.give_back((slices - reached) * size)
                 raise HostError(f"memory of {self.name}: {room * size} bytes are not to be had") from None
-            grown[:reached] = self._data[:reached]
-            self._data = grown  # who still reads the old memory keeps it alive
         self._labels.extend([_NEVER] * (slices - reached))
-        return self._data
+
+    def _capacity(self) -> int:
+        """Slices that there is memory for."""
+        return self._data.shape[0]
+
+    def _grow(self, reached: int, room: int) -> None:
+        """Memory for `room` slices, the first `reached` as they are."""
+        grown = SPARE.take(room * self.tiles * TILE_ELEMENTS).reshape(room, self.tiles, TILE_ELEMENTS)
+        grown[:reached] = self._data[:reached]
+        self._data = grown
 
     def label(self, first: int, count: int) -> str:
         """Format label of these slices, "" when one of them was never written."""
@@ -152,7 +164,7 @@ class EntryView:
 
     def reserve(self, entries: int) -> None:
         """Make room for that many entries at once. Raises HostError when memory does not suffice."""
-        self.store.data(entries * self.t)
+        self.store.reach(entries * self.t)
 
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
         """`count` consecutive entries, writable, no copy: float32[count, tiles, 1024]."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime import state
+from buda_emu.runtime.chunk import Context
 from buda_emu.runtime.epochs import Epochs
 from buda_emu.runtime.exchange import Exchange
-from buda_emu.runtime.execute import Context, Executor
+from buda_emu.runtime.execute import Executor
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.host_io import HostIo, Readout
 from buda_emu.runtime.listeners import Listener
@@ -25,7 +26,7 @@ from buda_emu.runtime.running import ProgressCallback, Run
 from buda_emu.runtime.snapshot import Reader
 from buda_emu.runtime.threads import WorkerPool
 
-Precision = Literal["format", "ideal"]
+Precision = Literal["format", "ideal", "device"]
 DEFAULT_MEMORY_LIMIT = 16 << 30
 DEFAULT_STEP_LIMIT = 10_000_000
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
@@ -34,7 +35,8 @@ DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for t
 class Emulator:
     """One emulated machine with the queues of one netlist.
 
-    `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2).
+    `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2),
+    "device" is the chip's own arithmetic on the bits of each format (DEVICE_NUMERICS 6).
     `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held
     in queues and rams. `step_limit`: instructions that one `run` may take. `inputs_at_once`: most inputs of an epoch
     that run together, default as many as memory allows. Use it as a context manager, or call `close`.
@@ -51,8 +53,8 @@ class Emulator:
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
-        if precision not in ("format", "ideal"):
-            raise HostError(f"precision {precision!r} is not one of: format, ideal")
+        if precision not in get_args(Precision):
+            raise HostError(f"precision {precision!r} is not one of: {', '.join(get_args(Precision))}")
         if threads is not None and threads < 1:
             raise HostError(f"threads must be at least 1, not {threads}")
         if inputs_at_once is not None and inputs_at_once < 1:
@@ -62,15 +64,19 @@ class Emulator:
         self._watched = Watched()
         self._watched.listeners = tuple(listeners)
         self._pool = WorkerPool(threads or os.cpu_count() or 1)
-        self._memory = Memory(netlist, memory_limit)
+        self._memory = Memory(netlist, memory_limit, as_bits=precision == "device")
         self._gate = Gate()
-        quantised = precision == "format"
+        quantised = precision != "ideal"
         host = HostIo(netlist, self._pool, quantised)
         self._exchange = Exchange(netlist, self._memory, host, self._gate, self._watched)
         steps = StepBudget(step_limit)
         self._context = Context(
             netlist, self._memory, self._pool, quantised, self._watched, steps, memory_limit, inputs_at_once, self._gate
         )
+        if precision == "device":
+            from buda_emu.tensix.words import core_of
+
+            self._context.core = core_of(netlist.arch_name)
         self._executor = Executor(self._context)
         epochs = Epochs(netlist, self._memory, self._run_graph, self._watched)
         self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had

@@ -1,54 +1,28 @@
 """Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo, Ram
-from buda_emu.device.store import TILE_ELEMENTS, consecutive
-from buda_emu.errors import HostError, ProgramError
+from buda_emu.device.store import TILE_ELEMENTS, EntryView
+from buda_emu.errors import ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantise_tiles
-from buda_emu.netlist.model import Netlist, TemporalGraph
+from buda_emu.netlist.model import TemporalGraph
 from buda_emu.ops.base import Parallel
-from buda_emu.program.steps import StepBudget
-from buda_emu.runtime.buffers import BufferPool
+from buda_emu.runtime.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.journal import SETTINGS
-from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, build_plan
 from buda_emu.runtime.schedule import Chunk, HostEnds, Scheduler, host_ends
 from buda_emu.runtime.topology import Topology, topology
 
-Tensor = NDArray[np.float32]
 TILE_BYTES = 4 * TILE_ELEMENTS
 _CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
-
-
-@dataclass(slots=True)
-class Context:
-    """What every epoch of one machine shares. `quantised` is precision "format" (OPS 4.2)."""
-
-    netlist: Netlist
-    memory: Memory
-    parallel: Parallel
-    quantised: bool
-    watched: Watched
-    steps: StepBudget
-    memory_limit: int
-    inputs_at_once: int | None
-    gate: Gate
-    pool: BufferPool = field(default_factory=BufferPool)
-    gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
-
-    def free(self) -> None:
-        """Let go of all tensors."""
-        self.pool.free()
-        self.gradients.clear()
 
 
 class Executor:
@@ -109,7 +83,7 @@ class Executor:
             context.steps.take(chunk.inputs)
             left -= chunk.inputs
             try:
-                running = _ChunkRun(context, plan, chunk)
+                running = _chunk_run(context, plan, chunk)
                 gate.open()
                 try:
                     running.compute()
@@ -136,86 +110,36 @@ class Executor:
         plan = self._plans.get(key)
         if plan is None:
             context = self._context
-            plan = self._plans[key] = build_plan(context.netlist, topo, labels, context.quantised)
+            plan = self._plans[key] = build_plan(context.netlist, topo, labels, context.quantised, context.core)
         return plan
 
 
-class _ChunkRun:
-    """One pass over the plan's steps for the inputs of one chunk: `compute`, `store`, `tell`."""
+def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
+    if context.core is None:
+        return FormatRun(context, plan, chunk)
+    from buda_emu.runtime.device_run import DeviceRun  # with all that only precision "device" needs
 
-    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
-        self._context = context
-        self._plan = plan
-        self._chunk = chunk
-        self._values: dict[int, Tensor] = {}
-        self._owned: set[int] = set()
-        self._pushes: list[Push] = []
-        self._direct = self._places()
+    return DeviceRun(context, plan, chunk)
 
-    def _places(self) -> dict[int, tuple[str, Tensor]]:
-        """A queue with free slots that a result may be computed into: nobody reads them while the chunk runs."""
-        found: dict[int, tuple[str, Tensor]] = {}
-        for step in self._plan.steps:
-            if not isinstance(step, Push) or step.map is not None or step.value in found:
-                continue
-            channel = self._context.memory.channels[step.queue]
-            slots = self._chunk.writes[step.queue]
-            busy = self._chunk.reads.get(step.queue, ())
-            if isinstance(channel, Fifo) and consecutive(slots) and not set(slots).intersection(busy):
-                found[step.value] = step.queue, channel.view.block(slots[0], len(slots))
-        return found
 
-    def compute(self) -> None:
-        """Every step but the pushes."""
-        for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
-            match step:
-                case Read():
-                    self._read(step)
-                case Convert():
-                    self._convert(step)
-                case Run():
-                    self._op(step)
-                case Push():
-                    self._pushes.append(step)
-            for value in freed:
-                self._release(value)
+class FormatRun(ChunkRun[Tensor]):
+    """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
 
-    def store(self) -> None:
-        """Results into queues and rams."""
-        # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
-        # till here.
-        for push in self._pushes:
-            self._push(push)
-        for value in list(self._values):
-            self._release(value)
+    def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
+        return view.block(slot, count)
 
-    def tell(self) -> None:
-        """Those who watch, of each entry written."""
-        for push in self._pushes:
-            source = self._context.netlist.queues[push.queue].input
-            for slot in self._chunk.writes[push.queue]:
-                self._context.watched.push(push.queue, source, slot)
+    def _take(self, value: int, entries: int) -> Tensor:
+        return self._context.pool.take(entries, self._plan.tiles[value])
 
-    def _release(self, value: int) -> None:
-        array = self._values.pop(value, None)
-        if array is not None and value in self._owned:
-            self._context.pool.give_back(array)
+    def _give_back(self, array: Tensor) -> None:
+        self._context.pool.give_back(array)
 
-    def _new(self, value: int, entries: int) -> Tensor:
-        place = self._direct.get(value)
-        if place is not None and len(place[1]) == entries:
-            self._values[value] = place[1]
-            return place[1]
-        array = self._context.pool.take(entries, self._plan.tiles[value])
-        self._values[value] = array
-        self._owned.add(value)
+    def _seen(self, array: Tensor) -> Tensor:
         return array
 
     def _read(self, step: Read) -> None:
         channel = self._context.memory.channels[step.queue]
-        slots = self._chunk.reads[step.queue]
-        if all(slot == slots[0] for slot in slots):
-            slots = slots[:1]  # one entry serves every input
+        slots = self._slots_to_read(step)
         if not step.flat:
             tiles = self._values[step.value] = channel.view.read(slots)
             for listener in self._context.watched.listeners:
@@ -235,24 +159,9 @@ class _ChunkRun:
         out[...] = source
         convert(out, step.format, self._context.parallel, truncate=True)
 
-    def _op(self, step: Run) -> None:
-        inputs = [self._values[value] for value in step.inputs]
-        listeners = self._context.watched.listeners
-        for listener in listeners:
-            listener.op_start(step.op, self._chunk.inputs)
-        try:
-            if step.op.gradient_op:
-                out = self._accumulated(step, inputs, each=bool(listeners))
-            else:
-                out = self._new(step.value, max(array.shape[0] for array in inputs))
-                step.implementation.run(step.call, inputs, out, self._context.parallel)
-                self._finish(step, out)
-        except ProgramError as error:
-            error.belongs_to(step.op.name)
-            raise
-        for listener in listeners:
-            listener.op_value(step.op, out, self._chunk.inputs)
-            listener.op_end(step.op, self._chunk.inputs)
+    def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
+        step.implementation.run(step.call, inputs, out, self._context.parallel)
+        self._finish(step, out)
 
     def _finish(self, step: Run, out: Tensor) -> None:
         """Relu and output conversion (OPS 3 steps 8 and 9)."""
@@ -267,14 +176,7 @@ class _ChunkRun:
 
         Input by input. Where one slot takes all sums and nobody else reads them (`each`), only the last is kept.
         """
-        ram: Ram | None = None
-        slots = [0] * self._chunk.inputs
-        zeroed = False
-        for queue, candidate in self._destinations(step):
-            if candidate.zero:
-                candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
-            if ram is None and isinstance(candidate, Ram):
-                ram, slots = candidate, self._chunk.writes[queue]
+        ram, slots, zeroed = self._gradient_slots(step)
         each = each or len(set(slots)) > 1 or not self._plan.only_pushed[step.value]
         count = len(slots) if each else 1
         spare = None if each else self._context.pool.take(1, self._plan.tiles[step.value])
@@ -306,17 +208,7 @@ class _ChunkRun:
         """What the first sum of the chunk is added to."""
         if ram is not None:
             return ram.view.entry(slot) if ram.view.label(slot) else None
-        previous = self._context.gradients.get(step.op.name)
-        if previous is not None and len(previous) != self._plan.tiles[step.value]:
-            raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
-        return previous
-
-    def _destinations(self, step: Run) -> list[tuple[str, Fifo | Ram]]:
-        return [
-            (queue, self._context.memory.channels[queue])
-            for queue in self._chunk.writes
-            if self._context.netlist.queues[queue].input == step.op.name
-        ]
+        return self._kept_sum(step)
 
     def _push(self, step: Push) -> None:
         values = self._values[step.value]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.bit_store import BitStore, BitView
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
 from buda_emu.device.ring import RingPointers
@@ -20,10 +21,11 @@ Channel = Fifo | Ram
 
 
 class Memory:
-    """All queues and rams of a netlist, by name."""
+    """All queues and rams of a netlist, by name. `as_bits`: they hold bits of their formats (precision "device")."""
 
-    def __init__(self, netlist: Netlist, limit: int) -> None:
+    def __init__(self, netlist: Netlist, limit: int, *, as_bits: bool = False) -> None:
         self._netlist = netlist
+        self._as_bits = as_bits
         self._ops = netlist.ops
         self._budget = MemoryBudget(limit)
         self._regions = RegionTable()
@@ -38,8 +40,11 @@ class Memory:
         stores = self._shared_stores()
         for queue in netlist.queues.values():
             t, rows, cols = queue.blocking.shape
-            store = stores.get(queue.name) or TileStore(queue.name, queue.entries * t, rows * cols, self._budget)
-            view = EntryView(queue.name, store, queue.entries, t)
+            store = stores.get(queue.name) or self._store(queue, rows * cols)
+            if isinstance(store, BitStore):
+                view: EntryView = BitView(queue.name, store, queue.entries, t)
+            else:
+                view = EntryView(queue.name, store, queue.entries, t)
             flat = dict[int, NDArray[np.float32]]() if queue.layout == "flat" else None
             if queue.is_ram:
                 self.channels[queue.name] = Ram(view, flat=flat)
@@ -87,10 +92,15 @@ class Memory:
             if len(views) < 2:
                 continue
             base = max(views, key=lambda queue: queue.entries)
-            t, rows, cols = base.blocking.shape
-            store = TileStore(base.name, base.entries * t, rows * cols, self._budget)
+            _, rows, cols = base.blocking.shape
+            store = self._store(base, rows * cols)
             for view in views:
                 view_t, view_rows, view_cols = view.blocking.shape
+                if self._as_bits and view.df != base.df:
+                    raise UnsupportedError(
+                        f"rams {base.name} and {view.name} share their memory, but one is {base.df}, the other "
+                        f"{view.df}: precision device does not read the bits of one as the other"
+                    )
                 if (view_rows, view_cols) != (rows, cols) or view.entries * view_t != store.slices:
                     raise UnsupportedError(
                         f"rams {base.name} and {view.name} share their memory, but their tile rows and columns "
@@ -98,6 +108,12 @@ class Memory:
                     )
                 stores[view.name] = store
         return stores
+
+    def _store(self, queue: Queue, tiles: int) -> TileStore:
+        slices = queue.entries * queue.blocking.t
+        if self._as_bits:
+            return BitStore(queue.name, slices, tiles, self._budget, queue.df)
+        return TileStore(queue.name, slices, tiles, self._budget)
 
     def allocate(self, name: str) -> None:
         """allocate_queue (NETLIST 3.6): take the byte ranges, pointers to 0, contents kept. Raises ProgramError."""

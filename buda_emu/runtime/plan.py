@@ -5,7 +5,7 @@ Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from buda_emu.runtime.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS
 from buda_emu.tensor.tilemap import TileMap, TmError, require_tiles
+
+if TYPE_CHECKING:  # what only precision "device" needs is loaded when a plan for it is made
+    from buda_emu.ops.on_device.base import DeviceCall
+    from buda_emu.tensix.words import Core
 
 FORWARD = "<forward>"  # in place of a label: the entry read is the one that the graph has just pushed
 _TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
@@ -52,6 +56,7 @@ class Run:
     value: int
     relu: tuple[str, float] | None
     output_format: str
+    device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +83,26 @@ class Plan:
     peak_tiles: int  # of one input: bounds how many inputs run together
 
 
-def build_plan(netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool) -> Plan:
-    """Plan for sources that carry `labels` (a format name, or FORWARD for a local queue).
+def build_plan(
+    netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None" = None
+) -> Plan:
+    """Plan for sources that carry `labels` (a format name, or FORWARD for a local queue). `core`: whose arithmetic the
+    ops have in precision "device", where a label is the format of the bits.
 
     Raises ProgramError where the reference would abort on shapes, UnsupportedError for what is not emulated.
     """
-    return _Builder(netlist, topology, labels, quantised).build()
+    return _Builder(netlist, topology, labels, quantised, core).build()
 
 
 class _Builder:
-    def __init__(self, netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool) -> None:
+    def __init__(
+        self, netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None"
+    ) -> None:
         self._netlist = netlist
         self._topology = topology
         self._labels = labels
-        self._quantised = quantised
+        self._quantised = quantised and core is None  # on the device no operand is converted before the op
+        self._core: Core | None = core
         self._steps: list[Step] = []
         self._shapes: list[Shape] = []
         self._value_labels: list[str] = []
@@ -151,7 +162,8 @@ class _Builder:
                 if name not in queues or queues[name].layout != "flat":
                     raise UnsupportedError(f"op {op.name}: tilizer reads {name}, which is not a queue with layout flat")
                 operand = replace(operand, tile_dim=queues[name].blocking.tile_dim)
-                value = self._read(name, flat=True)
+                if self._core is None:
+                    value = self._read(name, flat=True)
             else:
                 value, operand = self._truncate(value, operand)
             inputs.append(value)
@@ -164,16 +176,26 @@ class _Builder:
         )  # fmt: skip
         implementation = ops.implementation(op.type)
         shape = implementation.shape(call)
+        if self._core is not None:
+            from buda_emu.ops.on_device.calls import device_call
+
+            device = device_call(call, op, self._core)
+            self._add(Run(op, call, implementation, tuple(inputs), self._tensor(shape, op.out_df), None, "", device))
+            return
         output_format = self._output_format(op)
         label = output_format or implementation.label(call)
         value = self._tensor(shape, label)
         relu = None
         if op.attributes.relu_en and op.type != "fused_op":
             relu = (op.attributes.relu_mode, op.attributes.relu_threshold)
-        self._steps.append(Run(op, call, implementation, tuple(inputs), value, relu, output_format))
-        self._values[op.name, False] = value
-        for queue in self._topology.sinks.get(op.name, ()):
-            self._push(queue, value)
+        self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format))
+
+    def _add(self, run: Run) -> None:
+        """An op, and the pushes of its result."""
+        self._steps.append(run)
+        self._values[run.op.name, False] = run.value
+        for queue in self._topology.sinks.get(run.op.name, ()):
+            self._push(queue, run.value)
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
         """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4)."""
@@ -232,6 +254,11 @@ class _Builder:
                 f"whose entries are {_dims(spec.blocking.shape)}"
             )
         label = self._value_labels[value]
+        if self._core is not None and label != spec.df:
+            raise UnsupportedError(
+                f"op {spec.input} writes {label} into {spec.type} {queue} of {spec.df}: precision device does not read "
+                "the bits of one format as another (V079)"
+            )
         self._steps.append(Push(queue, value, tile_map, label))
         if self._labels.get(queue) == FORWARD:
             if tile_map is not None:
