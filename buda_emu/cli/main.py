@@ -26,6 +26,7 @@ VERBS: Mapping[str, str] = {
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",
+    "cache": "Show, fill or clear what is kept between runs: compiled kernels, large netlists.",
     "formats": "List the number formats of the netlist language.",
 }
 EXAMPLE = "buda-emu run netlists/attention.yaml"

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.output import complain, say, write_file, write_json
+from buda_emu.cli.output import bar_text, complain, say, write_file, write_json
 from buda_emu.cli.run import natural, parameter, positive
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS
@@ -317,13 +317,10 @@ class _Console:
         """Done of all, what did not pass, and the time that is left."""
         if not self._live:
             return
-        done, count = sum(self._counts.values()), len(self._cases)
+        done = sum(self._counts.values())
         wrong = done - self._counts["passed"] - self._counts["skipped"]
-        filled = 30 * done // max(count, 1)
-        left = (time.perf_counter() - self._start) * (count - done) / done if done else 0.0
-        text = f"[{'#' * filled}{'.' * (30 - filled)}] {done}/{count}"
-        text += f", {wrong} not passed" if wrong else ""
-        text += f", {left:.0f} s left" if done and done < count else ""
+        note = f"{wrong} not passed" if wrong else ""
+        text = bar_text(done, len(self._cases), time.perf_counter() - self._start, note)
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     def _clear(self) -> None:

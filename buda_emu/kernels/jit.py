@@ -15,8 +15,10 @@ import hashlib
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial, wraps
 from pathlib import Path
 from threading import Lock
@@ -25,13 +27,14 @@ from typing import Any, Final, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import config as numba_config
+from numba.core import event as numba_event
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
 import buda_emu
-from buda_emu.caches import user_caches
+from buda_emu.caches import is_private, own_caches
 
-__all__ = ["helper", "kernel"]
+__all__ = ["Compilation", "cache_folder", "compilations", "helper", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,6 +63,52 @@ def helper(function: F) -> F:
     if _config.DISABLE_JIT:
         return function
     return _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One kernel that was compiled, and how long that took."""
+
+    kernel: str
+    seconds: float
+
+
+@contextmanager
+def compilations(started: Callable[[str], object] = lambda _: None) -> Generator[list[Compilation]]:
+    """What is compiled meanwhile, in any thread; the list grows. `started` is told each kernel's name beforehand.
+
+    A kernel that is read from disk is not in it.
+    """
+    found: list[Compilation] = []
+    with numba_event.install_listener("numba:compile", _Stopwatch(found, started)):
+        yield found
+
+
+class _Stopwatch(numba_event.Listener):  # pyright: ignore[reportUntypedBaseClass]
+    """Notes compilations; what is compiled for the sake of another kernel belongs to that. numba has a lock on them."""
+
+    def __init__(self, found: list[Compilation], started: Callable[[str], object]) -> None:
+        self._found = found
+        self._started = started
+        self._open: list[tuple[str, float]] = []
+
+    def on_start(self, event: Any) -> None:
+        """A compilation begins."""
+        name = event.data["dispatcher"].py_func.__name__
+        if not self._open:
+            self._started(name)
+        self._open.append((name, time.perf_counter()))
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002 - numba calls it
+        """It ends, well or not."""
+        name, start = self._open.pop()
+        if not self._open:
+            self._found.append(Compilation(name, time.perf_counter() - start))
+
+
+def cache_folder() -> Path | None:
+    """Where the project's compiled kernels are kept; None when they cannot be."""
+    return _cache_directory(Path(__file__).parent)
 
 
 def _quiet(function: F) -> F:
@@ -112,16 +161,17 @@ def _numba_cache_at(directory: Path) -> Generator[None]:
 
 @cache
 def _cache_directory(sources: Path) -> Path | None:
-    """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written."""
+    """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written,
+    or others can write to it: compiled code is run as it is."""
     try:
-        directory = user_caches() / "buda-emu" / f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
+        directory = own_caches() / f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = directory / f".writable-{os.getpid()}"
         probe.touch()
         probe.unlink()
     except (OSError, RuntimeError):  # RuntimeError: no home directory
         return None
-    return directory
+    return directory if is_private(directory) else None
 
 
 def _sources_hash(sources: Path) -> str:

@@ -21,7 +21,7 @@ def double(x: np.float32) -> np.float32:
 
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(jit, "user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr(jit, "own_caches", lambda: tmp_path / "caches" / "buda-emu")
     jit._cache_directory.cache_clear()
     yield tmp_path / "caches"
     jit._cache_directory.cache_clear()
@@ -108,3 +108,33 @@ def test_disabled_compiler_leaves_python_functions(child_environment: dict[str, 
     )
     environment = child_environment | {"NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "-W", "error", "-c", program], env=environment, check=True, timeout=60)
+
+
+@compiled_only
+def test_compilations_are_told_and_counted(caches: Path) -> None:
+    twice = jit.helper(double)
+
+    def four_times(x: np.float32) -> np.float32:
+        return twice(twice(x))
+
+    told: list[str] = []
+    kernel = jit.kernel(four_times)
+    with jit.compilations(told.append) as compiled:
+        kernel(np.float32(1))
+        kernel(np.float32(2))
+        jit.kernel(four_times)(np.float32(1))  # from disk
+    assert told == ["four_times"]  # the helper is part of it
+    assert [item.kernel for item in compiled] == ["four_times"]
+    assert compiled[0].seconds > 0
+    jit.kernel(double)(np.float32(1))
+    assert len(compiled) == 1  # no longer watched
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_a_folder_that_others_can_write_to_is_not_used(caches: Path) -> None:
+    folder = jit.cache_folder()
+    assert folder is not None
+    assert folder.is_relative_to(caches)
+    folder.chmod(0o777)
+    jit._cache_directory.cache_clear()
+    assert jit.cache_folder() is None
