@@ -59,7 +59,7 @@ def _content() -> Mapping[str, Any]:
     return json.loads(text)
 
 
-def _weights(call: OpCall) -> Weights:
+def weights_of(call: OpCall) -> Weights:
     """The last set of the op's list whose conditions all hold; unknown types have those of nop."""
     sets = _content()["arch"][_TABLE_ARCH.get(call.arch, call.arch)]
     name = "reduce_z" if call.kind == "reduce_z" else call.kind if call.sparse else call.op_type
@@ -95,7 +95,7 @@ def _mul(*factors: float) -> float:
 
 
 def _eltwise(call: OpCall) -> float:
-    weights = _weights(call)
+    weights = weights_of(call)
     nu, nt = call.mblock_m * call.mblock_n, call.mblock_m * call.mblock_n * call.ublock_tiles
     width = _WIDTH.get(call.result_df, 1.0) if call.op_type in _BINARY and call.op_type != "maximum" else 1.0
     rounds, extra = 1, 0.0
@@ -106,7 +106,7 @@ def _eltwise(call: OpCall) -> float:
 
 
 def _dense_grayskull(call: OpCall) -> float:
-    weights = _weights(call)
+    weights = weights_of(call)
     nu, k = call.mblock_m * call.mblock_n, call.m_k
     return _mul(
         call.t,
@@ -119,7 +119,7 @@ def _dense_grayskull(call: OpCall) -> float:
 
 
 def _dense(call: OpCall) -> float:
-    weights = _weights(call)
+    weights = weights_of(call)
     nu, k, kt, rt, ct = call.mblock_m * call.mblock_n, call.m_k, call.u_kt, call.ublock_rt, call.ublock_ct
     steps = k * nu
     return _mul(
@@ -146,7 +146,7 @@ def _has_v2(call: OpCall) -> bool:
 
 
 def _sparse_v1(call: OpCall) -> float:
-    w = _weights(call)
+    w = weights_of(call)
     t, m, n, k, rt, ct = call.t, call.mblock_m, call.mblock_n, call.m_k, call.ublock_rt, call.ublock_ct
     tiles = call.nz_tiles
     filled = tiles // (t * rt * ct)
@@ -163,7 +163,7 @@ def _sparse_v1(call: OpCall) -> float:
 
 
 def _sparse_v2(call: OpCall) -> int:
-    w = _weights(call)
+    w = weights_of(call)
     math, reload, pack = _stage_cycles(call)
     n, ut, tiles = call.mblock_n, call.ublock_tiles, call.nz_tiles
     decode = _sum(

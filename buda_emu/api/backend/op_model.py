@@ -58,7 +58,7 @@ def get_op_model_param(desc: OpModelDesc, name: str) -> int:
     try:
         call = _call(desc)
         vendor.vendor_cycles(call)  # what has no cycles has no weights
-        weights = vendor._weights(call)  # pyright: ignore[reportPrivateUsage] - its choice of sets, without a copy
+        weights = vendor.weights_of(call)
     except BudaError as error:
         raise RuntimeError(f"get_op_model_param: {error}") from error
     if name not in weights:
