@@ -7,9 +7,9 @@
     python benchmarks/run.py -k bert_mha --vectors        # some
 
 Each netlist is run once to warm up (kernels compiled or loaded, memory in place), then `--repeat` times on a new
-machine. Seconds: `load` the document, `push` its inputs, `first` the programs with planning, `run` the programs on a new
-machine (the least of the repetitions), `cpu` the processor time of that, all threads; `pop` the outputs. `peak` is the
-most memory that the process ever held, in MiB. `ratio`: reference seconds / (`run` x sgemm here / sgemm there), so
+machine. Seconds: `load` the document, `push` its inputs, `first` the programs with planning, `run` the programs on a
+new machine (the least of the repetitions), `cpu` the processor time of that, all threads; `pop` the outputs. `peak` is
+the most memory that the process ever held, in MiB. `ratio`: reference seconds / (`run` x sgemm here / sgemm there), so
 above 1 is faster than the reference on a machine whose sgemm is as fast; sgemm is measured with numpy, on one thread.
 """
 
