@@ -14,7 +14,7 @@ from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_RO
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, serial
-from buda_emu.ops.on_device.units import Index, ReferenceUnits, Units, Words
+from buda_emu.ops.on_device.units import Index, ReferenceUnits, Units, Words, family_of
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensix.intermediate import intermediate, relu_threshold
@@ -140,7 +140,14 @@ class Stored:
         tiles = np.empty((*self.bits.shape, TILE_ELEMENTS), np.uint32)
         flat = tiles.reshape(-1, TILE_ELEMENTS)
         parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
-        return Words(self.register, tiles, self.index, self.pad(units), self.arrange == TRANSPOSE)
+        index, pad = self.index, self.pad(units)
+        if family_of(self.register) is None and pad and bool((index < 0).any()):
+            # The kernels of integers know pads of zeros only: this one becomes a tile of its own.
+            entries, count = self.bits.shape
+            tiles = np.concatenate((tiles, np.full((entries, 1, TILE_ELEMENTS), pad)), axis=1)
+            index = np.where(index < 0, np.int32(count), index)
+            index.flags.writeable = False
+        return Words(self.register, tiles, index, pad, self.arrange == TRANSPOSE)
 
 
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Run a corpus of netlists in precision device, and say how far each output is from ideal (issue 7).
+
+    python tools/device_sweep.py CORPUS [-k TEXT] [--most SECONDS] [--out FILE.tsv]
+
+CORPUS has `vectors/**/*.json`, which name a netlist, its programs, parameters and inputs, and `stimulus.py`, which
+makes the inputs. One line per output: netlist, queue, PCC of format and of device against ideal, seconds of both, and
+"fine" where every format of the netlist has 16 bits or more and every fidelity is HiFi3 or HiFi4. A netlist that takes
+longer than `--most` seconds in `format` is left out, and so said.
+"""
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import buda_emu as be
+from buda_emu.netlist.model import Netlist
+from buda_emu.spec.formats import FORMATS
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def run(netlist: Netlist, vector: Mapping[str, Any], inputs: Arrays, precision: Any, threads: int) -> Arrays:
+    """What is in the outputs after the vector's programs."""
+    with be.Emulator(netlist, precision=precision, threads=threads) as emulator:
+        for name, array in inputs.items():
+            emulator.push(name, array)
+        for program in vector["programs"]:
+            emulator.run(program, vector["params"])
+        return emulator.outputs(readout="raw")
+
+
+def pcc(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Correlation of what is finite in both; 1 for equal tensors, 0 where one of them is constant."""
+    x, y = a.astype(np.float64).reshape(-1), b.astype(np.float64).reshape(-1)
+    if np.array_equal(x, y, equal_nan=True):
+        return 1.0
+    finite = np.isfinite(x) & np.isfinite(y)
+    x, y = x[finite], y[finite]
+    if not len(x) or x.std() == 0 or y.std() == 0:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def is_fine(netlist: Netlist) -> bool:
+    """16 bits or more everywhere, HiFi3 or better."""
+    ops = netlist.ops.values()
+    words = {word for op in ops for word in (*op.in_df, op.out_df, op.intermed_df, op.acc_df)}
+    words |= {queue.df for queue in netlist.queues.values()}
+    wide = all(FORMATS[word].bits >= 16 for word in words if word in FORMATS)
+    return wide and all(op.math_fidelity in ("HiFi3", "HiFi4") for op in ops)
+
+
+def sweep(corpus: Path, path: Path, most: float, threads: int) -> list[tuple[str, ...]]:
+    """The lines of one vector."""
+    sys.path.insert(0, str(corpus))
+    import stimulus  # pyright: ignore[reportMissingImports] # of the corpus
+
+    vector = json.loads(path.read_text())
+    stored = path.with_suffix(".npz")
+    files = dict(np.load(stored)) if stored.exists() else {}
+    name = vector["netlist"]
+    netlist = be.load(str(corpus / "netlists" / name), arch=vector["arch"])
+    inputs = {queue: stimulus.generate(spec, files, queue) for queue, spec in vector["inputs"].items()}
+    seconds: dict[str, float] = {}
+    outputs: dict[str, Arrays] = {}
+    for precision in ("format", "ideal", "device"):
+        if precision == "device" and seconds["format"] > most:
+            return [(name, "-", "left out", "", f"{seconds['format']:.2f}", "", "")]
+        start = time.perf_counter()
+        try:
+            outputs[precision] = run(netlist, vector, inputs, precision, threads)
+        except be.BudaError as error:
+            return [(name, "-", f"{precision}: {type(error).__name__}: {str(error).splitlines()[0]}", "", "", "", "")]
+        seconds[precision] = time.perf_counter() - start
+    fine = "fine" if is_fine(netlist) else ""
+    times = f"{seconds['format']:.2f}", f"{seconds['device']:.2f}"
+    return [
+        (name, queue, f"{pcc(outputs['format'][queue], ideal):.6f}", f"{pcc(outputs['device'][queue], ideal):.6f}",
+         *times, fine)
+        for queue, ideal in outputs["ideal"].items()
+        if FORMATS[netlist.queues[queue].df].kind != "raw"
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Sweep and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("-k", default="", help="only vectors whose path contains this text")
+    parser.add_argument("--most", type=float, default=5.0, help="seconds in format (default 5)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="also write the lines there")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    paths = sorted(path for path in (arguments.corpus / "vectors").rglob("*.json") if arguments.k in str(path))
+    out = arguments.out.open("w") if arguments.out else None
+    for path in paths:
+        try:
+            lines = sweep(arguments.corpus, path, arguments.most, arguments.threads)
+        except Exception as error:  # noqa: BLE001 # whatever fails is a result
+            lines = [(str(path), "-", f"{type(error).__name__}: {error}", "", "", "", "")]
+        for line in lines:
+            text = "\t".join(line)
+            print(text, flush=True)
+            if out:
+                print(text, file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
