@@ -18,6 +18,7 @@ from buda_emu.runtime.host_io import Readout
 from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.feed import push
 from buda_emu.verify.inputs import InputBlock, default_inputs
+from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
     from buda_emu.image.device_image import DeviceImage
@@ -37,6 +38,8 @@ def run_netlist(
     load_seconds: float = 0.0,
     version: str = "",
     image: "DeviceImage | None" = None,
+    memory_limit: int | None = None,
+    inputs_done: Callable[[int, int], None] | None = None,
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each and report.
 
@@ -44,7 +47,9 @@ def run_netlist(
     from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name": value) replace the
     defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its constants and parameters are
     pushed first, other queues as said; inputs may have the shape of the host's tensors; and with readout "host" outputs
-    have it. Raises HostError, NetlistError, ProgramError, UnsupportedError.
+    have it. `memory_limit`: bytes of queues, rams and intermediate tensors (docs/memory.md). `inputs_done` is told how
+    many of all inputs are through, on the thread that runs them. Raises HostError, NetlistError, ProgramError,
+    UnsupportedError: more memory is needed than there is.
     """
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
@@ -53,21 +58,27 @@ def run_netlist(
         image.check_outputs()
     args = {**_image_args(image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
-    with Emulator(netlist, precision, threads) as emulator:
+    steps = foreseen(netlist, bodies, values)
+    limit = require_room(netlist, steps, memory_limit, rams=not inputs)
+    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
         progress("inputs")
         start = time.perf_counter()
         if inputs:
             blocks = _files(netlist, inputs, held)
             blocks = _to_queues(image, blocks) if image else blocks
         else:
-            blocks = default_inputs(netlist, config, bodies, values, seed, given=held)
+            blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
         pushed = push(emulator, chain(_held(image), blocks), progress)
         push_seconds = time.perf_counter() - start
         ran: list[ProgramSummary] = []
+        told = _Told(steps.inputs, inputs_done) if inputs_done is not None and steps is not None else None
         for body in bodies:
             progress(f"program {body.name}")
             start = time.perf_counter()
-            emulator.run(body.name, values)
+            if told is None:
+                emulator.run(body.name, values)
+            else:
+                told.run(emulator, body.name, values)
             own = {name: values[name] for name in parameter_names([body])}
             ran.append(ProgramSummary(body.name, own, time.perf_counter() - start))
         progress("outputs")
@@ -80,6 +91,23 @@ def run_netlist(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
+
+
+class _Told:
+    """Runs programs and tells how many inputs of all are through."""
+
+    def __init__(self, count: int, tell: Callable[[int, int], None]) -> None:
+        self._count = count
+        self._tell = tell
+        self._done = 0
+
+    def run(self, emulator: Emulator, program: str, values: Mapping[str, str]) -> None:
+        """As `Emulator.run`."""
+        run = emulator.run_async(
+            program, values, wait=0.0, progress=lambda now: self._tell(self._done + now.inputs, self._count)
+        )
+        run.result()
+        self._done += run.progress.inputs
 
 
 def _held(image: "DeviceImage | None") -> Iterator[InputBlock]:

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.output import Progress, byte_count, complain, say
+from buda_emu.cli.output import Progress, complain, say
+from buda_emu.device.host_memory import size_text
 from buda_emu.errors import BudaError, HostError
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     parser.set_defaults(action=_info)
-    info = actions.add_parser("info", help="what is kept, where, and what of it is stale (the default)", example=EXAMPLE)
+    info = actions.add_parser("info", help="what is kept, where, what of it is stale (the default)", example=EXAMPLE)
     info.set_defaults(action=_info)
-    warm = actions.add_parser("warm", help="compile the kernels that netlists need", example="buda-emu cache warm net.yaml")
+    warm = actions.add_parser("warm", help="compile the kernels that netlists need", example="buda-emu cache warm")
     warm.add_argument("file", nargs="*", metavar="FILE", help="netlists; default: the examples that come along")
     warm.set_defaults(action=_warm)
     clear = actions.add_parser(
@@ -42,10 +43,10 @@ def _info(_: argparse.Namespace) -> int:
     from buda_emu.report.text import table
 
     found = _kept()
-    in_use = {"netlists": f"in use, {byte_count(MOST_BYTES)} at most", "last-failed": "in use (buda-emu test --lf)"}
+    in_use = {"netlists": f"in use, {size_text(MOST_BYTES)} at most", "last-failed": "in use (buda-emu test --lf)"}
     rows = [
         (
-            item.kind, item.version or "-", str(item.files), byte_count(item.bytes),
+            item.kind, item.version or "-", str(item.files), size_text(item.bytes),
             _STALE if _is_stale(item) else in_use.get(item.kind, "in use"),
         )
         for item in found
@@ -54,7 +55,7 @@ def _info(_: argparse.Namespace) -> int:
     say(table(("what", "version", "files", "size", "state"), rows, right=(2, 3)) if rows else "nothing is kept")
     stale = [item for item in found if _is_stale(item)]
     if stale:
-        say(f"\n`buda-emu cache clear --stale` frees {byte_count(sum(item.bytes for item in stale))}")
+        say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(item.bytes for item in stale))}")
     return 0
 
 
@@ -65,7 +66,7 @@ def _clear(args: argparse.Namespace) -> int:
     for item in gone:
         remove(item)
     count = sum(item.files for item in gone)
-    say(f"{count} file{'s' * (count != 1)}, {byte_count(sum(item.bytes for item in gone))} deleted")
+    say(f"{count} file{'s' * (count != 1)}, {size_text(sum(item.bytes for item in gone))} deleted")
     return 0
 
 

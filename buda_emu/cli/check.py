@@ -24,25 +24,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARCH",
         help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
     )
+    parser.add_argument(
+        "--no-cache", action="store_false", dest="cache", help="read large netlists from their text, keep nothing"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise."""
-    results = {name: _check(name, args.arch, args.strict) for name in args.file}
+    results = {name: _check(name, args.arch, args.strict, args.cache) for name in args.file}
     text = _WRITERS[args.format](results)
     if text:
         say(text)
     return 0 if all(result.ok for result in results.values()) else 2
 
 
-def _check(name: str, arch: str | None, strict: bool) -> "CheckResult":
+def _check(name: str, arch: str | None, strict: bool, cache: bool) -> "CheckResult":
     if name.lower().endswith(".tti"):
         from buda_emu.image.device_image import check_image
 
         return check_image(name, arch, strict=strict)
     from buda_emu.netlist.load import check
 
-    return check(name, arch, strict=strict)
+    return check(name, arch, strict=strict, cache=cache)
 
 
 def _text(results: "dict[str, CheckResult]") -> str:

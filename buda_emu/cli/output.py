@@ -93,11 +93,3 @@ def duration(seconds: float) -> str:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def byte_count(count: int) -> str:
-    """`812 B`, `1.5 MiB`, `3.0 GiB`."""
-    if count < 1 << 10:
-        return f"{count} B"
-    power = next(power for power in (1, 2, 3, 4) if count < 1 << 10 * (power + 1) or power == 4)
-    return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB"

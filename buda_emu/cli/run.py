@@ -3,12 +3,12 @@
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from buda_emu.cli.output import Progress, say, write_file, write_json
+from buda_emu.cli.output import Progress, complain, say, write_file, write_json
 from buda_emu.errors import HostError
 from buda_emu.report.text import table
 from buda_emu.spec.archs import ARCHS
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
     from buda_emu.image.device_image import DeviceImage
 
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
+
+
+def memory_size(text: str) -> int:
+    """argparse type."""
+    from buda_emu.device.host_memory import parse_size
+
+    try:
+        return parse_size(text)
+    except HostError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+# What `run` and `test` have in common.
+MEMORY_LIMIT: Final[Mapping[str, Any]] = {
+    "type": memory_size,
+    "metavar": "SIZE",
+    "help": "most memory for tensors, such as 8G; default: three quarters of what is available",
+}
+NO_CACHE: Final[Mapping[str, Any]] = {
+    "action": "store_false",
+    "dest": "cache",
+    "help": "read large netlists from their text, keep nothing (docs/cache.md)",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
     )
+    parser.add_argument("--memory-limit", **MEMORY_LIMIT)
+    parser.add_argument("--no-cache", **NO_CACHE)
     parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
     parser.add_argument(
         "--allow-pickle",
@@ -120,24 +145,47 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
 
     progress.show(f"loading {args.file}")
     start = time.perf_counter()
-    netlist = image.netlist if image else load(args.file, arch=args.arch)
+    netlist = image.netlist if image else load(args.file, arch=args.arch, cache=args.cache)
     load_seconds = time.perf_counter() - start
-    from buda_emu.api.run_netlist import run_netlist  # numpy and the kernels: only for a netlist that is sound
+    # numpy and the kernels: only for a netlist that is sound
+    from buda_emu.api.run_netlist import run_netlist
+    from buda_emu.kernels.jit import cache_folder, compilations
 
-    return run_netlist(
-        netlist,
-        inputs=args.inputs,
-        programs=args.program,
-        parameters=dict(args.param),
-        precision=args.precision,
-        readout=args.readout,
-        threads=args.threads or os.cpu_count() or 1,
-        seed=args.seed,
-        progress=progress.show,
-        load_seconds=load_seconds,
-        version=__version__,
-        image=image,
-    )
+    start = time.perf_counter()
+
+    def inputs_done(done: int, count: int) -> None:
+        progress.bar(done, count, time.perf_counter() - start, "inputs")
+
+    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled:
+        report = run_netlist(
+            netlist,
+            inputs=args.inputs,
+            programs=args.program,
+            parameters=dict(args.param),
+            precision=args.precision,
+            readout=args.readout,
+            threads=args.threads or os.cpu_count() or 1,
+            seed=args.seed,
+            progress=progress.show,
+            load_seconds=load_seconds,
+            version=__version__,
+            image=image,
+            memory_limit=args.memory_limit,
+            inputs_done=inputs_done if progress.live else None,
+        )
+    if compiled and not args.quiet:
+        progress.clear()
+        seconds = sum(item.seconds for item in compiled)
+        complain(compiled_line([item.kernel for item in compiled], seconds, cache_folder()))
+    return report
+
+
+def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> str:
+    """What a first run says of its compilations."""
+    names = ", ".join(dict.fromkeys(kernels))
+    count = f"{len(kernels)} kernel{'s' * (len(kernels) != 1)}"
+    later = f"kept in {folder}, later runs take them from there" if folder is not None else "they could not be kept"
+    return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
 
 
 def _write(report: "RunReport", directory: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.output import bar_text, complain, say, write_file, write_json
-from buda_emu.cli.run import natural, parameter, positive
+from buda_emu.cli.run import MEMORY_LIMIT, NO_CACHE, natural, parameter, positive
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS
 
@@ -79,6 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
     )
+    how.add_argument("--memory-limit", **MEMORY_LIMIT)
+    how.add_argument("--no-cache", **NO_CACHE)
     where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
@@ -152,6 +154,7 @@ def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     settings = Settings(
         args.precision, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
         threads=max(1, (os.cpu_count() or 1) // workers) if not args.dask else 1,
+        memory_limit=_memory_limit(args, workers), cache=args.cache,
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
     )  # fmt: skip
     defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
@@ -160,6 +163,15 @@ def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
         reference = DirectoryFiles.for_netlist(args.reference, name) if args.reference is not None else None
         found.append(Case(name, name, None, reference, defaults, settings))
     return found
+
+
+def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
+    """Of one worker: they share the machine. On a cluster each machine knows what it has."""
+    if args.dask:
+        return args.memory_limit
+    from buda_emu.device.host_memory import default_memory_limit
+
+    return (args.memory_limit or default_memory_limit()) // workers
 
 
 def _run(

@@ -35,6 +35,7 @@ from buda_emu.verify.result import (
     PerformanceResult,
     Status,
 )
+from buda_emu.verify.room import foreseen, require_room
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -50,6 +51,8 @@ class Settings:
     programs: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
     threads: int = 1  # never changes results
+    memory_limit: int | None = None  # bytes of one case; None: a share of what its machine has available
+    cache: bool = True  # take large netlists from the user's caches; never changes results
     per_op: bool = False
     detail: bool = False  # what pictures need
     perf: bool = False  # also hold `performance-check` against modelled cycles
@@ -136,7 +139,9 @@ def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseRes
 def _tested(case: Case, result: CaseResult) -> CaseResult:
     settings = case.settings
     checked = (
-        check(case.path, settings.arch) if case.text is None else check_bytes(case.text, case.path, settings.arch)
+        check(case.path, settings.arch, cache=settings.cache)
+        if case.text is None
+        else check_bytes(case.text, case.path, settings.arch)
     )
     netlist = checked.netlist
     if netlist is None:
@@ -249,13 +254,15 @@ def _run(
     compared: Sequence[str],
 ) -> _Runs:
     settings, reference = case.settings, case.reference
+    steps = foreseen(netlist, bodies, parameters)
+    limit = require_room(netlist, steps, settings.memory_limit, machines=2 if settings.per_op else 1)
     inputs: list[InputUsed] = []
 
     def fill(emulator: Emulator) -> None:
         inputs[:] = push(emulator, feed.blocks())
 
     def once(precision: Precision) -> Arrays:
-        with Emulator(netlist, precision, settings.threads) as emulator:
+        with Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
             fill(emulator)
             for body in bodies:
                 emulator.run(body.name, parameters)
@@ -272,7 +279,7 @@ def _run(
 
         pair = run_pair(
             netlist, fill, [(body.name, parameters) for body in bodies], precision=settings.precision,
-            threads=settings.threads, reference=named_op, threshold=settings.threshold,
+            threads=settings.threads, reference=named_op, threshold=settings.threshold, memory_limit=limit,
         )  # fmt: skip
         return _Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad)
     outside = {name for name in compared if reference is not None and _expected(netlist.queues[name], reference)}

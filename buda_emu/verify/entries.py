@@ -79,10 +79,17 @@ def default_parameters(programs: Sequence[Program], test_args: Mapping[str, str]
 def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> dict[str, int]:
     """How many entries of each host-fed queue these programs use when run once each in order: at most what it holds.
 
-    The programs are walked with their variables, without data. A queue read with prologue or epilogue is static and
-    is filled (NETLIST 5.4). Raises ProgramError as the run would.
+    A queue read with prologue or epilogue is static and is filled (NETLIST 5.4). Raises ProgramError as the run would.
     """
-    reads = _Reads(netlist)
+    return walked(netlist, programs, parameters).entries
+
+
+def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> "Walked":
+    """What these programs do when run once each in order: they are walked with their variables, without data.
+
+    Raises ProgramError as the run would.
+    """
+    reads = Walked(netlist)
     steps = StepBudget(_STEP_LIMIT)
     interpreters = {program.name: Interpreter(program, reads, steps) for program in programs}
     for program in programs:
@@ -95,20 +102,31 @@ def entries_read(netlist: Netlist, programs: Sequence[Program], parameters: Mapp
 
                 error.stopped = stopped(error, error.place, netlist, {}, Journal())
             raise
-    return reads.entries
+    return reads
 
 
-class _Reads:
-    """Is a `program.interpreter.Machine` that only notes how far each queue is read."""
+class Walked:
+    """Is a `program.interpreter.Machine` that only notes how far each queue is read and how often graphs run.
+
+    `entries`: see `entries_read`. `inputs`: inputs of all epochs. `graph_inputs`: of each graph that runs.
+    """
 
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
+        self._firsts = {temporal.graphs[0] for temporal in netlist.temporal_graphs if temporal.graphs}
         self.entries: dict[str, int] = {}
+        self.graph_inputs: dict[str, int] = {}
+
+    @property
+    def inputs(self) -> int:
+        """The graphs of a temporal graph run as one."""
+        return sum(count for graph, count in self.graph_inputs.items() if graph in self._firsts)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
         """Note the furthest entry that the graph reads or pops."""
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1
+        self.graph_inputs[instruction.graph] = self.graph_inputs.get(instruction.graph, 0) + inputs
         for source in instruction.queue_settings:
             queue = self._netlist.queues[source.queue]
             if queue.is_ram or not queue.host_fed:

@@ -51,15 +51,17 @@ def default_inputs(
     seed: int,
     *,
     given: Container[str] = frozenset(),
+    needed: Mapping[str, int] | None = None,
 ) -> Iterator[InputBlock]:
     """Data for every queue that the host fills, in document order.
 
     Entries: a queue gets what the programs read, a static one (prologue) and a ram all it holds. Op-fed rams are
     initialised where the netlist has more than one program (NETLIST 5.4) or where an op reads them. The data of a queue
-    depends on `seed` and its name only. Queues in `given` get their data elsewhere. Raises NetlistError, HostError,
+    depends on `seed` and its name only. Queues in `given` get their data elsewhere. `needed`: what `entries_read`
+    says, where it has been asked already. Raises NetlistError, HostError,
     UnsupportedError naming the queue.
     """
-    needed = entries_read(netlist, programs, parameters)
+    needed = entries_read(netlist, programs, parameters) if needed is None else needed
     readers = _readers(netlist)
     entries: dict[str, int] = {}
     for queue in netlist.queues.values():

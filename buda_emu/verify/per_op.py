@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.numerics.ulp import ulp
-from buda_emu.runtime.emulator import Emulator, Precision
+from buda_emu.runtime.emulator import DEFAULT_MEMORY_LIMIT, Emulator, Precision
 from buda_emu.runtime.listeners import Listener
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.tilize import tilize
@@ -41,11 +41,12 @@ def run_pair(
     threads: int,
     reference: Callable[[str], Array | None],
     threshold: float,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> PerOp:
     """Run the programs in `precision` and in "ideal" side by side on the inputs that `fill` pushes.
 
     `reference` gives an op's results from outside, [inputs, t, rows, cols], or None: they then stand for the ideal
-    ones. `threshold`: PCC below which an op is bad. Raises what a run raises.
+    ones. `threshold`: PCC below which an op is bad. `memory_limit`: bytes of each run. Raises what a run raises.
     """
     tally = _Tallies(netlist, reference)
     meeting = Rendezvous(tally.look)
@@ -54,7 +55,9 @@ def run_pair(
     def side(number: int, kind: Precision) -> Callable[[], None]:
         def work() -> None:
             watch = (_Meeting(meeting, number),)
-            with Emulator(netlist, kind, threads, listeners=watch, inputs_at_once=1) as emulator:
+            with Emulator(
+                netlist, kind, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
+            ) as emulator:
                 fill(emulator)
                 for name, parameters in programs:
                     emulator.run(name, parameters)

@@ -1,13 +1,24 @@
+import io
 import json
+import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from buda_emu.api.report import digest
 from buda_emu.cli.main import main
+from buda_emu.cli.run import compiled_line
 
 NETLIST = "netlists/matmul.yaml"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 @pytest.fixture
@@ -201,3 +212,48 @@ def test_a_failed_write_leaves_nothing_behind(root, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(np, "save", fails)
     assert "No space left on device" in refused(root, capsys, "--outputs", tmp_path)
     assert names(tmp_path) == []
+
+
+def test_a_run_beyond_the_memory_limit_does_not_start(root, tmp_path, capsys):
+    assert run(root, "--memory-limit", "500K", "--outputs", tmp_path) == 3
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.startswith("buda-emu: this run holds at least 664.0 KiB in queues and rams, the memory limit is 500.0")
+    assert names(tmp_path) == []
+    assert run(root, "--memory-limit", "1M", "-q") == 0
+    with pytest.raises(SystemExit):
+        run(root, "--memory-limit", "much")
+    assert "'much' is not a size" in capsys.readouterr().err
+
+
+def test_a_first_run_says_what_it_compiled():
+    text = compiled_line(["gather", "pack", "gather"], 4.26, Path("/home/u/.cache"))
+    assert text == (
+        "buda-emu: compiled 3 kernels for this machine in 4.3 s (gather, pack); "
+        "kept in /home/u/.cache, later runs take them from there"
+    )
+    unkept = compiled_line(["pack"], 0.5, None)
+    assert unkept == "buda-emu: compiled 1 kernel for this machine in 0.5 s (pack); they could not be kept"
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_only_where_something_was_compiled(root, child_environment, tmp_path):
+    environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path)}
+    errors = []
+    for _ in range(2):
+        command = [sys.executable, "-m", "buda_emu", "run", str(root / "netlists/softmax.yaml")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        errors.append(done.stderr)
+    assert errors[0].startswith("buda-emu: compiled ")
+    assert f"; kept in {tmp_path}" in errors[0]
+    assert errors[1] == ""
+
+
+def test_a_terminal_sees_the_inputs_done(root, monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert run(root, netlist="netlists/training.yaml") == 0
+    shown = stream.getvalue()
+    assert "] 1/" in shown
+    assert ", inputs" in shown
+    assert shown.endswith("\r\x1b[K")

@@ -1,0 +1,108 @@
+"""The memory of the machine that we run on: how much of it can be had, and sizes as people write them."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from buda_emu.errors import HostError
+
+SHARE: Final = 0.75  # of what is available: the limit of a machine where nobody gives one
+_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_FALLBACK: Final = 16 << 30  # where the system says nothing
+
+
+def parse_size(text: str) -> int:
+    """Bytes: `8G`, `512M`, `1.5GiB`, `4096`; units are powers of 1024. Raises HostError."""
+    match = _SIZE.fullmatch(text.strip())
+    count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()])) if match is not None else 0
+    if count < 1:
+        raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
+    return count
+
+
+def size_text(count: int) -> str:
+    """`812 B`, `1.5 MiB`, `3.0 GiB`."""
+    if count < 1 << 10:
+        return f"{count} B"
+    power = next(power for power in (1, 2, 3, 4) if count < 1 << 10 * (power + 1) or power == 4)
+    return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB"
+
+
+def default_memory_limit() -> int:
+    """Bytes that a machine may hold where nobody says it: SHARE of what is available now."""
+    return int(available_memory() * SHARE)
+
+
+def available_memory(root: Path = Path("/")) -> int:
+    """Bytes that a process can take now before the system swaps or ends it.
+
+    The least of what Linux calls available, and what is left in each control group that we are in; elsewhere all of the
+    machine's memory. `root`: where `proc` and `sys` are.
+    """
+    found = [*_meminfo(root), *_groups_2(root), *_groups_1(root)]
+    if found:
+        return max(min(found), 0)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # not a POSIX system
+        return _FALLBACK
+
+
+def _meminfo(root: Path) -> Iterator[int]:
+    for line in _lines(root / "proc/meminfo"):
+        name, _, value = line.partition(":")
+        if name == "MemAvailable" and value.split():
+            yield int(value.split()[0]) << 10
+
+
+def _groups_2(root: Path) -> Iterator[int]:
+    """Of control groups, version 2: what is left of the limit of each one from ours up to the root."""
+    for line in _lines(root / "proc/self/cgroup"):
+        if line.startswith("0::"):
+            for folder in _upwards(root / "sys/fs/cgroup", line[3:]):
+                yield from _left(folder, "memory.max", "memory.current", "inactive_file")
+
+
+def _groups_1(root: Path) -> Iterator[int]:
+    """The same for version 1."""
+    for line in _lines(root / "proc/self/cgroup"):
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            for folder in _upwards(root / "sys/fs/cgroup/memory", path):
+                yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+def _upwards(mount: Path, path: str) -> Iterator[Path]:
+    """The folders of a group and of all above it. In a container the path may be that of the host: the mount counts."""
+    folder = mount / path.strip("/")
+    while folder != mount:
+        yield folder
+        folder = folder.parent
+    yield mount
+
+
+def _left(folder: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
+    """What is left of one group's limit; pages of files that nobody uses can be had, too."""
+    most, used = (_number(next(_lines(folder / name), "")) for name in (limit, usage))
+    if most is None or used is None:  # "max": no limit
+        return
+    reclaimable = (
+        _number(line.split()[-1]) or 0 for line in _lines(folder / "memory.stat") if line.startswith(f"{cached} ")
+    )
+    yield most - used + next(reclaimable, 0)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.strip().isdecimal() else None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file of the system, none where it cannot be read."""
+    try:
+        yield from path.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return

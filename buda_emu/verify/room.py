@@ -1,0 +1,78 @@
+"""Does the machine have room for a run? Asked before anything is computed (docs/memory.md)."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from buda_emu.device.host_memory import SHARE, default_memory_limit, size_text
+from buda_emu.device.store import TILE_ELEMENTS
+from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
+from buda_emu.verify.entries import Walked, walked
+
+_NAMED = 3  # queues that the error names
+
+
+def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> Walked | None:
+    """What these programs are going to do; None when they fail without data already: the run says it with more."""
+    try:
+        return walked(netlist, programs, parameters)
+    except ProgramError:
+        return None
+
+
+def require_room(
+    netlist: Netlist, steps: Walked | None, limit: int | None, *, machines: int = 1, rams: bool = True
+) -> int:
+    """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
+
+    Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
+    start. `rams`: host-fed rams are filled.
+    """
+    each = (default_memory_limit() if limit is None else limit) // machines
+    needed = bytes_held(netlist, steps, rams=rams) if steps is not None else {}
+    total = sum(needed.values())
+    if total <= each:
+        return each
+    largest = sorted(needed, key=lambda name: -needed[name])[:_NAMED]
+    named = ", ".join(f"{name} {size_text(needed[name])}" for name in largest)
+    whole = f" for each of {machines} machines side by side" if machines > 1 else ""
+    whose = f" ({SHARE:.0%} of the memory that is available now)" if limit is None else ""
+    raise UnsupportedError(
+        f"this run holds at least {size_text(total)} in queues and rams, the memory limit{whole} is {size_text(each)}"
+        f"{whose}. The largest: {named}. Give smaller parameters, or a higher limit (--memory-limit)"
+    )
+
+
+def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True) -> dict[str, int]:
+    """Bytes of tiles that each queue and ram holds at least when these steps are done.
+
+    A host-fed queue: the entries that are read. A host-fed ram: all, where `rams`. An op-fed queue: the entries that
+    its graph writes, at most what it holds; a ram one of them. Static rams on the same buffers are one (NETLIST 1.10).
+    """
+    owner = {op.name: graph.name for graph in netlist.graphs.values() for op in graph.ops}
+    dynamic = {
+        name
+        for program in netlist.programs.values()
+        for step in program.instructions
+        if isinstance(step, Allocate)
+        for name in step.queues
+    }
+    found: dict[object, tuple[int, str]] = {}
+    for queue in netlist.queues.values():
+        shared = queue.is_ram and queue.name not in dynamic
+        place = (queue.target_device, queue.loc, queue.buffers) if shared else queue.name
+        count = _entries(queue, steps, owner, rams) * entry_bytes(queue)
+        found[place] = max(found.get(place, (0, queue.name)), (count, queue.name))
+    return {name: count for count, name in found.values()}
+
+
+def entry_bytes(queue: Queue) -> int:
+    """Bytes of one entry as it is held: float32 tiles of 32x32."""
+    return prod(queue.blocking.shape) * TILE_ELEMENTS * 4
+
+
+def _entries(queue: Queue, steps: Walked, owner: Mapping[str, str], rams: bool) -> int:
+    if queue.host_fed:
+        return steps.entries.get(queue.name, 0) if not queue.is_ram else queue.entries if rams else 0
+    written = steps.graph_inputs.get(owner.get(queue.input, ""), 0)
+    return min(written, 1 if queue.is_ram else queue.entries)

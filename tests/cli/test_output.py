@@ -1,0 +1,43 @@
+"""What a terminal shows of long work."""
+
+import io
+import sys
+
+import pytest
+
+from buda_emu.cli.output import Progress, bar_text, duration
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_says_what_is_done_and_how_long_the_rest_takes() -> None:
+    assert bar_text(0, 10, 0.0) == f"[{'.' * 30}] 0/10"
+    assert bar_text(4, 10, 8.0, "inputs") == f"[{'#' * 12}{'.' * 18}] 4/10, inputs, 12 s left"
+    assert bar_text(10, 10, 8.0) == f"[{'#' * 30}] 10/10"
+    assert bar_text(0, 0, 0.0) == f"[{'.' * 30}] 0/0"
+    assert bar_text(12, 10, 1.0) == f"[{'#' * 30}] 12/10"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599, "59 min 59 s"), (7500, "2 h 5 min")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, quiet, expected in (
+        (Terminal(), False, f"\r\x1b[Kinputs\r\x1b[K{bar_text(1, 2, 3)}\r\x1b[K"),
+        (Terminal(), True, ""),
+        (io.StringIO(), False, ""),
+    ):
+        monkeypatch.setattr(sys, "stderr", stream)
+        progress = Progress(quiet)
+        progress.show("inputs")
+        progress.bar(1, 2, 3)
+        progress.bar(2, 2, 3)  # too soon after the one before
+        progress.clear()
+        assert stream.getvalue() == expected
