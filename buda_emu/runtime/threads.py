@@ -1,15 +1,19 @@
 """Splits kernel work over threads. Kernels release the GIL and write disjoint ranges: any split gives the same bits."""
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 
 from buda_emu.ops.base import serial
 
 # Below this many bytes of operands a second thread costs more than it gains (measured: a hand-over takes about 50 us).
-_WORTH_SPLITTING_BYTES = 1 << 19
+_WORTH_SPLITTING_BYTES: Final = 1 << 19
+GRAIN: Final = 4
 
 
 class WorkerPool:
@@ -30,25 +34,36 @@ class WorkerPool:
         pool = self._pool
         if pool is None or items < 2 or _operand_bytes(args) < _WORTH_SPLITTING_BYTES:
             return serial(kernel, items, *args)
-        parts = min(items, 4 * self.threads)  # a few parts more than threads: they differ in cost
-        bounds = [items * part // parts for part in range(parts + 1)]
-        total = 0
-        waiting: list[Future[Any]] = []
-        # the caller works on its own share while the pool takes the rest
-        own = max(1, parts // self.threads)
-        given = own
+        todo = deque(_parts(items, 4 * self.threads))
+
+        def work() -> int:
+            total = 0
+            while True:
+                try:
+                    start, stop = todo.popleft()
+                except IndexError:
+                    return total
+                total += int(kernel(start, stop, *args) or 0)
+
+        helpers: list[Future[int]] = []
+        with suppress(RuntimeError):  # closed meanwhile by another thread: the caller does all
+            for _ in range(min(self.threads, len(todo)) - 1):
+                helpers.append(pool.submit(work))
         try:
-            for part in range(own, parts):
-                waiting.append(pool.submit(kernel, bounds[part], bounds[part + 1], *args))
-                given = part + 1
-        except RuntimeError:  # closed meanwhile by another thread: what is left is the caller's too
-            pass
-        try:
-            for part in (*range(own), *range(given, parts)):
-                total += int(kernel(bounds[part], bounds[part + 1], *args) or 0)
+            total = work()
         finally:
-            results = [future.result() for future in waiting]
-        return total + sum(int(result or 0) for result in results)
+            todo.clear()  # where the kernel failed
+            results = [helper.result() for helper in helpers if not helper.cancel()]
+        return total + sum(results)
+
+
+def _parts(items: int, most: int) -> list[tuple[int, int]]:
+    """Ranges that cover 0..items, a few more than there are threads: they differ in cost. Kernels that take several
+    items together like multiples of GRAIN."""
+    grain = GRAIN if items >= GRAIN * most else 1
+    units = -(-items // grain)
+    bounds = [min(items, grain * (units * part // most)) for part in range(most)] + [items]
+    return [(start, stop) for start, stop in pairwise(bounds) if start < stop]
 
 
 def _operand_bytes(args: tuple[Any, ...]) -> int:
