@@ -18,6 +18,12 @@ _MANY = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument("op", nargs="*", metavar="OP", help="only these op types, each with its attributes")
+    parser.add_argument(
+        "--precision",
+        choices=("format", "ideal", "device"),
+        default="format",
+        help="device: how sure the bits of each op are on each architecture, and what is not known",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -26,6 +32,9 @@ def main(args: argparse.Namespace) -> int:
 
     from buda_emu.cli.output import complain
 
+    if args.precision == "device" and not args.op:
+        _say_claims()
+        return 0
     if not args.op:
         say(table(OP_HEADERS, op_rows()))
         say()
@@ -48,6 +57,21 @@ def main(args: argparse.Namespace) -> int:
         say()
         say(table(ATTRIBUTE_HEADERS, (attribute_row(spec) for spec in ATTRIBUTES.values() if legal_on(spec, name))))
     return code
+
+
+def _say_claims() -> None:
+    """The claims of precision "device", and every caveat under them."""
+    from buda_emu.ops.on_device.claims import MEANINGS, claim
+    from buda_emu.tensix.claims import NOT_CLAIMED
+    from buda_emu.tensix.words import CORES
+
+    rows = [(op.name, *(claim(op.name, core) for core in CORES)) for op in OP_TYPES.values()]
+    say(table(("op", *CORES), ((name, *(word or "does not run" for word in words)) for name, *words in rows)))
+    say()
+    say(table(("claim", "meaning"), MEANINGS.items()))
+    say()
+    caveats = ((", ".join(item.cores), item.unit, item.text) for item in NOT_CLAIMED)
+    say(table(("architectures", "of", "what is not claimed"), caveats))
 
 
 def op_rows() -> Iterator[tuple[str, ...]]:

@@ -3,13 +3,14 @@
 import argparse
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.cli.output import Progress, complain, say, write_file, write_json
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, StochasticRoundingWarning
 from buda_emu.report.text import table
 from buda_emu.spec.archs import ARCHS
 
@@ -79,9 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--precision",
-        choices=("format", "ideal"),
+        choices=("format", "ideal", "device"),
         default="format",
-        help="format: data is rounded to its format as the reference does; ideal: float32 throughout",
+        help="format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the "
+        "chip's own arithmetic (`buda-emu ops --precision device` says how sure its bits are)",
     )
     parser.add_argument(
         "--readout",
@@ -156,7 +158,11 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
-    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled:
+    with (
+        compilations(lambda name: progress.show(f"compiling {name}")) as compiled,
+        warnings.catch_warnings(record=True) as warned,
+    ):
+        warnings.simplefilter("always", StochasticRoundingWarning)
         report = run_netlist(
             netlist,
             inputs=args.inputs,
@@ -173,6 +179,9 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
         )
+    for text in dict.fromkeys(str(item.message) for item in warned):
+        progress.clear()
+        complain(f"buda-emu run: warning: {text}")
     if compiled and not args.quiet:
         progress.clear()
         seconds = sum(item.seconds for item in compiled)

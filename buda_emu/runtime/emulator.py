@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo
-from buda_emu.errors import HostError, ProgramError
+from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime import state
@@ -212,6 +212,7 @@ class Emulator:
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """
         self._require_open("save")
+        self._require_values("save")
         if self._netlist_text is None:
             self._netlist_text = state.text_of(self.netlist) or b""
         with self._gate:
@@ -225,6 +226,7 @@ class Emulator:
         runs or waits for its turn.
         """
         self._require_open("restore")
+        self._require_values("restore")
         with Reader(path) as reader, self._gate:
             self._require_idle("restore")
             state.restore(self._state(), reader)
@@ -271,6 +273,10 @@ class Emulator:
     def _require_idle(self, call: str) -> None:
         if not self._gate.idle:
             raise HostError(f"{call}: a program is running or waits for its turn; wait for its end first")
+
+    def _require_values(self, call: str) -> None:
+        if self.precision == "device":
+            raise UnsupportedError(f"{call}: snapshots of precision device are not supported")
 
     def _require_open(self, call: str) -> None:
         if self._gate.closed:

@@ -23,6 +23,9 @@ I64 = NDArray[np.int64]
 Core = Literal["grayskull", "wormhole_b0", "blackhole"]
 """Whose arithmetic it is. Grayskull's matrix unit is taken to be Wormhole's (DEVICE_NUMERICS 6.3)."""
 
+CORES: Final[tuple[Core, ...]] = ("wormhole_b0", "blackhole", "grayskull")
+"""In the order of what is known of them."""
+
 _CORES: Final[Mapping[str, Core]] = MappingProxyType(
     {"grayskull": "grayskull", "wormhole": "wormhole_b0", "wormhole_b0": "wormhole_b0", "blackhole": "blackhole"}
 )

@@ -79,6 +79,8 @@ class _Schedule:
         op = replace(step.call, out_df=self.call.op.out_df)
         call = DeviceCall(op, self.call.core, self.call.fidelity)
         operands = [self._source(call, step, position) for position in range(len(step.sources))]
+        if call.op.type == "requantization" and isinstance(operands[1], InDest):
+            operands.reverse()  # dest holds the data, input 0 the scale (OPS 8.3 rule 8)
         maker = self._maker(call, operands, step)
         t, rows, cols = step.shape
         shape = self.entries, t * rows * cols

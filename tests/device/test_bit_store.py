@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from buda_emu.device.bit_store import BitStore, BitView
+from buda_emu.device.store import MemoryBudget
+from buda_emu.errors import HostError, InternalError
+from buda_emu.numerics import quantise
+from buda_emu.numerics.stored import Bits
+
+
+def view(df="Bfp8_b", entries=4, t=1, tiles=2, limit=1 << 20):
+    budget = MemoryBudget(limit)
+    return BitView("q", BitStore("q", entries * t, tiles, budget, df), entries, t), budget
+
+
+def values(seed, tiles=2):
+    return np.random.default_rng(seed).normal(0, 3, (1, tiles, 1024)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("df", "tile"), [("Float32", 4096), ("Float16_b", 2048), ("Bfp8_b", 1024 + 64), ("Bfp4", 1024 + 64), ("Int8", 1024)]
+)
+def test_a_queue_costs_what_its_format_takes(df, tile):
+    q, budget = view(df)
+    q.write([1], values(0), df)
+    assert budget.used == 2 * 2 * tile  # two entries were asked for
+
+
+def test_the_budget_is_kept():
+    q, _ = view("Float16_b", limit=5000)
+    q.write([0], values(0), "Float16_b")
+    with pytest.raises(HostError, match="memory limit"):
+        q.write([1], values(1), "Float16_b")
+
+
+@pytest.mark.parametrize("df", ["Float16_b", "Bfp8_b", "Bfp2", "Lf8", "Int8", "UInt16"])
+def test_the_host_reads_what_its_push_was_rounded_to(df):
+    q, _ = view(df)
+    pushed = np.abs(values(2)) * 20
+    q.write([2], pushed, df)
+    assert np.array_equal(q.entry(2), quantise(df, pushed.reshape(-1, 32, 32)).reshape(2, 1024))
+    assert q.label(2) == df
+    assert not q.label(1)
+
+
+def test_memory_that_grows_keeps_its_bits():
+    q, _ = view("Bfp8_b", entries=1000, limit=1 << 24)
+    bits = Bits.encoded("Bfp8_b", values(3))
+    q.write_bits([0], bits, "Bfp8_b")
+    first = q.bits(0, 1)
+    assert q.holds_bits(0, first)
+    q.reserve(1000)
+    assert np.array_equal(q.bits(0, 1).datums, bits.datums)
+    assert np.array_equal(q.bits(0, 1).exponents, bits.exponents)
+
+
+def test_slots_in_any_order():
+    q, _ = view("Float16_b")
+    for slot in range(4):
+        q.write_bits([slot], Bits.encoded("Float16_b", values(slot)), "Float16_b")
+    found = q.read_bits([3, 0])
+    assert np.array_equal(found[0].datums, q.bits(3, 1)[0].datums)
+    assert np.array_equal(found[1].datums, q.bits(0, 1)[0].datums)
+    assert np.shares_memory(q.read_bits([1, 2]).datums, q.bits(1, 1).datums)
+
+
+def test_dual_views_and_zero():
+    store = BitStore("base", 4, 1, MemoryBudget(1 << 20), "Bfp8_b")
+    base, dual = BitView("base", store, 4, 1), BitView("dual", store, 2, 2)
+    base.write([0, 1], np.concatenate([values(0, 1), values(1, 1)]), "Bfp8_b")
+    assert np.array_equal(dual.entry(0)[1], base.entry(1)[0])
+    store.zero_entries(dual)
+    assert not base.entry(1).any()
+
+
+def test_there_are_no_values():
+    q, _ = view()
+    with pytest.raises(InternalError):
+        q.block(0, 1)
