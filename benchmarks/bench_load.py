@@ -4,8 +4,8 @@
     python benchmarks/bench_load.py [--repeat 7] [--largest 5]
 
 Netlists: the largest public ones, and a made one of 1 MB. Each figure is the least of the repetitions, which take
-turns, so that a change of the machine's speed meets all of them. `events`: milliseconds in which PyYAML's C parser hands
-out the events that the loader builds its tree from, the least that any use of it takes. All others are multiples of it:
+turns, so that a change of the machine's speed meets all of them. `events`: milliseconds in which PyYAML's C parser
+hands out the events that the loader builds its tree from, the least that any use takes. All others are multiples of it:
 `yaml.load` with CSafeLoader, which makes plain dicts without places; `tree`, the loader's tree of nodes with places;
 `check`, everything with all rules; `first`, that and keeping the result in the cache; `kept`, taking it from there
 (docs/cache.md).
@@ -42,8 +42,8 @@ def made_netlist(ops: int) -> str:
         graphs.append(
             f"  fwd_{n}:\n    target_device: 0\n    input_count: 1\n"
             f"    layer_{n}_gelu: {{type: gelu, grid_loc: [0, 0], inputs: [layer_{n}_input], {sizes}, "
-            "in_df: [Float16_b], out_df: Float16_b, intermed_df: Float16_b, acc_df: Float16_b, ublock_order: r, buf_size_mb: 2, "
-            "math_fidelity: HiFi3}\n"
+            "in_df: [Float16_b], out_df: Float16_b, intermed_df: Float16_b, acc_df: Float16_b, ublock_order: r, "
+            "buf_size_mb: 2, math_fidelity: HiFi3}\n"
         )
         steps.append(
             f"    - execute: {{graph_name: fwd_{n}, queue_settings: {{layer_{n}_input: {{prologue: false, epilogue: "

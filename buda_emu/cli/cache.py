@@ -2,19 +2,33 @@
 
 import argparse
 import os
+import re
+import shutil
+import stat
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from buda_emu.caches import is_private, own_caches
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import BudaError, HostError
 
-if TYPE_CHECKING:
-    from buda_emu.caches import Kept
-
 EXAMPLE = "buda-emu cache info"
+_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|last-failed)")
 _STALE = "stale: of another version, or other sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One folder of what this package keeps: "kernels" of one version, "netlists" or "last-failed"."""
+
+    path: Path
+    kind: str
+    version: str  # "" where files of all versions lie together
+    files: int
+    bytes: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,11 +74,9 @@ def _info(_: argparse.Namespace) -> int:
 
 
 def _clear(args: argparse.Namespace) -> int:
-    from buda_emu.caches import remove
-
     gone = [item for item in _kept() if not args.stale or _is_stale(item)]
     for item in gone:
-        remove(item)
+        _remove(item)
     count = sum(item.files for item in gone)
     say(f"{count} file{'s' * (count != 1)}, {size_text(sum(item.bytes for item in gone))} deleted")
     return 0
@@ -115,22 +127,44 @@ def _examples() -> list[str]:
 
 
 def _folder() -> Path:
-    from buda_emu.caches import own_caches
-
     try:
         return own_caches()
     except RuntimeError as error:
         raise HostError(f"nothing is kept between runs: {error}") from None
 
 
-def _kept() -> "list[Kept]":
-    from buda_emu.caches import kept
+def _kept() -> list[Kept]:
+    """All that there is, by kind and version. Other files, and links, are not ours."""
+    folder = _folder()
+    found: list[Kept] = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = _OURS.fullmatch(path.name)
+        if name is not None and is_private(path):
+            sizes = list(_sizes(path))
+            found.append(Kept(path, name[1] or name[3], name[2] or "", len(sizes), sum(sizes)))
+    return found
 
-    _folder()
-    return kept()
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Bytes of every file below; one that vanishes meanwhile is not counted."""
+    for path in folder.rglob("*"):
+        try:
+            found = path.lstat()
+        except OSError:
+            continue
+        if stat.S_ISREG(found.st_mode):
+            yield found.st_size
 
 
-def _is_stale(item: "Kept") -> bool:
+def _remove(folder: Kept) -> None:
+    """Delete it with all files. Processes that use it go on without. Raises OSError."""
+    try:
+        shutil.rmtree(folder.path)
+    except FileNotFoundError:  # another process deletes, too
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _is_stale(item: Kept) -> bool:
     """Kernels of another version or of sources that are no more. Netlists are found by what they depend on, and the
     oldest make room for others."""
     if item.kind != "kernels":

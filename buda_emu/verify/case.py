@@ -24,12 +24,12 @@ from buda_emu.verify.comparison import Mode, compare
 from buda_emu.verify.entries import default_parameters, parameter_names
 from buda_emu.verify.feed import Feed, push
 from buda_emu.verify.figures import figures
+from buda_emu.verify.input_used import InputUsed
 from buda_emu.verify.per_op import run_pair
 from buda_emu.verify.reference import Files, tensors
 from buda_emu.verify.result import (
     CaseResult,
     FirstBad,
-    InputUsed,
     OpResult,
     OutputResult,
     PerformanceResult,

@@ -8,9 +8,9 @@ from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.verify.entries import entries_read
+from buda_emu.verify.input_used import InputUsed
 from buda_emu.verify.inputs import InputBlock, default_inputs
 from buda_emu.verify.reference import Files, Tensors, tensors
-from buda_emu.verify.result import InputUsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.spec.comparison import Comparison
+from buda_emu.verify.input_used import InputUsed
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
@@ -82,16 +83,6 @@ class OutputResult:
     bad_tiles: int
     first_bad_tile: TilePlace | None
     detail: OutputDetail | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputUsed:
-    """What was pushed to a queue. `source`: the file, "test-config", "default", ..."""
-
-    queue: str
-    format: str
-    shape: tuple[int, ...]
-    source: str
 
 
 @dataclass(frozen=True, slots=True)

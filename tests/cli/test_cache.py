@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu import caches
+from buda_emu.cli import cache
 from buda_emu.cli.main import main
 from buda_emu.netlist.cache import FOLDER
 
@@ -14,7 +14,7 @@ STALE = "kernels-0.0.1-0123456789abcdef"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder with kernels of another version, a kept netlist, and what is not ours."""
-    monkeypatch.setattr(caches, "user_caches", lambda: tmp_path)
+    monkeypatch.setattr(cache, "own_caches", lambda: tmp_path / "buda-emu")
     own = tmp_path / "buda-emu"
     for name in (STALE, FOLDER, "somebody", "kernels-no-hash"):
         (own / name).mkdir(mode=0o700, parents=True)
@@ -51,7 +51,7 @@ def test_clear_deletes_what_is_stale_or_all_of_ours(folder: Path, capsys: pytest
 def test_there_may_be_no_folder_and_no_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(caches, "user_caches", lambda: tmp_path / "none")
+    monkeypatch.setattr(cache, "own_caches", lambda: tmp_path / "none")
     assert main(["cache", "info"]) == 0
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out.endswith("nothing is kept\n0 files, 0 B deleted\n")
@@ -59,7 +59,7 @@ def test_there_may_be_no_folder_and_no_home(
     def no_home() -> Path:
         raise RuntimeError("no home directory")
 
-    monkeypatch.setattr(caches, "user_caches", no_home)
+    monkeypatch.setattr(cache, "own_caches", no_home)
     assert main(["cache", "info"]) == 2
     assert capsys.readouterr().err == "buda-emu: nothing is kept between runs: no home directory\n"
 
