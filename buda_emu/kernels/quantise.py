@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.tensix.shifts import shift_left, shift_right
 from buda_emu.spec.formats import FORMATS
 
 Tiles = NDArray[np.float32]
@@ -24,6 +25,7 @@ _MAGNITUDE: Final = 0x7FFFFFFF
 _INFINITY: Final = 0x7F800000
 _FRACTION: Final = 0x7FFFFF
 _HIDDEN: Final = 0x800000
+_I: Final = np.int32
 
 
 def quantise_tiles(start: int, stop: int, tiles: Tiles, format_name: str, truncate: bool) -> None:
@@ -93,21 +95,15 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
 @kernel
 def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
     """Whole numbers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
-    words = tiles.view(np.uint32)
     lowest, highest, half = np.float32(low), np.float32(high), np.float32(0.5)
     for item in range(start, stop):
         for k in range(_TILE):
-            if np.int64(words[item, k]) & _MAGNITUDE > _INFINITY:
-                tiles[item, k] = np.float32(0)
-                continue
-            value = min(max(tiles[item, k], lowest), highest)
-            whole = np.int64(value)
+            x = tiles[item, k]
+            value = min(max(x if x == x else np.float32(0), lowest), highest)
+            whole = np.int32(value)
             rest = value - np.float32(whole)
-            if rest >= half:
-                whole += 1
-            elif rest <= -half:
-                whole -= 1
-            tiles[item, k] = np.float32(whole)
+            away = np.int32(1) if rest >= half else np.int32(-1) if rest <= -half else np.int32(0)
+            tiles[item, k] = np.float32(np.int32(whole + away))
 
 
 @kernel
@@ -136,39 +132,35 @@ def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
 @kernel
 def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, narrow: bool, truncate: bool) -> None:
     """Bfp8, Bfp4, Bfp2 (`narrow`: 5-bit exponents) and their _b siblings, groups of 16 (FORMATS 4)."""
-    words = tiles.view(np.uint32)
-    drop = 24 - magnitude_bits
-    rounding = 0 if truncate else 1 << (drop - 1)
-    largest = (1 << magnitude_bits) - 1
-    shift, top = (112, 31) if narrow else (0, 255)
+    words = tiles.view(np.int32)
+    drop, up = _I(24 - magnitude_bits), _I(7 - magnitude_bits)
+    rounding = _I(0 if truncate else 1 << (23 - magnitude_bits))
+    largest = _I((1 << magnitude_bits) - 1)
+    shift, top = (_I(112), _I(31)) if narrow else (_I(0), _I(255))
+    halves = np.empty(_GROUP // 2, np.int32)
+    hidden, fraction_mask, magnitude_mask = _I(_HIDDEN), _I(_FRACTION), _I(_MAGNITUDE)
     for item in range(start, stop):
-        for first in range(0, _TILE, _GROUP):
-            shared = np.int64(0)
-            for k in range(first, first + _GROUP):
-                shared = max(shared, ((np.int64(words[item, k]) >> 23) & 0xFF) - shift)
-            shared = min(shared, top)
-            for k in range(first, first + _GROUP):
-                word = np.int64(words[item, k])
-                exponent = ((word >> 23) & 0xFF) - shift
-                fraction = word & _FRACTION
-                if exponent > top:
-                    exponent, fraction = top, _FRACTION
-                if exponent < 0:
-                    exponent, fraction = 0, 0
-                aligned = (_HIDDEN | fraction) >> min(shared - exponent, 31)
-                magnitude = min((aligned + rounding) >> drop, largest)
-                # Normalise to seven bits with a leading one.
-                wide, field = magnitude << (7 - magnitude_bits), shared + shift
-                if wide < 8:
-                    wide, field = wide << 4, field - 4
-                if wide < 32:
-                    wide, field = wide << 2, field - 2
-                if wide < 64:
-                    wide, field = wide << 1, field - 1
-                value = (word & _SIGN) | ((field & 0xFF) << 23) | ((wide & 0x3F) << 17)
-                if word & _MAGNITUDE == 0 or magnitude == 0:
-                    value = 0
-                words[item, k] = value
+        for group in range(_TILE // _GROUP):
+            row = words[item, _GROUP * group : _GROUP * group + _GROUP]
+            for k in range(_GROUP // 2):  # the largest magnitude, by halves: that becomes vector code
+                halves[k] = max(_I(row[k] & magnitude_mask), _I(row[k + 8] & magnitude_mask))
+            for k in range(_GROUP // 4):
+                halves[k] = max(halves[k], halves[k + 4])
+            greatest = max(max(halves[0], halves[1]), max(halves[2], halves[3]))
+            shared = min(max(_I(_I(greatest >> _I(23)) - shift), _I(0)), top)
+            for k in range(_GROUP):
+                word = row[k]
+                exponent = _I(_I(_I(word >> _I(23)) & _I(255)) - shift)
+                fraction = _I(word & fraction_mask)
+                fraction = fraction_mask if exponent > top else _I(0) if exponent < _I(0) else fraction
+                exponent = min(max(exponent, _I(0)), top)
+                aligned = shift_right(_I(fraction | hidden), min(_I(shared - exponent), _I(31)))
+                magnitude = min(shift_right(_I(aligned + rounding), drop), largest)
+                # As a number of seven bits with a leading one; the float of it has normalised them.
+                wide = np.float32(shift_left(magnitude, up)).view(np.int32)
+                field = _I(_I(_I(_I(wide >> _I(23)) + _I(shared + shift)) - _I(127 + 6)) & _I(255))
+                value = _I(_I(word & ~magnitude_mask) | _I(_I(field << _I(23)) | _I(wide & fraction_mask)))
+                row[k] = _I(0) if (magnitude == _I(0)) | (_I(word & magnitude_mask) == _I(0)) else value
 
 
 _Step = tuple[Callable[..., None], tuple[int, ...]]
