@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Run a corpus of netlists in precision device, and say how far each output is from ideal (issue 7).
 
-    python tools/device_sweep.py CORPUS [-k TEXT] [--most SECONDS] [--out FILE.tsv]
+    python tools/device_sweep.py CORPUS [-k TEXT] [--vectors NAME] [--most SECONDS] [--out FILE.tsv]
 
-CORPUS has `vectors/**/*.json`, which name a netlist, its programs, parameters and inputs, and `stimulus.py`, which
-makes the inputs. One line per output: netlist, queue, PCC of format and of device against ideal, seconds of both, and
-"fine" where every format of the netlist has 16 bits or more and every fidelity is HiFi3 or HiFi4. A netlist that takes
-longer than `--most` seconds in `format` is left out, and so said.
+CORPUS has `NAME/**/*.json` (default `vectors`), which name a netlist, its programs, parameters and inputs, and
+`stimulus.py`, which makes the inputs. One line per output: netlist, queue, PCC of format and of device against ideal,
+seconds of both, and "fine" where every format of the netlist has 16 bits or more and every fidelity is HiFi3 or HiFi4.
+A netlist that takes longer than `--most` seconds in `format` is left out, and so said.
 """
 
 import argparse
@@ -96,12 +96,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("-k", default="", help="only vectors whose path contains this text")
+    parser.add_argument("--vectors", default="vectors", metavar="NAME", help="folder of the corpus (default vectors)")
     parser.add_argument("--most", type=float, default=5.0, help="seconds in format (default 5)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="also write the lines there")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    paths = sorted(path for path in (arguments.corpus / "vectors").rglob("*.json") if arguments.k in str(path))
+    paths = sorted(path for path in (arguments.corpus / arguments.vectors).rglob("*.json") if arguments.k in str(path))
     out = arguments.out.open("w") if arguments.out else None
     for path in paths:
         try:

@@ -20,17 +20,13 @@ class DeviceRun(ChunkRun[Bits]):
         return _bit_view(view).bits(slot, count)
 
     def _take(self, value: int, entries: int) -> Bits:
-        return Bits.empty(self._formats[value], entries, self._plan.tiles[value])
+        return Bits.empty(self._plan.labels[value], entries, self._plan.tiles[value])
 
     def _give_back(self, array: Bits) -> None:
         """Memory of bits is not kept."""
 
     def _seen(self, array: Bits) -> Tensor:
         return array.values()
-
-    @property
-    def _formats(self) -> dict[int, str]:
-        return {step.value: step.op.out_df for step in self._plan.steps if isinstance(step, Run)}
 
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)

@@ -45,7 +45,8 @@ class Memory:
                 view: EntryView = BitView(queue.name, store, queue.entries, t)
             else:
                 view = EntryView(queue.name, store, queue.entries, t)
-            flat = dict[int, NDArray[np.float32]]() if queue.layout == "flat" else None
+            # Of bits a tilizer reads those in memory: there is nothing else on a device.
+            flat = dict[int, NDArray[np.float32]]() if queue.layout == "flat" and not as_bits else None
             if queue.is_ram:
                 self.channels[queue.name] = Ram(view, flat=flat)
             else:

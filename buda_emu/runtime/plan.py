@@ -81,6 +81,7 @@ class Plan:
     releases: tuple[tuple[int, ...], ...]
     only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
     peak_tiles: int  # of one input: bounds how many inputs run together
+    labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
 
 
 def build_plan(
@@ -127,7 +128,8 @@ class _Builder:
         releases = self._releases()
         read = {value for step in self._steps for value in _reads(step)}
         only_pushed = tuple(value not in read for value in range(len(tiles)))
-        return Plan(tuple(self._steps), tiles, releases, only_pushed, _peak(self._steps, tiles, releases))
+        peak = _peak(self._steps, tiles, releases)
+        return Plan(tuple(self._steps), tiles, releases, only_pushed, peak, tuple(self._value_labels))
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)
