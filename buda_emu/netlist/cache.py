@@ -8,6 +8,7 @@ The folder is used only where no other user can write to it.
 """
 
 import os
+import pickle
 import sys
 import time
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ class NetlistCache:
         if not self._file:
             return
         own = f"{self._file}.{os.getpid()}-{time.perf_counter_ns()}"
-        with suppress(OSError, RecursionError):
+        with suppress(OSError, RecursionError, pickle.PicklingError):
             payload = pickled(result, root)
             try:
                 with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

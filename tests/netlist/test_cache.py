@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.netlist import cache, load, pickled
+from buda_emu.netlist import cache, load, pickled, yaml_reader
 from buda_emu.netlist.load import CheckResult, check
 from buda_emu.netlist.model import Execute, Netlist, Sourced
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -101,6 +101,15 @@ def test_the_place_of_a_field_is_read_when_it_is_asked_for(net: Path, caches: Pa
         _ = op.source.colour  # type: ignore[attr-defined]
     again = pickle.loads(pickle.dumps(netlist))
     assert again.ops["copy"].at("inputs") == value.mark
+
+
+def test_a_run_needs_no_place(root: Path, caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from buda_emu.api.run_netlist import run_netlist
+
+    path = root / "netlists" / "training.yaml"
+    plainly = run_netlist(check(path).netlist)  # type: ignore[arg-type]
+    monkeypatch.setattr(yaml_reader, "read_tree", None)  # may not be called
+    assert run_netlist(check(path).netlist).outputs == plainly.outputs  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("edit", ["content", "path", "arch", "strict"])
