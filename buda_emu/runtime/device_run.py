@@ -4,7 +4,7 @@ import numpy as np
 
 from buda_emu.device.bit_store import BitView
 from buda_emu.device.store import EntryView
-from buda_emu.errors import InternalError
+from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.kernels.gather import AS_IS
 from buda_emu.numerics.stored import Bits
 from buda_emu.ops.on_device.base import Stored, run
@@ -43,7 +43,12 @@ class DeviceRun(ChunkRun[Bits]):
     def _run_from(self, step: Run, inputs: list[Bits], out: Bits, previous: Bits | None) -> None:
         if step.device is None or self._context.core is None:
             raise InternalError(f"op {step.op.name} is not planned for precision device")
-        run(step.device, inputs, out, previous, KernelUnits(self._context.core), self._context.parallel)
+        try:
+            run(step.device, inputs, out, previous, KernelUnits(self._context.core), self._context.parallel)
+        except UnsupportedError as error:
+            if str(error).startswith("op "):
+                raise
+            raise UnsupportedError(f"op {step.op.name}: {error}") from None
 
     def _accumulated(self, step: Run, inputs: list[Bits], *, each: bool) -> Bits:  # noqa: ARG002
         """As the chip does it: intermed_df, which is out_df, holds the sum that the next input is added to (2.8).

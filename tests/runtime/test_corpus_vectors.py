@@ -14,6 +14,11 @@ from shared_files import CORPUS, corpus_files
 
 # Netlists with large products, many inputs, loops, several chips: what threads share out differently.
 THREADED = ("netlist_bert_mha", "device_to_host_bw_2device", "fused_op_with_reduce", "netlist_splice_issue_1361")
+# Small netlists of every family, for precision device; `tools/device_sweep.py` runs them all.
+ON_DEVICE = (
+    "netlist_bert_mha", "softmax_1x1x40x40_dim_min1", "sparse_mm_bh.", "netlist_matmul_l1_acc", "netlist_int8_dequant",
+    "tilizer_1x1", "unary_gradient", "fused_op_quant_dequant", "reduce_z_dim_max_int8", "splice_kernel_broadcast",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +67,21 @@ def test_threads_do_not_change_a_bit(check: ModuleType, path: Path) -> None:
     assert one.keys() == three.keys()
     for name, array in one.items():
         assert np.array_equal(array.view(np.uint32), three[name].view(np.uint32)), name
+
+
+@pytest.mark.parametrize(
+    "path",
+    [param for param in corpus_files("vectors/**/*.json") if not param.id or any(n in param.id for n in ON_DEVICE)],
+)
+def test_the_chips_arithmetic_is_close_to_ideal(check: ModuleType, path: Path) -> None:
+    vector, files = stored(path)
+    netlist = CORPUS / "netlists" / vector["netlist"]
+    device, ideal = (check.emulate(netlist, vector, files, of, ["raw"], 1)["raw"] for of in ("device", "ideal"))
+    assert device.keys() == ideal.keys()
+    for name, array in device.items():
+        assert np.isfinite(array).all()
+        if not np.array_equal(array, ideal[name]):
+            assert np.corrcoef(array.reshape(-1), ideal[name].reshape(-1))[0, 1] > 0.99, name
 
 
 def test_an_accepted_netlist_opens_on_an_emulator(corpus: Path) -> None:

@@ -140,8 +140,10 @@ class Stored:
         tiles = np.empty((*self.bits.shape, TILE_ELEMENTS), np.uint32)
         flat = tiles.reshape(-1, TILE_ELEMENTS)
         parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
-        index, pad = self.index, self.pad(units)
-        if family_of(self.register) is None and pad and bool((index < 0).any()):
+        index, pad = self.index, np.uint32(0)
+        if bool((index < 0).any()):
+            pad = self.pad(units)
+        if family_of(self.register) is None and pad:
             # The kernels of integers know pads of zeros only: this one becomes a tile of its own.
             entries, count = self.bits.shape
             tiles = np.concatenate((tiles, np.full((entries, 1, TILE_ELEMENTS), pad)), axis=1)

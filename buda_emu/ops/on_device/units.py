@@ -6,6 +6,7 @@ kernels with the same bits. Tiles are rows of 1024 datums in natural order: regi
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -227,6 +228,9 @@ def _tile(source: Words, entry: int, position: int) -> U32:
     return tile.T if source.transposed else tile
 
 
+_unpacker = lru_cache(maxsize=64)(unpacker)
+
+
 @dataclass(frozen=True, slots=True)
 class KernelUnits:
     """The kernels. Arrays are C-contiguous."""
@@ -243,7 +247,7 @@ class KernelUnits:
             return unpack.unpack(tiles.datums, tiles.df, register, self.core)
         out = np.empty(tiles.datums.shape, np.uint32)
         parts = (tiles.datums,) if tiles.exponents is None else (tiles.datums, tiles.exponents)
-        unpacker(tiles.df, register, self.core)(0, len(out), out, *parts)
+        _unpacker(tiles.df, register, self.core)(0, len(out), out, *parts)
         return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
