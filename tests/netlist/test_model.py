@@ -1,4 +1,6 @@
-from dataclasses import FrozenInstanceError
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, asdict, replace
 
 import pytest
 
@@ -42,3 +44,24 @@ def test_places_of_fields() -> None:
     assert queue.name_node is not None
     assert queue.at("nope") == queue.name_node.mark
     assert Queue(name="a").at("df") == NO_MARK
+
+
+def test_objects_are_made_of_their_fields_and_stay() -> None:
+    queue = Queue(name="q", entries=2)
+    assert (queue.entries, queue.layout, queue.source) == (2, "tilized", None)
+    with pytest.raises(TypeError, match="Queue needs name"):
+        Queue(entries=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Queue has no colour"):
+        Queue(name="q", colour="red")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Queue("q")  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError, match="entries"):
+        queue.entries = 3  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError, match="entries"):
+        del queue.entries
+    with pytest.raises(AttributeError):
+        object.__setattr__(queue, "colour", "red")  # no room for more
+    assert replace(queue, entries=3) == evolve(queue, entries=3) == Queue(name="q", entries=3) != queue
+    assert pickle.loads(pickle.dumps(queue)) == copy.deepcopy(queue) == queue
+    assert len({queue, Queue(name="q", entries=2), Queue(name="r")}) == 2
+    assert asdict(queue)["entries"] == 2
