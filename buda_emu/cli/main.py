@@ -19,6 +19,7 @@ from buda_emu.errors import BudaError, NetlistError
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
+    "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
     "check": "Check netlists and device images against the rules and print every finding with its place.",
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",

@@ -1,0 +1,66 @@
+"""`buda-emu numerics`: why the chip's answer differs, op by op and cause by cause."""
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+
+from buda_emu.cli.output import Progress, complain, say, write_json
+from buda_emu.cli.run import MEMORY_LIMIT, NO_CACHE, natural, parameter, positive
+from buda_emu.errors import StochasticRoundingWarning
+from buda_emu.spec.archs import ARCHS
+
+EXAMPLE = "buda-emu numerics netlists/attention.yaml -n 5"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument("--op", metavar="NAME", help="look at this op only")
+    parser.add_argument("-n", type=positive, dest="top", metavar="TOP", help="the ops with the largest error only")
+    parser.add_argument(
+        "--inputs", type=Path, metavar="DIR",
+        help="push DIR/<queue>.npy, [entries, t, rows, cols]; what is not there is made up",
+    )  # fmt: skip
+    parser.add_argument("--program", action="append", default=[], metavar="NAME", help="program to run, repeatable")
+    parser.add_argument(
+        "--param", action="append", default=[], type=parameter, metavar="NAME=VALUE", help="parameter, repeatable"
+    )
+    parser.add_argument("--arch", type=str.lower, choices=tuple(ARCHS), metavar="ARCH", help=", ".join(ARCHS))
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
+    )
+    parser.add_argument("--memory-limit", **MEMORY_LIMIT)
+    parser.add_argument("--no-cache", **NO_CACHE)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run, take apart and report. Exit code 0; failures are raised."""
+    progress = Progress(args.quiet)
+    progress.show(f"loading {args.file}")
+    from buda_emu.netlist.load import load
+
+    netlist = load(args.file, arch=args.arch, cache=args.cache)
+    from buda_emu.report.numerics_console import numerics_lines
+    from buda_emu.verify.numerics import explain
+
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", StochasticRoundingWarning)
+            run = explain(
+                netlist, args.program, dict(args.param), inputs=args.inputs, seed=args.seed, only=args.op,
+                threads=args.threads or os.cpu_count() or 1, memory_limit=args.memory_limit, progress=progress.show,
+            )  # fmt: skip
+    finally:
+        progress.clear()
+    for text in dict.fromkeys(str(item.message) for item in warned):
+        complain(f"buda-emu numerics: warning: {text}")
+    if args.json is not None:
+        write_json(args.json, run.as_json())
+    if not args.quiet:
+        for line in numerics_lines(run, args.top):
+            say(line)
+    return 0

@@ -1,0 +1,59 @@
+"""Results of `buda-emu numerics` as lines of text."""
+
+from collections.abc import Iterator
+
+from buda_emu.report.text import correlation, number, plural, table
+from buda_emu.verify.numerics import WORTH_REPAIRING, Numerics, OpNumerics
+from buda_emu.verify.op_variants import CAUSES
+
+_HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max error")
+
+
+def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
+    """A table of the ops, the `top` worst by their own error or all in order, then what would repair them."""
+    shown = worst(run.ops, top)
+    left = "" if len(shown) == len(run.ops) else f", the worst {len(shown)} of them by their own error"
+    yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{left}"
+    yield ""
+    headers = (*_HEADERS, *(f"-{cause}" for cause in CAUSES), "main cause")
+    yield table(headers, (_row(op) for op in shown), right=(0, *range(4, len(headers) - 1)))
+    lines = [line for op in shown for line in _sentences(op)]
+    if lines:
+        yield ""
+        yield from lines
+
+
+def worst(ops: tuple[OpNumerics, ...], top: int | None) -> tuple[OpNumerics, ...]:
+    """The `top` ops with the largest error of their own, all in order without a number."""
+    if top is None:
+        return ops
+    return tuple(sorted(ops, key=lambda op: -_own(op))[:top])
+
+
+def _own(op: OpNumerics) -> float:
+    return (op.local.rms or 0.0) if op.local is not None else 0.0
+
+
+def _row(op: OpNumerics) -> tuple[str, ...]:
+    local = op.local
+    return (
+        str(op.index), op.name, op.type, op.out_df, _error(op.total.rms), correlation(op.total.pcc),
+        _error(local.rms if local else None), number(local.max_error if local else None, 3),
+        *(_error(op.without.get(cause)) for cause in CAUSES), op.cause or "-",
+    )  # fmt: skip
+
+
+def _error(value: float | None) -> str:
+    return "-" if value is None else "0" if value == 0 else f"{value:.1e}"
+
+
+def _sentences(op: OpNumerics) -> Iterator[str]:
+    if op.local is None:
+        yield f"op {op.name}: not taken apart: {op.note}"
+    elif op.repair is not None:
+        changes = " and ".join(f"{change.field} {change.before} -> {change.after}" for change in op.repair.changes)
+        verb = "take" if len(op.repair.changes) > 1 else "takes"
+        errors = f"{_error(op.local.rms)} to {_error(op.repair.error)}"
+        yield f"op {op.name}: {changes} {verb} the error from {errors}"
+    elif _own(op) >= WORTH_REPAIRING:
+        yield f"op {op.name}: no change of its formats halves the error of {_error(op.local.rms)}"

@@ -1,0 +1,399 @@
+"""Why the chip's answer differs: of each op the error of precision "device" against "ideal", split by cause.
+
+Both precisions run side by side. When an op is seen for the first time, it is run again by itself, on the operands that
+the ideal run gave it: as it stands, without each cause of error, and with what a netlist could change.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError, ProgramError, UnsupportedError
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.test_config import read_test_config
+from buda_emu.ops.base import Parallel, Tiles
+from buda_emu.ops.on_device.base import DeviceCall
+from buda_emu.ops.on_device.units import KernelUnits
+from buda_emu.runtime.emulator import DEFAULT_MEMORY_LIMIT, Emulator, Precision
+from buda_emu.runtime.listeners import Listener
+from buda_emu.runtime.plan import Run, build_plan
+from buda_emu.runtime.threads import WorkerPool
+from buda_emu.runtime.topology import topology
+from buda_emu.spec.formats import is_raw
+from buda_emu.tensix.words import core_of
+from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.verify.feed import Feed, push
+from buda_emu.verify.lockstep import Key, Rendezvous, run_both
+from buda_emu.verify.moments import Moments
+from buda_emu.verify.op_variants import CAUSES, Cause, Change, Ideal, Watching, changes, computed, switches
+from buda_emu.verify.reference import DirectoryFiles
+from buda_emu.verify.room import foreseen, require_room
+
+SCHEMA_VERSION: Final = 1
+WORTH_REPAIRING: Final = 2.5e-3
+"""Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
+_MATTERS: Final = 0.9  # a cause without which no more than this share of the error is left
+_MOST_CHANGES: Final = 4  # that make one repair
+_AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times its error
+
+
+@dataclass(frozen=True, slots=True)
+class OpError:
+    """Of finite elements. `rms`: relative to the rms of the ideal values; None where those are all zero."""
+
+    rms: float | None
+    pcc: float | None
+    max_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewValue:
+    """A field of an op and what it would have instead."""
+
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The cheapest change that is about as good as the best one, or several that only help together; `error` is the
+    relative rms with them."""
+
+    changes: tuple[NewValue, ...]
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpNumerics:
+    """One op. `total`: of the whole run, with the errors that its operands brought along. `local`: of the op by itself
+    on ideal operands rounded to their formats. `without`: the relative rms that is left when one cause is switched off,
+    None where that cannot be. `cause`: the one that matters most, "" where none does by itself."""
+
+    index: int
+    name: str
+    type: str
+    graph: str
+    in_df: tuple[str, ...]
+    out_df: str
+    total: OpError
+    local: OpError | None = None
+    without: dict[Cause, float | None] = field(default_factory=dict[Cause, float | None])
+    cause: Cause | str = ""
+    repair: Repair | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """All ops that ran, in the order of their first run."""
+
+    netlist: str
+    arch: str
+    programs: tuple[str, ...]
+    parameters: dict[str, str]
+    seed: int
+    ops: tuple[OpNumerics, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+
+
+def explain(
+    netlist: Netlist,
+    names: Sequence[str] = (),
+    given: Mapping[str, str] | None = None,
+    *,
+    inputs: Path | None = None,
+    seed: int = 0,
+    only: str | None = None,
+    threads: int = 1,
+    memory_limit: int | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Numerics:
+    """The programs of these names, or all, on tensors of the directory `inputs` and on made-up ones.
+
+    `given`: parameters, the rest as the harness gives them. `memory_limit`: bytes of both runs. Raises what a run and
+    `op_numerics` raise.
+    """
+    bodies = chosen_programs(netlist, names)
+    config = read_test_config(netlist.path, netlist.sections)
+    parameters = {**default_parameters(bodies, config.args), **known_parameters(bodies, given or {})}
+    limit = require_room(netlist, foreseen(netlist, bodies, parameters), memory_limit, machines=2)
+    files = DirectoryFiles.for_netlist(inputs, netlist.path) if inputs is not None else None
+    feed = Feed(netlist, config, bodies, parameters, seed, files)
+    ops = op_numerics(
+        netlist, lambda emulator: push(emulator, feed.blocks()), [(body.name, parameters) for body in bodies],
+        threads=threads, only=only, memory_limit=limit, progress=progress,
+    )  # fmt: skip
+    return Numerics(netlist.path, netlist.arch_name, tuple(body.name for body in bodies), parameters, seed, ops)
+
+
+def op_numerics(
+    netlist: Netlist,
+    fill: Callable[[Emulator], object],
+    programs: Sequence[tuple[str, Mapping[str, str]]],
+    *,
+    threads: int = 1,
+    only: str | None = None,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[OpNumerics, ...]:
+    """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
+
+    `only`: the one op that is looked at. `memory_limit`: bytes of each run. Raises HostError for an op that is not
+    there, and what a run raises.
+    """
+    if only is not None and only not in netlist.ops:
+        raise HostError(f"no op {only!r} in {netlist.path}")
+    pool = WorkerPool(threads)
+    looking = _Looking(netlist, only, pool, progress)
+    meeting = Rendezvous(looking.look)
+
+    def side(number: int, precision: Precision) -> Callable[[], None]:
+        def work() -> None:
+            watch = (_Watch(meeting, looking, number),)
+            with Emulator(
+                netlist, precision, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
+            ) as emulator:
+                fill(emulator)
+                for name, parameters in programs:
+                    emulator.run(name, parameters)
+
+        return work
+
+    try:
+        run_both(side(0, "ideal"), side(1, "device"), meeting)
+    finally:
+        pool.close()
+    return looking.results()
+
+
+class _Watch(Listener):
+    """Takes results to the meeting, and operands of the ideal run to who looks at them."""
+
+    def __init__(self, meeting: Rendezvous, looking: "_Looking", side: int) -> None:
+        self._meeting = meeting
+        self._looking = looking
+        self._side = side
+
+    def epoch_start(self, graphs: tuple[str, ...], inputs: int) -> None:  # noqa: ARG002
+        if self._side == 0:
+            self._looking.epoch(graphs)
+
+    def queue_value(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        if self._side == 0:
+            self._looking.keep(queue, tiles)
+
+    def op_value(self, op: Op, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - always 1 here
+        self._meeting.meet(self._side, ("op", op.name), tiles)
+
+
+class _ErrorSum:
+    """Error of an op's results, block after block."""
+
+    def __init__(self, op: Op) -> None:
+        self._tile_dim = op.blocking.tile_dim
+        self._raw = is_raw(op.out_df)
+        self._square = self._error_square = self._largest = 0.0
+        self._moments = Moments()
+
+    def add(self, expected: Tiles, observed: Tiles) -> None:
+        """float32[..., 1024] tiles of both."""
+        a, b = self._numbers(expected), self._numbers(observed)
+        finite = np.isfinite(a) & np.isfinite(b)
+        a, b = a[finite], b[finite]
+        if a.size:
+            error = a - b
+            self._square += float(np.dot(a, a))
+            self._error_square += float(np.dot(error, error))
+            self._largest = max(self._largest, float(np.abs(error).max()))
+            self._moments.add(a, b)
+
+    def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
+        height, width = self._tile_dim
+        values = np.ascontiguousarray(tiles).view(np.uint32) if self._raw else tiles
+        return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
+
+    def result(self) -> OpError:
+        """Of all that was added."""
+        if self._square:
+            rms = (self._error_square / self._square) ** 0.5
+        else:
+            rms = None if self._error_square else 0.0
+        return OpError(rms, self._moments.pcc(), self._largest)
+
+
+class _Looking:
+    """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
+
+    def __init__(self, netlist: Netlist, only: str | None, parallel: Parallel, progress: Callable[[str], None]) -> None:
+        self._netlist = netlist
+        self._only = only
+        self._parallel = parallel
+        self._progress = progress
+        self._totals: dict[str, _ErrorSum] = {}
+        self._parts: dict[str, _Parts] = {}
+        self._steps: dict[str, Run] = {}
+        self._open: set[str] = set()  # ops of this epoch that have not been looked at
+        self._values: dict[str, Tiles] = {}
+
+    def epoch(self, graphs: tuple[str, ...]) -> None:
+        """Another temporal graph starts."""
+        self._values.clear()
+        names = {op.name for graph in graphs for op in self._netlist.graphs[graph].ops if self._wanted(op.name)}
+        self._open = names - self._parts.keys()
+
+    def keep(self, name: str, tiles: Tiles) -> None:
+        """A tensor of the ideal run."""
+        if self._open:
+            self._values[name] = tiles[:1].copy()
+
+    def look(self, key: Key, expected: Tiles, observed: Tiles) -> None:
+        """Both sides of one result (`Rendezvous`)."""
+        op = self._netlist.ops[key[1]]
+        if self._wanted(op.name):
+            self._totals.setdefault(op.name, _ErrorSum(op)).add(expected, observed)
+            if op.name in self._open:
+                self._progress(f"op {op.name}")
+                self._parts[op.name] = self._taken_apart(op, expected)
+                self._open.discard(op.name)
+                if not self._open:
+                    self._values.clear()
+        self.keep(op.name, expected)
+
+    def results(self) -> tuple[OpNumerics, ...]:
+        """In the order of their first run."""
+        owner = {op.name: graph.name for graph in self._netlist.graphs.values() for op in graph.ops}
+        found: list[OpNumerics] = []
+        for index, (name, total) in enumerate(self._totals.items()):
+            op, parts = self._netlist.ops[name], self._parts[name]
+            found.append(
+                OpNumerics(
+                    index, name, op.type, owner[name], parts.in_df, op.out_df, total.result(), parts.local,
+                    parts.without, _main_cause(parts), parts.repair, parts.note,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _wanted(self, name: str) -> bool:
+        return self._only is None or name == self._only
+
+    def _taken_apart(self, op: Op, expected: Tiles) -> "_Parts":
+        step = self._step(op)
+        call = step.device
+        assert call is not None
+        operands = [self._operand(name) for name in op.inputs]
+        if any(operand is None for operand in operands):
+            return _Parts(call.dfs, note="its operand is read as row-major data")
+        ideal = [operand for operand in operands if operand is not None]
+        expected = expected[:1]
+        if op.gradient_op:  # one product, without the sum that it is added to
+            if op.attributes.relu_en:
+                return _Parts(call.dfs, note="a gradient op with relu")
+            expected = np.empty_like(expected)
+            step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
+        return _Apart(op, call, ideal, expected, self._parallel).parts()
+
+    def _operand(self, name: str) -> Ideal | None:
+        """A queue that was read, or the op that feeds it."""
+        found, queue = self._values.get(name), self._netlist.queues.get(name)
+        if found is None and queue is not None:
+            found = self._values.get(queue.input)
+        return None if found is None else Ideal(found, queue is not None and queue.host_fed)
+
+    def _step(self, op: Op) -> Run:
+        """The op as planned for the device."""
+        if op.name not in self._steps:
+            netlist = self._netlist
+            labels = {queue.name: queue.df for queue in netlist.queues.values()}
+            for temporal in netlist.temporal_graphs:
+                if any(item is op for graph in temporal.graphs for item in netlist.graphs[graph].ops):
+                    plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
+                    self._steps.update({step.op.name: step for step in plan.steps if isinstance(step, Run)})
+        return self._steps[op.name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What running an op by itself has shown."""
+
+    in_df: tuple[str, ...]
+    local: OpError | None = None
+    without: dict[Cause, float | None] = field(default_factory=dict[Cause, float | None])
+    repair: Repair | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """One op on ideal operands."""
+
+    op: Op
+    call: DeviceCall
+    ideal: Sequence[Ideal]
+    expected: Tiles
+    parallel: Parallel
+
+    def parts(self) -> _Parts:
+        """The error as it stands, without each cause, and with the cheapest good change."""
+        units = Watching(self.call.core)
+        try:
+            local = self._error(self.call, units)
+        except (UnsupportedError, ProgramError) as error:
+            return _Parts(self.call.dfs, note=str(error))
+        without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
+        if local.rms:
+            for cause, call, other in switches(self.call, units.used):
+                without[cause] = self._rms(call, other)
+        repair = self._repair(local.rms, units.used) if local.rms and local.rms >= WORTH_REPAIRING else None
+        return _Parts(self.call.dfs, local, without, repair)
+
+    def _error(self, call: DeviceCall, units: KernelUnits) -> OpError:
+        total = _ErrorSum(self.op)
+        total.add(self.expected, computed(call, self.ideal, units, self.parallel))
+        return total.result()
+
+    def _rms(self, call: DeviceCall, units: KernelUnits) -> float | None:
+        try:
+            return self._error(call, units).rms
+        except (UnsupportedError, ProgramError):
+            return None
+
+    def _repair(self, error: float, used: set[str]) -> Repair | None:
+        """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
+        search goes on from there."""
+        made: list[NewValue] = []
+        call, now = self.call, error
+        for _ in range(_MOST_CHANGES):
+            tried = self._tried(call, used)
+            best = min((found for _, found in tried), default=now)
+            good = [item for item in tried if item[1] <= _AS_GOOD * best and item[1] <= error / 2]
+            if not good and best > _MATTERS * now:
+                return None
+            change, now = next(iter(good), min(tried, key=lambda item: item[1]))
+            made.append(NewValue(change.field, change.before, change.after))
+            if good:
+                return Repair(tuple(made), now)
+            call = change.call
+        return None
+
+    def _tried(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
+        """Changes that can be run, with the error that they leave."""
+        units = KernelUnits(call.core)
+        found = ((change, self._rms(change.call, units)) for change in changes(call, used))
+        return [(change, error) for change, error in found if error is not None]
+
+
+def _main_cause(parts: _Parts) -> Cause | str:
+    """The cause without which least is left."""
+    if parts.local is None or not parts.local.rms:
+        return ""
+    left = [(rms, cause) for cause, rms in parts.without.items() if rms is not None]
+    rms, cause = min(left, default=(parts.local.rms, ""))
+    return cause if rms <= _MATTERS * parts.local.rms else ""
