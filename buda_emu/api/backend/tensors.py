@@ -129,7 +129,10 @@ class PytorchTensorDesc(BufferExporter):
             raise RuntimeError(f"shape {shape} with strides {strides} reaches beyond {self._held.size} bytes")
         memory: Any = (ctypes.c_char * size).from_address(self._held.address)
         memory.keep = self._held  # lives as long as arrays on it
-        array = np.ndarray(tuple(shape), dtype, memory, 0, tuple(strides))
+        try:
+            array = np.ndarray(tuple(shape), dtype, memory, 0, tuple(strides))
+        except ValueError as error:  # no elements at all, but dims whose product is beyond all sizes
+            raise RuntimeError(f"shape {shape}: {error}") from None
         array.flags.writeable = self._held.writable
         return array
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from api.backend.front_end import OK
@@ -31,6 +31,10 @@ def pushed(desc, array, dim=4):
 @given(
     name=st.sampled_from("acowx"), word=st.sampled_from(FORMATS), itemsize=st.integers(0, 8), dim=small, shape=four,
     strides=four, one=st.booleans(), ptr=small, stride=st.integers(-1, 4), h=small, v=small, row_major=st.booleans(),
+)  # fmt: skip
+@example(
+    name="a", word=api.DataFormat.Float16, itemsize=2, dim=0, shape=[0, 0, 1 << 40, 1 << 40], strides=[0] * 4,
+    one=False, ptr=0, stride=0, h=0, v=0, row_major=False,
 )  # fmt: skip
 def test_calls_end(backend, name, word, itemsize, dim, shape, strides, one, ptr, stride, h, v, row_major):
     _, descs = backend
