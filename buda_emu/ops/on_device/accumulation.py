@@ -92,6 +92,13 @@ class Accumulation:
         return self._activated(rows, self.registers.dst)
 
     @property
+    def sums_only(self) -> bool:
+        """Whether Dst begins with zeros, and nothing but the packer follows the last block."""
+        attributes = self._attributes
+        plain = self.bias is None and self.previous is None and not self._scaled and not self._adds_in_l1
+        return plain and attributes.sfpu_op != "gelu"
+
+    @property
     def _shared(self) -> bool:
         """Whether the last block is added in L1 too, where the output lies."""
         attributes = self._attributes

@@ -1,6 +1,6 @@
 """matmul, dense and identity (DEVICE_NUMERICS 2.2, 2.8, 6.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
@@ -108,27 +108,44 @@ class _Sparse:
         dst = np.empty((self.entries, op.blocking.rows * op.blocking.t * op.blocking.cols, TILE_ELEMENTS), np.uint32)
         cols = op.blocking.cols
         group_cols = cols // op.attributes.fracture_factor
+        rows = dst.shape[1] // cols
+        begins = [one.begin.tolist() for one in terms]
 
-        def tiles(start: int, stop: int) -> Made | Bits:
-            """Runs of neighbours that have the same terms: a row of tiles, or a column group of it."""
-            made: list[Made | Bits] = []
+        def run(start: int, end: int, *, empty: bool) -> Made | Bits | None:
+            """Neighbours that have the same terms. `empty`: also those without any."""
+            entry, row = divmod(start // cols, rows)
+            number, group = (entry if len(terms) > 1 else 0), start % cols // group_cols
+            begin, after = begins[number][group][row : row + 2]
+            if begin == after and not empty:
+                return None
+            return self._run(terms[number], slice(begin, after), dst, entry, row, start, end)
+
+        def cut(start: int, stop: int) -> Iterator[tuple[int, int]]:
+            """Rows of tiles, or the column groups of them."""
             while start < stop:
                 end = min(stop, (start // group_cols + 1) * group_cols)
-                row, col = divmod(start, cols)
-                entry, row = divmod(row, dst.shape[1] // cols)
-                own = terms[entry if len(terms) > 1 else 0]
-                made.append(self._run(own, dst, entry, row, col // group_cols, start, end))
+                yield start, end
                 start = end
-            return joined(made)
 
-        return tiles
+        def sums(start: int, stop: int) -> Made:
+            """Where nothing follows the products they are in Dst, and most rows of tiles have none."""
+            flat = dst.reshape(-1, TILE_ELEMENTS)
+            flat[start:stop] = 0
+            for part in cut(start, stop):
+                run(*part, empty=False)
+            return Made(flat[start:stop], self.mode)
+
+        def tiles(start: int, stop: int) -> Made | Bits:
+            made = (run(*part, empty=True) for part in cut(start, stop))
+            return joined([one for one in made if one is not None])
+
+        return sums if self.around.sums_only else tiles
 
     def _run(
-        self, terms: sparse.Terms, dst: U32, entry: int, row: int, group: int, start: int, stop: int
+        self, terms: sparse.Terms, own: slice, dst: U32, entry: int, row: int, start: int, stop: int
     ) -> Made | Bits:
         op, cols = self.call.op, self.call.op.blocking.cols
-        begin = int(terms.begin[group, row])
-        end = int(terms.begin[group, row + 1])
+        begin, end = own.start, own.stop
         act_rows, u_kt = terms.act_row[begin:end], op.attributes.u_kt
         in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[begin:end]])
         in1 = _of_entry(self.acts, entry, self.acts.index.reshape(-1, cols)[act_rows])
