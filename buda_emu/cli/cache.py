@@ -1,7 +1,6 @@
 """`buda-emu cache`: what is kept between runs."""
 
 import argparse
-import os
 import re
 import shutil
 import stat
@@ -92,7 +91,7 @@ def _warm(args: argparse.Namespace) -> int:
     code, start = 0, time.perf_counter()
     with compilations(lambda name: progress.show(f"compiling {name}")) as compiled:
         for number, file in enumerate(files):
-            progress.bar(number, len(files), time.perf_counter() - start, os.path.basename(file))  # noqa: PTH119
+            progress.bar(number, len(files), time.perf_counter() - start, "netlists")
             before = len(compiled)
             try:
                 _run(file)

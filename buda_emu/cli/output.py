@@ -65,22 +65,22 @@ class Progress:
         if self.live:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
-    def bar(self, done: int, count: int, seconds: float, note: str = "") -> None:
+    def bar(self, done: int, count: int, seconds: float, what: str) -> None:
         """Replace the line by `bar_text`; at most ten times a second, so that quick work is not slowed by it."""
         now = time.monotonic()
         if self.live and now - self._shown >= _LEAST_SECONDS:
             self._shown = now
-            self.show(bar_text(done, count, seconds, note))
+            self.show(bar_text(done, count, seconds, what))
 
     def clear(self) -> None:
         """Take the line away."""
         self.show("")
 
 
-def bar_text(done: int, count: int, seconds: float, note: str = "") -> str:
-    """`[####......] 4/10, note, 6 s left`: `done` took `seconds`, and the rest takes so long at that rate."""
+def bar_text(done: int, count: int, seconds: float, what: str, note: str = "") -> str:
+    """`[####......] 4/10 inputs, note, 6 s left`: `done` took `seconds`, and the rest takes so long at that rate."""
     filled = _BAR_WIDTH * min(done, count) // max(count, 1)
-    parts = [f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count}"]
+    parts = [f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done}/{count} {what}"]
     parts += [note] if note else []
     parts += [f"{duration(seconds * (count - done) / done)} left"] if 0 < done < count else []
     return ", ".join(parts)

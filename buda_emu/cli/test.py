@@ -332,7 +332,7 @@ class _Console:
         done = sum(self._counts.values())
         wrong = done - self._counts["passed"] - self._counts["skipped"]
         note = f"{wrong} not passed" if wrong else ""
-        text = bar_text(done, len(self._cases), time.perf_counter() - self._start, note)
+        text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     def _clear(self) -> None:

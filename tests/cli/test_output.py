@@ -14,11 +14,11 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_says_what_is_done_and_how_long_the_rest_takes() -> None:
-    assert bar_text(0, 10, 0.0) == f"[{'.' * 30}] 0/10"
-    assert bar_text(4, 10, 8.0, "inputs") == f"[{'#' * 12}{'.' * 18}] 4/10, inputs, 12 s left"
-    assert bar_text(10, 10, 8.0) == f"[{'#' * 30}] 10/10"
-    assert bar_text(0, 0, 0.0) == f"[{'.' * 30}] 0/0"
-    assert bar_text(12, 10, 1.0) == f"[{'#' * 30}] 12/10"
+    assert bar_text(0, 10, 0.0, "inputs") == f"[{'.' * 30}] 0/10 inputs"
+    assert bar_text(4, 10, 8.0, "inputs", "1 bad") == f"[{'#' * 12}{'.' * 18}] 4/10 inputs, 1 bad, 12 s left"
+    assert bar_text(10, 10, 8.0, "inputs") == f"[{'#' * 30}] 10/10 inputs"
+    assert bar_text(0, 0, 0.0, "inputs") == f"[{'.' * 30}] 0/0 inputs"
+    assert bar_text(12, 10, 1.0, "inputs") == f"[{'#' * 30}] 12/10 inputs"
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def test_durations(seconds: float, text: str) -> None:
 
 def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream, quiet, expected in (
-        (Terminal(), False, f"\r\x1b[Kinputs\r\x1b[K{bar_text(1, 2, 3)}\r\x1b[K"),
+        (Terminal(), False, f"\r\x1b[Kinputs\r\x1b[K{bar_text(1, 2, 3, 'inputs')}\r\x1b[K"),
         (Terminal(), True, ""),
         (io.StringIO(), False, ""),
     ):
         monkeypatch.setattr(sys, "stderr", stream)
         progress = Progress(quiet)
         progress.show("inputs")
-        progress.bar(1, 2, 3)
-        progress.bar(2, 2, 3)  # too soon after the one before
+        progress.bar(1, 2, 3, "inputs")
+        progress.bar(2, 2, 3, "inputs")  # too soon after the one before
         progress.clear()
         assert stream.getvalue() == expected
