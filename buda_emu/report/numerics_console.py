@@ -56,4 +56,4 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         errors = f"{_error(op.local.rms)} to {_error(op.repair.error)}"
         yield f"op {op.name}: {changes} {verb} the error from {errors}"
     elif _own(op) >= WORTH_REPAIRING:
-        yield f"op {op.name}: no change of its formats halves the error of {_error(op.local.rms)}"
+        yield f"op {op.name}: no change halves the error of {_error(op.local.rms)}"

@@ -1,0 +1,48 @@
+"""What `buda-emu numerics` prints of its results."""
+
+from buda_emu.report.numerics_console import numerics_lines
+from buda_emu.verify.numerics import NewValue, Numerics, OpError, OpNumerics, Repair
+
+WITHOUT = {"inputs": 2e-3, "fidelity": None, "dest": 4e-2, "spills": None, "sfpu": None, "packing": 0.0}
+
+
+def op(index, name, local, repair=None, note="", cause="packing"):
+    found = OpError(local, 0.999, 0.25) if local is not None else None
+    without = WITHOUT if found else {}
+    return OpNumerics(
+        index, name, "nop", "g", ("Bfp8_b",), "Bfp8_b", OpError(0.05, 0.99, 1.0), found, without, cause, repair, note
+    )  # fmt: skip
+
+
+def shown(*ops, top=None):
+    return "\n".join(numerics_lines(Numerics("a.yaml", "blackhole", ("p",), {}, 0, ops), top)).splitlines()
+
+
+def test_a_row_and_a_repair():
+    repair = Repair((NewValue("out_df", "Bfp8_b", "Float16_b"),), 2e-4)
+    lines = shown(op(0, "x", 3.1e-3, repair))
+    assert lines[0] == "a.yaml (blackhole): 1 op"
+    assert lines[2].split("  ")[-1] == "main cause"
+    assert " ".join(lines[3].split()) == (
+        "0 x nop Bfp8_b 5.0e-02 0.990000 3.1e-03 0.25 2.0e-03 - 4.0e-02 - - 0 packing"
+    )
+    assert lines[5:] == ["op x: out_df Bfp8_b -> Float16_b takes the error from 3.1e-03 to 2.0e-04"]
+
+
+def test_two_changes_together():
+    repair = Repair((NewValue("acc_df", "Float16_b", "Float32"), NewValue("out_df", "Bfp8_b", "Float16_b")), 2e-4)
+    assert shown(op(0, "x", 3.1e-3, repair))[-1] == (
+        "op x: acc_df Float16_b -> Float32 and out_df Bfp8_b -> Float16_b take the error from 3.1e-03 to 2.0e-04"
+    )
+
+
+def test_what_cannot_be_repaired_and_what_need_not_be():
+    lines = shown(op(0, "bad", 1e-2), op(1, "good", 1e-3), op(2, "odd", None, note="why", cause=""))
+    assert lines[-2:] == ["op bad: no change halves the error of 1.0e-02", "op odd: not taken apart: why"]
+    assert lines[5].split()[-10:] == ["0.990000", *["-"] * 9]
+
+
+def test_the_worst_come_first_where_a_number_is_given():
+    lines = shown(op(0, "a", 1e-3), op(1, "b", 5e-3), op(2, "c", 2e-3), top=2)
+    assert lines[0].endswith("3 ops, the worst 2 of them by their own error")
+    assert [line.split()[1] for line in lines[3:5]] == ["b", "c"]
