@@ -1,0 +1,57 @@
+"""`--precision device` on the command line."""
+
+import json
+
+import pytest
+
+from buda_emu.cli.main import main
+from buda_emu.ops.on_device.claims import claim
+from buda_emu.spec.ops import OP_TYPES
+
+
+def report(root, tmp_path, precision, *more):
+    path = tmp_path / f"{precision}.json"
+    arguments = ["run", str(root / "netlists/matmul.yaml"), "--precision", precision, "-q", "--json", str(path)]
+    assert main([*arguments, *more]) == 0
+    return json.loads(path.read_text())
+
+
+def test_a_run_says_its_precision_and_has_other_bits(root, tmp_path):
+    device, fmt = (report(root, tmp_path, precision) for precision in ("device", "format"))
+    assert device["precision"] == "device"
+    (one,), (other,) = device["outputs"], fmt["outputs"]
+    assert one["sha256"] != other["sha256"]
+    assert one["mean"] == pytest.approx(other["mean"], rel=0.01)
+
+
+def test_threads_change_nothing(root, tmp_path):
+    one, two = (report(root, tmp_path, "device", "--threads", str(n))["outputs"] for n in (1, 2))
+    assert one == two
+
+
+def test_stochastic_rounding_is_told(root, tmp_path, capsys):
+    path = tmp_path / "net.yaml"
+    text = (root / "netlists/matmul.yaml").read_text()
+    path.write_text(text.replace("attributes: {", "attributes: {stoch_rnd_mode: fpu, ", 1))
+    assert main(["run", str(path), "--precision", "device", "-q"]) == 0
+    error = capsys.readouterr().err
+    assert "asks for stochastic rounding" in error
+    assert main(["run", str(path), "-q"]) == 0
+    assert "stochastic" not in capsys.readouterr().err
+
+
+def test_claims_of_every_op_type(capsys):
+    assert main(["ops", "--precision", "device"]) == 0
+    text = capsys.readouterr().out
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    assert {op.name for op in OP_TYPES.values()} <= lines.keys()
+    assert lines["matmul"].split("  ")[-1].strip() == "not claimed"
+    assert "does not run" in lines["drainer"]
+    assert "stochastic rounding is not modelled" in text
+
+
+def test_nothing_is_claimed_of_what_was_not_compared():
+    assert claim("matmul", "wormhole_b0") == "exact"
+    assert claim("matmul", "blackhole") == "documented"
+    assert {claim("dropout", core) for core in ("wormhole_b0", "blackhole", "grayskull")} == {"not claimed"}
+    assert claim("buffer", "wormhole_b0") is None
