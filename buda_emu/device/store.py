@@ -32,7 +32,7 @@ class MemoryBudget:
             gib = float(1 << 30)
             raise HostError(
                 f"{what} needs {count / gib:.2f} GiB more; {self.used / gib:.2f} of {self.limit / gib:.2f} GiB are "
-                "in use: push fewer entries or raise the memory limit (Emulator(memory_limit=...))"
+                "in use: push fewer entries or raise the memory limit (--memory-limit, Emulator(memory_limit=...))"
             )
         self.used += count
 

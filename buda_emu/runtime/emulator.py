@@ -3,16 +3,16 @@
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo
+from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
-from buda_emu.runtime import state
 from buda_emu.runtime.chunk import Context
 from buda_emu.runtime.epochs import Epochs
 from buda_emu.runtime.exchange import Exchange
@@ -23,11 +23,12 @@ from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.running import ProgressCallback, Run
-from buda_emu.runtime.snapshot import Reader
 from buda_emu.runtime.threads import WorkerPool
 
+if TYPE_CHECKING:
+    from buda_emu.runtime.state import Machine
+
 Precision = Literal["format", "ideal", "device"]
-DEFAULT_MEMORY_LIMIT = 16 << 30
 DEFAULT_STEP_LIMIT = 10_000_000
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
 
@@ -38,8 +39,9 @@ class Emulator:
     `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2),
     "device" is the chip's own arithmetic on the bits of each format (DEVICE_NUMERICS 6).
     `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held
-    in queues and rams. `step_limit`: instructions that one `run` may take. `inputs_at_once`: most inputs of an epoch
-    that run together, default as many as memory allows. Use it as a context manager, or call `close`.
+    in queues and rams, default a share of what the computer has available (docs/memory.md). `step_limit`: instructions
+    that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together, default as many as memory
+    allows. Use it as a context manager, or call `close`.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class Emulator:
         precision: Precision = "format",
         threads: int | None = None,
         *,
-        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        memory_limit: int | None = None,
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
@@ -59,6 +61,7 @@ class Emulator:
             raise HostError(f"threads must be at least 1, not {threads}")
         if inputs_at_once is not None and inputs_at_once < 1:
             raise HostError(f"inputs_at_once must be at least 1, not {inputs_at_once}")
+        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
         self.netlist = netlist
         self.precision: Precision = precision
         self._watched = Watched()
@@ -211,6 +214,8 @@ class Emulator:
 
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """
+        from buda_emu.runtime import state  # only those who save need it
+
         self._require_open("save")
         self._require_values("save")
         if self._netlist_text is None:
@@ -225,6 +230,9 @@ class Emulator:
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
         runs or waits for its turn.
         """
+        from buda_emu.runtime import state
+        from buda_emu.runtime.snapshot import Reader
+
         self._require_open("restore")
         self._require_values("restore")
         with Reader(path) as reader, self._gate:
@@ -239,13 +247,16 @@ class Emulator:
         netlist: Netlist | None = None,
         threads: int | None = None,
         *,
-        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        memory_limit: int | None = None,
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
         the file keeps. Raises HostError."""
+        from buda_emu.runtime import state
+        from buda_emu.runtime.snapshot import Reader
+
         with Reader(path) as reader:
             found = cls(
                 state.netlist_of(reader, netlist),
@@ -265,8 +276,10 @@ class Emulator:
                 raise
         return found
 
-    def _state(self) -> state.Machine:
-        return state.Machine(
+    def _state(self) -> "Machine":
+        from buda_emu.runtime.state import Machine
+
+        return Machine(
             self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal
         )
 

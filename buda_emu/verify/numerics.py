@@ -18,7 +18,7 @@ from buda_emu.netlist.test_config import read_test_config
 from buda_emu.ops.base import Parallel, Tiles
 from buda_emu.ops.on_device.base import DeviceCall
 from buda_emu.ops.on_device.units import KernelUnits
-from buda_emu.runtime.emulator import DEFAULT_MEMORY_LIMIT, Emulator, Precision
+from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.plan import Run, build_plan
 from buda_emu.runtime.threads import WorkerPool
@@ -43,11 +43,13 @@ _AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times i
 
 @dataclass(frozen=True, slots=True)
 class OpError:
-    """Of finite elements. `rms`: relative to the rms of the ideal values; None where those are all zero."""
+    """Of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where those are
+    all zero. `not_finite`: elements that are finite on one side only, or on neither and differ."""
 
     rms: float | None
     pcc: float | None
     max_error: float
+    not_finite: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def op_numerics(
     *,
     threads: int = 1,
     only: str | None = None,
-    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    memory_limit: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[OpNumerics, ...]:
     """Run the programs in "device" and "ideal" side by side on the inputs that `fill` pushes.
@@ -202,11 +204,13 @@ class _ErrorSum:
         self._raw = is_raw(op.out_df)
         self._square = self._error_square = self._largest = 0.0
         self._moments = Moments()
+        self._not_finite = 0
 
     def add(self, expected: Tiles, observed: Tiles) -> None:
         """float32[..., 1024] tiles of both."""
         a, b = self._numbers(expected), self._numbers(observed)
         finite = np.isfinite(a) & np.isfinite(b)
+        self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
         a, b = a[finite], b[finite]
         if a.size:
             error = a - b
@@ -226,7 +230,7 @@ class _ErrorSum:
             rms = (self._error_square / self._square) ** 0.5
         else:
             rms = None if self._error_square else 0.0
-        return OpError(rms, self._moments.pcc(), self._largest)
+        return OpError(rms, self._moments.pcc(), self._largest, self._not_finite)
 
 
 class _Looking:

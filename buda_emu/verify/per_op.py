@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.numerics.ulp import ulp
-from buda_emu.runtime.emulator import DEFAULT_MEMORY_LIMIT, Emulator, Precision
+from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.listeners import Listener
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.tilize import tilize
@@ -41,7 +41,7 @@ def run_pair(
     threads: int,
     reference: Callable[[str], Array | None],
     threshold: float,
-    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    memory_limit: int | None = None,
 ) -> PerOp:
     """Run the programs in `precision` and in "ideal" side by side on the inputs that `fill` pushes.
 
