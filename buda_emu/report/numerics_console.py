@@ -48,6 +48,11 @@ def _error(value: float | None) -> str:
 
 
 def _sentences(op: OpNumerics) -> Iterator[str]:
+    if op.total.not_finite:
+        yield (
+            f"op {op.name}: {plural(op.total.not_finite, 'value')} left out: infinite or NaN in one precision, not in "
+            "the other"
+        )
     if op.local is None:
         yield f"op {op.name}: not taken apart: {op.note}"
     elif op.repair is not None:

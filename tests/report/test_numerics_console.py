@@ -46,3 +46,8 @@ def test_the_worst_come_first_where_a_number_is_given():
     lines = shown(op(0, "a", 1e-3), op(1, "b", 5e-3), op(2, "c", 2e-3), top=2)
     assert lines[0].endswith("3 ops, the worst 2 of them by their own error")
     assert [line.split()[1] for line in lines[3:5]] == ["b", "c"]
+
+
+def test_values_that_are_not_finite_are_told():
+    found = OpNumerics(0, "x", "nop", "g", (), "Float32", OpError(0.0, 1.0, 0.0, 3), OpError(0.0, 1.0, 0.0, 3))
+    assert shown(found)[-1] == "op x: 3 values left out: infinite or NaN in one precision, not in the other"

@@ -64,6 +64,12 @@ def only(netlist, **options):
     return found
 
 
+def on_data(netlist, data):
+    """The one op of `alone` on these values."""
+    (found,) = op_numerics(netlist, lambda emulator: emulator.push("a", data), [("p", {})], memory_limit=1 << 30)
+    return found
+
+
 def repaired(op):
     assert op.repair is not None
     (change,) = op.repair.changes
@@ -121,7 +127,7 @@ def test_exact_functions_are_those_of_ideal(kind, attributes):
     """Operands that tf32 holds, a Dst of 32 bits: only the function is left."""
     data = np.round(np.random.default_rng(0).uniform(-2, 2, (1, 1, 32, 32)) * 64).astype(np.float32) / 64
     netlist = alone(kind, "Float32", "Float32", attributes=attributes)
-    (op,) = op_numerics(netlist, lambda emulator: emulator.push("a", data), [("p", {})])
+    op = on_data(netlist, data)
     assert op.without["sfpu"] in ([None, 0.0] if op.local.rms == 0 else [0.0])
 
 
@@ -157,7 +163,7 @@ def test_errors_of_others_are_not_an_ops_own():
 def test_exact_ops_have_no_cause_and_no_repair():
     netlist = alone("nop", "Float16_b", "Float16_b")
     ones = np.ones((1, 1, 32, 32), np.float32)
-    (found,) = op_numerics(netlist, lambda emulator: emulator.push("a", ones), [("p", {})])
+    found = on_data(netlist, ones)
     assert found.local.rms == found.total.rms == found.total.max_error == 0
     assert (found.cause, found.repair) == ("", None)
 
@@ -165,10 +171,19 @@ def test_exact_ops_have_no_cause_and_no_repair():
 def test_zeros_that_are_not_met_have_no_relative_error():
     netlist = alone("log", "Float32", "Float32")
     ones = np.ones((1, 1, 32, 32), np.float32)
-    (found,) = op_numerics(netlist, lambda emulator: emulator.push("a", ones), [("p", {})])
+    found = on_data(netlist, ones)
     assert found.local.max_error > 0
     assert found.local.rms is None
     assert found.cause == ""
+
+
+def test_values_that_are_finite_on_one_side_only_are_counted():
+    data = np.ones((1, 1, 32, 32), np.float32)
+    data[0, 0, 0, :4] = np.inf, -np.inf, np.nan, 3.4e38
+    data[0, 0, 1, :5] = 1e5  # above all of Float16
+    found = on_data(alone("nop", "Float32", "Float16"), data)
+    assert found.local.not_finite == found.total.not_finite
+    assert found.total.not_finite >= 3
 
 
 def test_several_changes_that_only_help_together():
