@@ -147,7 +147,8 @@ def matmul_error(inner: int, fidelity: str, dst: str, tf32: bool = False) -> flo
         operands += [np.ascontiguousarray(cut).reshape(1, -1, 1024), index, np.uint32(0)]
     shape = (False, 1, OUTER, tiles, OUTER, 0, tiles, faces, phase_mask(fidelity))
     setting = kernel_setting(FAMILY[dst], dst, "wormhole_b0")  # pyright: ignore[reportArgumentType]
-    matmul_tiles(0, OUTER * OUTER, out, *operands, *shape, *setting, False)
+    arguments: list[Any] = [0, OUTER * OUTER, out, *operands, *shape, *setting, False]
+    matmul_tiles(*arguments)
     words = to_word(out, dst).reshape(OUTER, OUTER, 32, 32).transpose(0, 2, 1, 3)  # pyright: ignore[reportArgumentType]
     error = _values(words.reshape(OUTER * 32, OUTER * 32), dst) - exact
     return sqrt(float(np.mean(error**2)) / float(np.mean(exact**2)))
