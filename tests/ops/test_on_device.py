@@ -49,6 +49,17 @@ def test_first_example_of_each_type(type: str):
     outcome(of_type(type)[0], (1,))
 
 
+@pytest.mark.parametrize("out_df", ["Float16_b", "Float32"])
+def test_identity_matmul_that_adds_in_l1(out_df: str):
+    """Rows of tiles with products of one strip, of several and of none are neighbours."""
+    formats = Formats("wormhole_b0", "Float16_b", out_df, "Float16_b", "Float16_b", "LoFi")
+    found = [one for one in FAMILIES["matmul"]("matmul") if one.call.attributes.identity]
+    assert found
+    for example in found:
+        op = replace(example.call, attributes=replace(example.call.attributes, l1_acc=True))
+        outcome(DeviceExample(replace(example, call=op), formats), (1,))
+
+
 @pytest.mark.parametrize("df", ["Float16_b", "Float16", "Bfp8_b", "Bfp8", "Bfp4_b", "Bfp2"])
 def test_a_datacopy_keeps_what_its_units_hold(df: str):
     example = FAMILIES["unary"]("datacopy")[0]

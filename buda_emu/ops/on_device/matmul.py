@@ -1,6 +1,6 @@
 """matmul, dense and identity (DEVICE_NUMERICS 2.2, 2.8, 6.2)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
@@ -10,7 +10,7 @@ from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops import sparse
 from buda_emu.ops.on_device.accumulation import Accumulation, Block, require_stored, tail_sources
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Stored, on_device
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Stored, on_device, packed
 from buda_emu.ops.on_device.units import Index, Product, Words
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import OpRegisters
@@ -137,9 +137,12 @@ class _Sparse:
 
         def tiles(start: int, stop: int) -> Made | Bits:
             made = (run(*part, empty=True) for part in cut(start, stop))
-            return joined([one for one in made if one is not None])
+            return joined([one for one in made if one is not None], self._packed)
 
         return sums if self.around.sums_only else tiles
+
+    def _packed(self, made: Made) -> Bits:
+        return packed(self.around.units, made, self.call.op.out_df, self.around.registers.integer)
 
     def _run(
         self, terms: sparse.Terms, own: slice, dst: U32, entry: int, row: int, start: int, stop: int
@@ -168,14 +171,12 @@ def _of_entry(words: Words, entry: int, index: Index) -> Words:
     return replace(words, tiles=tiles, index=frozen(index))
 
 
-def joined(made: Sequence[Made | Bits]) -> Made | Bits:
-    """Neighbours as one."""
-    if len(made) == 1:
-        return made[0]
-    first = made[0]
-    if isinstance(first, Bits):
-        parts = [part for part in made if isinstance(part, Bits)]
-        exponents = [part.exponents for part in parts if part.exponents is not None]
-        datums = np.concatenate([part.datums for part in parts])
-        return Bits(first.df, datums, np.concatenate(exponents) if exponents else None)
-    return Made(np.concatenate([part.image for part in made if isinstance(part, Made)]), first.mode)
+def joined(made: Sequence[Made | Bits], pack: Callable[[Made], Bits]) -> Made | Bits:
+    """Neighbours as one; where some have been summed up in L1, all are packed."""
+    images = [part for part in made if isinstance(part, Made)]
+    if len(images) == len(made):
+        return Made(np.concatenate([part.image for part in images]), images[0].mode)
+    parts = [pack(part) if isinstance(part, Made) else part for part in made]
+    exponents = [part.exponents for part in parts if part.exponents is not None]
+    datums = np.concatenate([part.datums for part in parts])
+    return Bits(parts[0].df, datums, np.concatenate(exponents) if exponents else None)
