@@ -23,7 +23,7 @@ __all__ = ["gelu_derivative_or_nan", "gelu_or_nan"]
 
 MARGIN: Final = 2.0**-40  # of gelu relative, of the derivative absolute
 LOWEST: Final = np.float32(-3.25)
-HIGHEST: Final = np.float32(20)  # from about 6 on gelu is x, its derivative 1
+HIGHEST: Final = np.float32(np.inf)  # from about 6 on gelu is x, its derivative 1
 
 _SCALE: Final = -2 * float.fromhex("0x1.9884533d4365p-1")  # -2 sqrt(2 / pi)
 _HALF_SCALE: Final = 0.5 * float.fromhex("0x1.9884533d4365p-1")
@@ -36,6 +36,7 @@ _DEGREE: Final = 11
 _SERIES: Final = tuple(1 / factorial(k) for k in range(_DEGREE + 1))
 _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = _SERIES[2:]
 _LEAST_POWER: Final = -60.0  # e^-60 added to 1 is 1
+_LEAST_BELL: Final = -700.0  # e^-700 times any float32 added to 1 is 1
 
 
 @inline
@@ -54,7 +55,8 @@ def gelu_or_nan(x: np.float32) -> np.float32:
 def gelu_derivative_or_nan(x: np.float32) -> np.float32:
     """The derivative of gelu, or NaN."""
     wide = np.float64(x)
-    bell = _exp(np.float64(-0.5 * (wide * wide)))
+    half = -0.5 * (wide * wide)
+    bell = _exp(np.float64(half if half > _LEAST_BELL else _LEAST_BELL))
     y = 1.0 / (1.0 + _power(wide)) + wide * bell * _HALF_SCALE
     low, high = np.float32(y - MARGIN), np.float32(y + MARGIN)
     return np.float32(y) if (low == high) & (x > LOWEST) & (x < HIGHEST) else np.float32(np.nan)
@@ -71,7 +73,7 @@ def _power(x: np.float64) -> np.float64:
 @inline
 @helper
 def _exp(v: np.float64) -> np.float64:
-    """e^v for -200 <= v <= 200."""
+    """e^v for -700 <= v <= 700."""
     rounded = np.float64(fma(v, _LOG2_E, _ROUNDER + _BIAS))
     n = rounded - (_ROUNDER + _BIAS)
     r = fma(n, -_LN2_LOW, fma(n, -_LN2_HIGH, v))

@@ -141,12 +141,15 @@ def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
     line = np.empty(length, np.float32)
     for item in range(start * runs, stop * runs):
         run = _run(tiles, item, runs, length)
-        doubtful = False
+        doubtful = 0
         for k in range(length):
             y = gelu_or_nan(run[k])
             line[k] = y
-            doubtful |= y != y
-        if doubtful:
+            doubtful += y != y
+        if 16 * doubtful > length:  # one by one is slower than all at once
+            for k in range(length):
+                line[k] = gelu_scalar(run[k])
+        elif doubtful:
             for k in range(length):
                 if line[k] != line[k]:
                     line[k] = gelu_scalar(run[k])
@@ -161,12 +164,15 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, lengt
     line = np.empty(length, np.float32)
     for item in range(start * runs, stop * runs):
         run = _run(tiles, item, runs, length)
-        doubtful = False
+        doubtful = 0
         for k in range(length):
             y = gelu_derivative_or_nan(run[k])
             line[k] = y
-            doubtful |= y != y
-        if doubtful:
+            doubtful += y != y
+        if 16 * doubtful > length:  # one by one is slower than all at once
+            for k in range(length):
+                line[k] = gelu_derivative_scalar(run[k])
+        elif doubtful:
             for k in range(length):
                 if line[k] != line[k]:
                     line[k] = gelu_derivative_scalar(run[k])
