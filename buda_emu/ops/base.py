@@ -6,13 +6,13 @@ An op has two faces with the same bits: `reference`, plain numpy on materialised
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.errors import InternalError
 from buda_emu.netlist.model import FusedOp
+from buda_emu.ops.registry import Registry
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.tensor.tilemap import TileMap
@@ -99,18 +99,22 @@ class Implementation(Protocol):
         ...
 
 
-REGISTRY: dict[str, Implementation] = {}  # filled at import of `buda_emu.ops`, read-only afterwards
-
-
-def implements(*types: str) -> Callable[[type[Implementation]], type[Implementation]]:
-    """Class decorator: an instance of the class is the implementation of these op types."""
-
-    def register(cls: type[Implementation]) -> type[Implementation]:
-        instance = cls()
-        for name in types:
-            if name in REGISTRY:
-                raise InternalError(f"op type {name} is implemented twice")
-            REGISTRY[name] = instance
-        return cls
-
-    return register
+OPS: Final = Registry[Implementation](
+    "buda_emu.ops",
+    {
+        "matmul": "matmul",
+        "depthwise": "depthwise",
+        "binary": "binary",
+        "quantization": "quantization",
+        "unary": "unary",
+        "ethernet": "unary",
+        "sfpu": "sfpu",
+        "reduce": "reduce",
+        "splice": "splice",
+        "embedding": "embedding",
+        "tilizer": "tilizer",
+        "topk": "topk",
+        "fused": "fused",
+    },
+)
+implements = OPS.implements

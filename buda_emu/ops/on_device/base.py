@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu import ops
-from buda_emu.errors import InternalError, ProgramError, UnsupportedError
+from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, serial
 from buda_emu.ops.on_device.units import Index, ReferenceUnits, Units, Words, family_of
+from buda_emu.ops.registry import Registry
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensix.intermediate import intermediate, relu_threshold
@@ -227,21 +228,26 @@ class DeviceOp(Protocol):
         ...
 
 
-DEVICE_OPS: dict[str, DeviceOp] = {}  # filled as modules are imported, read-only afterwards
-
-
-def on_device(*types: str) -> Callable[[type[DeviceOp]], type[DeviceOp]]:
-    """Class decorator: an instance of the class is the op of these types."""
-
-    def register(cls: type[DeviceOp]) -> type[DeviceOp]:
-        instance = cls()
-        for name in types:
-            if name in DEVICE_OPS:
-                raise InternalError(f"op type {name} is implemented twice")
-            DEVICE_OPS[name] = instance
-        return cls
-
-    return register
+DEVICE_OPS: Final = Registry[DeviceOp](
+    "buda_emu.ops.on_device",
+    {
+        "matmul": "matmul",
+        "depthwise": "depthwise",
+        "binary": "binary",
+        "quantization": "binary",
+        "unary": "copy",
+        "ethernet": "copy",
+        "sfpu": "sfpu",
+        "reduce": "reduce",
+        "splice": "moves",
+        "embedding": "moves",
+        "tilizer": "moves",
+        "topk": "topk",
+        "fused": "fused",
+    },
+    " with precision device",
+)
+on_device = DEVICE_OPS.implements
 
 
 def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:

@@ -1,0 +1,47 @@
+"""Who behaves how: op types and the classes that implement them, for one way of computing."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Generic, TypeVar
+
+from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.spec.ops import OP_TYPES, Family
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Implementations by op type. `modules` of `package` hold those of each family.
+
+    A module is imported when its family is first used, so that a run loads and compiles only the kernels it needs.
+    `how` is added to what is said of a type that is not there.
+    """
+
+    def __init__(self, package: str, modules: Mapping[Family, str], how: str = "") -> None:
+        self._package = package
+        self._modules = modules
+        self._how = how
+        self._found: dict[str, T] = {}  # filled as modules are imported, read-only afterwards
+
+    def implements(self, *types: str) -> Callable[[type[T]], type[T]]:
+        """Class decorator: an instance of the class is the implementation of these op types."""
+
+        def register(cls: type[T]) -> type[T]:
+            instance = cls()
+            for name in types:
+                if name in self._found:
+                    raise InternalError(f"op type {name} is implemented twice{self._how}")
+                self._found[name] = instance
+            return cls
+
+        return register
+
+    def __getitem__(self, type: str) -> T:
+        """The implementation. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
+        op_type = OP_TYPES.get(type)
+        if op_type is None or op_type.family not in self._modules:
+            raise UnsupportedError(f"op type {type!r} cannot be run{self._how}")
+        import_module(f"{self._package}.{self._modules[op_type.family]}")
+        if type not in self._found:
+            raise InternalError(f"op type {type} has no implementation{self._how}")
+        return self._found[type]
