@@ -19,14 +19,14 @@ from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper
 from buda_emu.kernels.libm.inline import inline
 
-__all__ = ["gelu_derivative_or_nan", "gelu_or_nan"]
+__all__ = ["GELU_SCALE", "gelu_derivative_or_nan", "gelu_or_nan"]
 
 MARGIN: Final = 2.0**-40  # of gelu relative, of the derivative absolute
 LOWEST: Final = np.float32(-3.25)
 HIGHEST: Final = np.float32(np.inf)  # from about 6 on gelu is x, its derivative 1
 
-_SCALE: Final = -2 * float.fromhex("0x1.9884533d4365p-1")  # -2 sqrt(2 / pi)
-_HALF_SCALE: Final = 0.5 * float.fromhex("0x1.9884533d4365p-1")
+GELU_SCALE: Final = float.fromhex("0x1.9884533d4365p-1")  # sqrt(2 / pi)
+_POWER_SCALE: Final = -2 * GELU_SCALE
 _LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 _LN2_HIGH: Final = float.fromhex("0x1.62e42fee00000p-1")
 _LN2_LOW: Final = float.fromhex("0x1.a39ef35793c76p-33")
@@ -57,7 +57,7 @@ def gelu_derivative_or_nan(x: np.float32) -> np.float32:
     wide = np.float64(x)
     half = -0.5 * (wide * wide)
     bell = _exp(np.float64(half if half > _LEAST_BELL else _LEAST_BELL))
-    y = 1.0 / (1.0 + _power(wide)) + wide * bell * _HALF_SCALE
+    y = 1.0 / (1.0 + _power(wide)) + wide * bell * (0.5 * GELU_SCALE)
     low, high = np.float32(y - MARGIN), np.float32(y + MARGIN)
     return np.float32(y) if (low == high) & (x > LOWEST) & (x < HIGHEST) else np.float32(np.nan)
 
@@ -66,7 +66,7 @@ def gelu_derivative_or_nan(x: np.float32) -> np.float32:
 @helper
 def _power(x: np.float64) -> np.float64:
     """e^(-2 u), where tanh u is the tangent that gelu takes."""
-    v = _SCALE * (x + 0.044715 * (x * x * x))
+    v = _POWER_SCALE * (x + 0.044715 * (x * x * x))
     return _exp(np.float64(v if v > _LEAST_POWER else _LEAST_POWER))
 
 
@@ -80,7 +80,7 @@ def _exp(v: np.float64) -> np.float64:
     r2 = r * r
     r4 = r2 * r2
     # in pairs, so that the processor may work on several at once
-    a = fma(fma(_C3, r, _C2), r2, fma(1.0, r, 1.0))
+    a = fma(fma(_C3, r, _C2), r2, 1.0 + r)
     b = fma(fma(_C7, r, _C6), r2, fma(_C5, r, _C4))
     c = fma(fma(_C11, r, _C10), r2, fma(_C9, r, _C8))
     p = fma(fma(c, r4, b), r4, a)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.gather import Tensor
-from buda_emu.kernels.gelu_fast import gelu_derivative_or_nan, gelu_or_nan
+from buda_emu.kernels.gelu_fast import GELU_SCALE, gelu_derivative_or_nan, gelu_or_nan
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.libm.exp import exp
 from buda_emu.kernels.libm.expf import expf
@@ -26,7 +26,6 @@ __all__ = ["FUNCTIONS"]
 
 _LARGEST: Final = np.finfo(np.float32).max
 _EPSILON: Final = np.float32(2.0**-23)
-_GELU_SCALE: Final = float.fromhex("0x1.9884533d4365p-1")  # sqrt(2 / pi)
 
 
 @kernel
@@ -66,7 +65,7 @@ def gelu_derivative_scalar(x: np.float32) -> np.float32:
 @inline
 @helper
 def _gelu_derivative(x: np.float64, bell: np.float64) -> np.float32:
-    return np.float32(0.5 * (1.0 + _gelu_tanh(x)) + x * bell * (0.5 * _GELU_SCALE))
+    return np.float32(0.5 * (1.0 + _gelu_tanh(x)) + x * bell * (0.5 * GELU_SCALE))
 
 
 @inline
@@ -74,7 +73,7 @@ def _gelu_derivative(x: np.float64, bell: np.float64) -> np.float32:
 def _gelu_tanh(x: np.float64) -> np.float64:
     # The reference's pow(x, 3) differs from this cube in the last bit of one float64 in 400; that shows in gelu and
     # gelu_derivative for none of the 2^32 float32.
-    return tanh(np.float64(_GELU_SCALE * (x + 0.044715 * (x * x * x))))
+    return tanh(np.float64(GELU_SCALE * (x + 0.044715 * (x * x * x))))
 
 
 @inline
