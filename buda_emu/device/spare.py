@@ -1,10 +1,11 @@
-"""Memory that closed machines leave behind, for the next one of the same process.
+"""Memory that nobody uses at the moment, handed out again rather than given to the system.
 
-Memory fresh from the system is cleared by it page by page, which can take longer than the work done on it. What a
-machine frees is kept here up to a limit and handed out again. Contents are undefined, as of `numpy.empty`.
+Memory fresh from the system is cleared by it page by page, which can take longer than the work done on it. Contents are
+undefined, as of `numpy.empty`.
 """
 
 import os
+from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
@@ -16,31 +17,41 @@ SHARE_OF_MEMORY: Final = 8  # an eighth of the machine's memory is kept, at most
 
 
 class SpareMemory:
-    """Flat float32 arrays that nobody uses, the least recently freed dropped first."""
+    """Flat float32 arrays that nobody uses, up to `limit` bytes, those given back first dropped first.
 
-    def __init__(self, limit: int) -> None:
+    `least`: bytes from which an array is kept; `fresh`: where a new one comes from.
+    """
+
+    def __init__(
+        self, limit: int, least: int = LEAST_BYTES, fresh: Callable[[int], NDArray[np.float32]] | None = None
+    ) -> None:
         self._limit = limit
+        self._least = least
+        self._fresh = fresh or _from_the_system
         self._free: list[NDArray[np.float32]] = []
         self._bytes = 0
         self._lock = Lock()
 
     def take(self, count: int) -> NDArray[np.float32]:
         """float32[count]: the smallest that fits and is not twice as large, else fresh. Raises MemoryError."""
-        if 4 * count >= LEAST_BYTES:
+        if 4 * count >= self._least:
             with self._lock:
-                fitting = [n for n, flat in enumerate(self._free) if count <= flat.size <= 2 * count]
-                if fitting:
-                    flat = self._free.pop(min(fitting, key=lambda n: self._free[n].size))
+                best = -1
+                for n, flat in enumerate(self._free):
+                    if count <= flat.size <= 2 * count and (best < 0 or flat.size < self._free[best].size):
+                        best = n
+                if best >= 0:
+                    flat = self._free.pop(best)
                     self._bytes -= flat.nbytes
                     return flat[:count]
-        return np.empty(count, np.float32)
+        return self._fresh(count)
 
     def give(self, array: NDArray[np.float32]) -> None:
         """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more."""
         flat = array
         while isinstance(flat.base, np.ndarray):
             flat = flat.base
-        if not LEAST_BYTES <= flat.nbytes <= self._limit:
+        if not self._least <= flat.nbytes <= self._limit:
             return
         with self._lock:
             self._free.append(flat)
@@ -48,12 +59,19 @@ class SpareMemory:
             while self._bytes > self._limit:
                 self._bytes -= self._free.pop(0).nbytes
 
-    def drop(self) -> int:
-        """Give everything to the system. The bytes that were kept."""
+    def drop(self, into: "SpareMemory | None" = None) -> int:
+        """Give everything to the system, or to another. The bytes that were kept."""
         with self._lock:
+            dropped, self._free = self._free, []
             kept, self._bytes = self._bytes, 0
-            self._free.clear()
+        if into is not None:
+            for flat in dropped:
+                into.give(flat)
         return kept
+
+
+def _from_the_system(count: int) -> NDArray[np.float32]:
+    return np.empty(count, np.float32)
 
 
 def _limit() -> int:
@@ -64,4 +82,4 @@ def _limit() -> int:
 
 
 SPARE: Final = SpareMemory(_limit())
-"""Of this process."""
+"""Of this process: what closed machines leave behind for the next one."""

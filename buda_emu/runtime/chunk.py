@@ -65,14 +65,12 @@ class ChunkRun(ABC, Generic[V]):
     def _places(self) -> dict[int, tuple[str, V]]:
         """A queue with free slots that a result may be computed into: nobody reads them while the chunk runs."""
         found: dict[int, tuple[str, V]] = {}
-        for step in self._plan.steps:
-            if not isinstance(step, Push) or step.map is not None or step.value in found:
-                continue
-            channel = self._context.memory.channels[step.queue]
+        for step in self._plan.direct:
             slots = self._chunk.writes[step.queue]
             busy = self._chunk.reads.get(step.queue, ())
-            if isinstance(channel, Fifo) and consecutive(slots) and not set(slots).intersection(busy):
-                found[step.value] = step.queue, self._block(channel.view, slots[0], len(slots))
+            if step.value not in found and consecutive(slots) and not set(slots).intersection(busy):
+                view = self._context.memory.channels[step.queue].view
+                found[step.value] = step.queue, self._block(view, slots[0], len(slots))
         return found
 
     def compute(self) -> None:

@@ -80,6 +80,7 @@ class Plan:
     tiles: tuple[int, ...]
     releases: tuple[tuple[int, ...], ...]
     only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
+    direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
     peak_tiles: int  # of one input: bounds how many inputs run together
     labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
 
@@ -128,8 +129,11 @@ class _Builder:
         releases = self._releases()
         read = {value for step in self._steps for value in _reads(step)}
         only_pushed = tuple(value not in read for value in range(len(tiles)))
+        queues = self._netlist.queues
+        pushes = [step for step in self._steps if isinstance(step, Push)]
+        direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
         peak = _peak(self._steps, tiles, releases)
-        return Plan(tuple(self._steps), tiles, releases, only_pushed, peak, tuple(self._value_labels))
+        return Plan(tuple(self._steps), tiles, releases, only_pushed, direct, peak, tuple(self._value_labels))
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)
