@@ -63,6 +63,13 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
         "though it is compared with Dst's",
         "4.3",
     ),
+    Caveat(
+        _ALL,
+        "packer relu",
+        "of integers only clearing negatives is known; a threshold is inferred: its whole part beside the number, as "
+        "for floats",
+        "4.3",
+    ),
     Caveat(("blackhole",), "packer", "its packer was read, not run; Float16 from bf16 Dst is unclear", "6.3, 9"),
     Caveat(_ALL, "l1_acc", "accumulation in Float16 was read only", "4.6"),
 )

@@ -59,10 +59,10 @@ def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, core: Cor
 
 
 def relu_threshold(threshold: float, out_df: str, mode: DstMode) -> int:
-    """The 16 bits that the relu compares with: Float16's for outputs of family A from a 16-bit Dst, else bf16's.
-
-    Both truncate (4.3).
-    """
+    """What the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst, else of bf16; both
+    truncate (4.3). For integer outputs, inferred, the whole part as a number."""
+    if is_integer(out_df):
+        return int(min(threshold, 0x7FFFFFFF))
     narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and mode != "fp32"
     codec = SCALAR_CODECS["Float16" if narrow else "Float16_b"]
     return int(codec.encode(np.array([threshold], dtype=np.float32))[0])

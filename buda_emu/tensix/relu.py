@@ -4,7 +4,6 @@ from typing import Final, Literal
 
 import numpy as np
 
-from buda_emu.errors import UnsupportedError
 from buda_emu.numerics.bits import U32
 from buda_emu.tensix.intermediate import Intermediate
 
@@ -19,9 +18,9 @@ INTEGERS: Final = ("Int32", "Int8", "UInt8", "UInt16")
 
 
 def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    """Datums of an intermediate format after the relu; `threshold` is the register's 16 bits.
+    """Datums of an intermediate format after the relu; `threshold` as `intermediate.relu_threshold` gives it.
 
-    At x = threshold > 0 the Min mode gives 0. Raises UnsupportedError for a threshold on integers.
+    At x = threshold > 0 the Min mode gives 0.
     """
     if mode == 0:
         return datums
@@ -40,7 +39,10 @@ def relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> 
 
 
 def _integer_relu(datums: U32, held_as: Intermediate, mode: ReluMode, threshold: int) -> U32:
-    if mode == 3 or threshold != 0:
-        raise UnsupportedError(f"relu on {held_as} with a threshold or mode max: the packer only clears negatives")
-    sign = {"Int32": 0x80000000, "Int8": 0x80}.get(held_as, 0)
-    return np.where(datums & np.uint32(sign) != 0, np.uint32(0), datums)
+    """Clearing negatives is known; a threshold is inferred, as a number beside the magnitude."""
+    sign = np.uint32({"Int32": 0x80000000, "Int8": 0x80}.get(held_as, 0))
+    limit = np.uint32(threshold)
+    cleared = datums & sign != 0
+    if mode == 2:
+        cleared |= datums <= limit
+    return np.where(cleared, np.uint32(0), np.minimum(datums, limit) if mode == 3 else datums)

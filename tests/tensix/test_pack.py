@@ -17,7 +17,7 @@ from lane_words import KINDS, datums
 NAMES = {spec.id: spec.name for spec in FORMATS.values()}
 TYPES = {32: np.uint32, 16: np.uint16}
 MODES = ("bf16", "fp16", "fp32", "int32")
-THRESHOLDS = {"bf16": 0x3F00, "fp16": 0x3800, "fp32": 0x3F00, "int32": 0}
+THRESHOLDS = {"bf16": 0x3F00, "fp16": 0x3800, "fp32": 0x3F00, "int32": 0x3F}
 
 
 def by_kernel(dst, mode, held_as, out_df, relu_mode=0, threshold=0, core="wormhole_b0"):
@@ -92,12 +92,7 @@ def test_kernel_is_the_definition(mode, kind):
     for held_as, out_df, core in settings_of(mode):
         for relu_mode in range(4):
             setting = (mode, held_as, out_df, relu_mode, THRESHOLDS[mode], core)
-            try:
-                expected = pack(dst, *setting)
-            except UnsupportedError:
-                with pytest.raises(UnsupportedError, match="relu"):
-                    by_kernel(dst, *setting)
-                continue
+            expected = pack(dst, *setting)
             packed = by_kernel(dst, *setting)
             assert packed.datums.dtype == expected.datums.dtype
             assert np.array_equal(packed.datums, expected.datums), setting
@@ -169,11 +164,18 @@ def test_relu_at_the_threshold_gives_zero():
 
 
 @pytest.mark.tiny
-def test_relu_of_integers_has_no_threshold():
-    dst = np.resize(np.array([0x80000005, 7], np.uint32), (1, 32, 32))
-    assert decode("Int8", pack(dst, "int32", "Int8", "Int8", 1))[0, 0, :2].tolist() == [0, 7]
-    with pytest.raises(UnsupportedError, match="Int8"):
-        pack(dst, "int32", "Int8", "Int8", 2, 0x3F80)
+def test_relu_of_integers():
+    """A threshold is inferred: a number beside the magnitude, at which the min mode gives zero as it does for floats."""
+    dst = np.resize(np.array([0x80000005, 7, 10, 11, 300], np.uint32), (1, 32, 32))
+
+    def kept(df, mode, threshold=0.0):
+        stored = pack(dst, "int32", df, df, mode, relu_threshold(threshold, df, "int32"))
+        return decode(df, stored)[0, 0, :5].tolist()
+
+    assert kept("Int8", 1) == [0, 7, 10, 11, 127]
+    assert kept("UInt8", 2, 10.9) == [0, 0, 0, 11, 255]
+    assert kept("Int8", 3, 10.0) == [0, 7, 10, 10, 10]
+    assert kept("Int32", 2, 10.0) == [0, 0, 0, 11, 300]
 
 
 @pytest.mark.tiny

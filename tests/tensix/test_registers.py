@@ -43,6 +43,16 @@ def test_families_do_not_mix():
         op_registers((HALF, "Bfp8_b"), HALF, HALF, HALF, "wormhole_b0")
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_e4m3_is_blackholes(place):
+    formats = [HALF, HALF, HALF]
+    formats[place] = "Fp8_e4m3"
+    read, out, intermed = formats
+    assert op_registers((read,), out, intermed, HALF, "blackhole").dst == "fp16"
+    with pytest.raises(UnsupportedError, match="Fp8_e4m3 is a format of blackhole"):
+        op_registers((read,), out, intermed, HALF, "wormhole_b0")
+
+
 @pytest.mark.parametrize(("inputs", "acc"), [((SINGLE,), SINGLE), (("Int8",), "Int32")])
 def test_grayskull_has_no_wide_dst(inputs, acc):
     with pytest.raises(UnsupportedError, match="Grayskull"):

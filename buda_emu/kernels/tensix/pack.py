@@ -88,10 +88,10 @@ def pack(
     images[datums.itemsize] = as_rows(datums)
     source = as_rows(dst)
     if is_integer(held_as):
-        if relu_mode == 3 or (relu_mode != 0 and threshold != 0):
-            raise UnsupportedError(f"relu on {held_as} with a threshold or mode max: the packer only clears negatives")
         signed = 8 * datums.itemsize - 1 if held_as in ("Int32", "Int8") and relu_mode == 0 else 0
-        pack_integers(start, stop, source, _LIMITS[held_as], signed, images[4], images[2], images[1])
+        most = min(_LIMITS[held_as], threshold) if relu_mode == 3 else _LIMITS[held_as]
+        above = threshold if relu_mode == 2 else 0
+        pack_integers(start, stop, source, most, above, signed, images[4], images[2], images[1])
         return
     out = _RAW_AS.get(out_df, out_df)
     shared = as_rows(exponents) if exponents is not None else np.empty((0, TILE // 16), np.uint8)
@@ -189,19 +189,22 @@ def pack_integers(
     stop: int,
     dst: NDArray[np.uint32],
     limit: int,
+    above: int,
     sign_place: int,
     words: NDArray[np.uint32],
     halves: NDArray[np.uint16],
     bytes_: NDArray[np.uint8],
 ) -> None:
-    """Tiles of integers in sign and magnitude, clamped; without a place for the sign negatives become 0."""
-    most, place = U(limit), U(sign_place)
+    """Tiles of integers in sign and magnitude, clamped; what is not above `above` becomes 0, and so do negatives
+    without a place for the sign."""
+    most, least, place = U(limit), U(above), U(sign_place)
     row = np.empty(TILE, dtype=np.uint32)
     for tile in range(start, stop):
         source = dst[tile]
         for i in range(_ROW):
             x = source[i]
             size = min(U(x & _MAGNITUDE), most)
+            size = U(0) if size <= least else size
             negative = U(size | U(U(1) << place)) if sign_place != 0 else U(0)
             row[i] = negative if x >= _SIGN else size
         if words.size != 0:
