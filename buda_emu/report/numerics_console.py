@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from buda_emu.report.text import correlation, number, plural, table
-from buda_emu.verify.numerics import WORTH_REPAIRING, Numerics, OpNumerics
-from buda_emu.verify.op_variants import CAUSES
+from buda_emu.verify.numerics_result import CAUSES, WORTH_REPAIRING, Numerics, OpNumerics
 
 _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max error")
 

@@ -5,9 +5,9 @@ the ideal run gave it: as it stands, without each cause of error, and with what 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,81 +29,23 @@ from buda_emu.verify.entries import chosen_programs, default_parameters, known_p
 from buda_emu.verify.feed import Feed, push
 from buda_emu.verify.lockstep import Key, Rendezvous, run_both
 from buda_emu.verify.moments import Moments
-from buda_emu.verify.op_variants import CAUSES, Cause, Change, Ideal, Watching, changes, computed, switches
+from buda_emu.verify.numerics_result import (
+    CAUSES,
+    WORTH_REPAIRING,
+    Cause,
+    NewValue,
+    Numerics,
+    OpError,
+    OpNumerics,
+    Repair,
+)
+from buda_emu.verify.op_variants import Change, Ideal, Watching, changes, computed, switches
 from buda_emu.verify.reference import DirectoryFiles
 from buda_emu.verify.room import foreseen, require_room
 
-SCHEMA_VERSION: Final = 1
-WORTH_REPAIRING: Final = 2.5e-3
-"""Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
 _MATTERS: Final = 0.9  # a cause without which no more than this share of the error is left
 _MOST_CHANGES: Final = 4  # that make one repair
 _AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times its error
-
-
-@dataclass(frozen=True, slots=True)
-class OpError:
-    """Of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where those are
-    all zero. `not_finite`: elements that are finite on one side only, or on neither and differ."""
-
-    rms: float | None
-    pcc: float | None
-    max_error: float
-    not_finite: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class NewValue:
-    """A field of an op and what it would have instead."""
-
-    field: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """The cheapest change that is about as good as the best one, or several that only help together; `error` is the
-    relative rms with them."""
-
-    changes: tuple[NewValue, ...]
-    error: float
-
-
-@dataclass(frozen=True, slots=True)
-class OpNumerics:
-    """One op. `total`: of the whole run, with the errors that its operands brought along. `local`: of the op by itself
-    on ideal operands rounded to their formats. `without`: the relative rms that is left when one cause is switched off,
-    None where that cannot be. `cause`: the one that matters most, "" where none does by itself."""
-
-    index: int
-    name: str
-    type: str
-    graph: str
-    in_df: tuple[str, ...]
-    out_df: str
-    total: OpError
-    local: OpError | None = None
-    without: dict[Cause, float | None] = field(default_factory=dict[Cause, float | None])
-    cause: Cause | str = ""
-    repair: Repair | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Numerics:
-    """All ops that ran, in the order of their first run."""
-
-    netlist: str
-    arch: str
-    programs: tuple[str, ...]
-    parameters: dict[str, str]
-    seed: int
-    ops: tuple[OpNumerics, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
 
 
 def explain(

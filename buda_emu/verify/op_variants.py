@@ -6,7 +6,7 @@ is switched. Such an op need not exist in any netlist. A change is an op as a ne
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,9 +24,8 @@ from buda_emu.tensix.fidelity import PHASES
 from buda_emu.tensix.functions import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, touched
 from buda_emu.tensix.registers import REGISTERS, OpRegisters
+from buda_emu.verify.numerics_result import Cause
 
-Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "packing"]
-CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "packing")
 _SPILLING: Final = frozenset({"matmul", "depthwise", "reduce", "fused"})  # families that use intermed_df (2.8)
 _WIDER: Final = {
     "Bfp2_b": ("Bfp4_b", "Bfp8_b", "Float16_b", "Float32"),

@@ -1,7 +1,7 @@
 """What `buda-emu numerics` prints of its results."""
 
 from buda_emu.report.numerics_console import numerics_lines
-from buda_emu.verify.numerics import NewValue, Numerics, OpError, OpNumerics, Repair
+from buda_emu.verify.numerics_result import NewValue, Numerics, OpError, OpNumerics, Repair
 
 WITHOUT = {"inputs": 2e-3, "fidelity": None, "dest": 4e-2, "spills": None, "sfpu": None, "packing": 0.0}
 
