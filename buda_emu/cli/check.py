@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from buda_emu.cli.arguments import add_arch, add_no_cache
 from buda_emu.cli.output import say
-from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.netlist.load import CheckResult
@@ -17,16 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", metavar="FILE", help="netlists and device images (.tti)")
     parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
-    parser.add_argument(
-        "--arch",
-        type=str.lower,
-        choices=tuple(ARCHS),
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
-    )
-    parser.add_argument(
-        "--no-cache", action="store_false", dest="cache", help="read large netlists from their text, keep nothing"
-    )
+    add_arch(parser)
+    add_no_cache(parser)
 
 
 def main(args: argparse.Namespace) -> int:

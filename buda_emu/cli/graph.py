@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import say, write_file
 from buda_emu.errors import HostError
-from buda_emu.spec.archs import ARCHS
 
 EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
 _FORMATS = ("svg", "dot")
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--epoch", type=int, action="append", metavar="N", help="only this epoch, repeatable")
     parser.add_argument("--chip", type=int, action="append", metavar="N", help="only this chip, repeatable")
-    parser.add_argument("--arch", type=str.lower, choices=tuple(ARCHS), metavar="ARCH", help=", ".join(ARCHS))
+    add_arch(parser)
 
 
 def main(args: argparse.Namespace) -> int:

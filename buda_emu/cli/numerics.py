@@ -5,10 +5,18 @@ import os
 import warnings
 from pathlib import Path
 
+from buda_emu.cli.arguments import (
+    add_arch,
+    add_memory_limit,
+    add_no_cache,
+    add_param,
+    add_program,
+    add_seed,
+    add_threads,
+    positive,
+)
 from buda_emu.cli.output import Progress, complain, say, write_json
-from buda_emu.cli.run import MEMORY_LIMIT, NO_CACHE, natural, parameter, positive
 from buda_emu.errors import StochasticRoundingWarning
-from buda_emu.spec.archs import ARCHS
 
 EXAMPLE = "buda-emu numerics netlists/attention.yaml -n 5"
 
@@ -22,17 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs", type=Path, metavar="DIR",
         help="push DIR/<queue>.npy, [entries, t, rows, cols]; what is not there is made up",
     )  # fmt: skip
-    parser.add_argument("--program", action="append", default=[], metavar="NAME", help="program to run, repeatable")
-    parser.add_argument(
-        "--param", action="append", default=[], type=parameter, metavar="NAME=VALUE", help="parameter, repeatable"
-    )
-    parser.add_argument("--arch", type=str.lower, choices=tuple(ARCHS), metavar="ARCH", help=", ".join(ARCHS))
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
-    )
-    parser.add_argument("--memory-limit", **MEMORY_LIMIT)
-    parser.add_argument("--no-cache", **NO_CACHE)
+    add_program(parser)
+    add_param(parser)
+    add_arch(parser)
+    add_seed(parser)
+    add_threads(parser)
+    add_memory_limit(parser)
+    add_no_cache(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 

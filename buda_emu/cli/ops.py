@@ -7,6 +7,7 @@ from buda_emu.cli.output import say
 from buda_emu.report.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES, OpType
+from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu ops"
 
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("op", nargs="*", metavar="OP", help="only these op types, each with its attributes")
     parser.add_argument(
         "--precision",
-        choices=("format", "ideal", "device"),
+        choices=PRECISIONS,
         default="format",
         help="device: how sure the bits of each op are on each architecture, and what is not known",
     )

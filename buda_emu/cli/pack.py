@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import say, write_file
 from buda_emu.errors import HostError
-from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,13 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--zip", action="store_true", help="a zip instead of a tar")
     parser.add_argument("--name", metavar="NAME", help="of the image; default: that of the output file")
-    parser.add_argument(
-        "--arch",
-        type=str.lower,
-        choices=tuple(ARCHS),
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
-    )
+    add_arch(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 

@@ -5,10 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.cli.arguments import add_arch, add_param, add_program
 from buda_emu.cli.output import Progress, say, write_file, write_json
-from buda_emu.cli.run import parameter
 from buda_emu.errors import HostError
-from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist
@@ -22,11 +21,9 @@ EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument("file", metavar="FILE", help="netlist")
-    parser.add_argument("--program", action="append", default=[], metavar="NAME", help="program to model, repeatable")
-    parser.add_argument(
-        "--param", action="append", default=[], type=parameter, metavar="NAME=VALUE", help="parameter, repeatable"
-    )
-    parser.add_argument("--arch", type=str.lower, choices=tuple(ARCHS), metavar="ARCH", help=", ".join(ARCHS))
+    add_program(parser, "model")
+    add_param(parser)
+    add_arch(parser)
     parser.add_argument(
         "--model", choices=("fitted", "vendor"), default="fitted",
         help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",

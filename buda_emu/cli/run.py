@@ -4,44 +4,30 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+from buda_emu.cli.arguments import (
+    add_arch,
+    add_memory_limit,
+    add_no_cache,
+    add_param,
+    add_precision,
+    add_program,
+    add_seed,
+    add_threads,
+)
 from buda_emu.cli.output import Progress, complain, say, write_file, write_json
 from buda_emu.errors import HostError, StochasticRoundingWarning
 from buda_emu.report.text import table
-from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
     from buda_emu.image.device_image import DeviceImage
 
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
-
-
-def memory_size(text: str) -> int:
-    """argparse type."""
-    from buda_emu.device.host_memory import parse_size
-
-    try:
-        return parse_size(text)
-    except HostError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-# What `run` and `test` have in common.
-MEMORY_LIMIT: Final[Mapping[str, Any]] = {
-    "type": memory_size,
-    "metavar": "SIZE",
-    "help": "most memory for tensors, such as 8G; default: three quarters of what is available",
-}
-NO_CACHE: Final[Mapping[str, Any]] = {
-    "action": "store_false",
-    "dest": "cache",
-    "help": "read large netlists from their text, keep nothing (docs/cache.md)",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,47 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
     )
-    parser.add_argument(
-        "--arch",
-        type=str.lower,
-        choices=tuple(ARCHS),
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
-    )
-    parser.add_argument(
-        "--program",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="program to run, repeatable; default: all in order",
-    )
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        type=parameter,
-        metavar="NAME=VALUE",
-        help="program parameter, repeatable; the $ may be left out",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=("format", "ideal", "device"),
-        default="format",
-        help="format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the "
-        "chip's own arithmetic (`buda-emu ops --precision device` says how sure its bits are)",
-    )
+    add_arch(parser)
+    add_program(parser)
+    add_param(parser)
+    add_precision(parser, "format")
     parser.add_argument(
         "--readout",
         choices=("host", "raw"),
         default="host",
         help="host: outputs as the host reads them, widened to float32; raw: as held",
     )
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
-    )
-    parser.add_argument("--memory-limit", **MEMORY_LIMIT)
-    parser.add_argument("--no-cache", **NO_CACHE)
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    add_threads(parser)
+    add_memory_limit(parser)
+    add_no_cache(parser)
+    add_seed(parser)
     parser.add_argument(
         "--allow-pickle",
         action="store_true",
@@ -255,26 +214,3 @@ def _output_row(output: "OutputSummary") -> tuple[str, ...]:
     )
     note = ", ".join(text for holds, text in notes if holds)
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note
-
-
-def parameter(text: str) -> tuple[str, str]:
-    """NAME=VALUE; a name without `$` is given one."""
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return (name if "$" in name else f"${name}"), value
-
-
-def positive(text: str) -> int:
-    """argparse type."""
-    number = natural(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-def natural(text: str) -> int:
-    """argparse type."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
-    return int(text)

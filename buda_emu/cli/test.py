@@ -8,10 +8,18 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.cli.arguments import (
+    add_arch,
+    add_memory_limit,
+    add_no_cache,
+    add_param,
+    add_program,
+    add_seed,
+    positive,
+    seconds,
+)
 from buda_emu.cli.output import bar_text, complain, say, write_file, write_json
-from buda_emu.cli.run import MEMORY_LIMIT, NO_CACHE, natural, parameter, positive
 from buda_emu.errors import HostError
-from buda_emu.spec.archs import ARCHS
 
 if TYPE_CHECKING:
     from buda_emu.verify.case import Case
@@ -56,17 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
     )
     what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
-    what.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
-    what.add_argument("--arch", type=str.lower, choices=tuple(ARCHS), metavar="ARCH", help=", ".join(ARCHS))
-    what.add_argument("--program", action="append", default=[], metavar="NAME", help="program to run, repeatable")
-    what.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        type=parameter,
-        metavar="NAME=VALUE",
-        help="program parameter, repeatable",
-    )
+    add_seed(what)
+    add_arch(what)
+    add_program(what)
+    add_param(what)
     how = parser.add_argument_group("how")
     where = how.add_mutually_exclusive_group()
     where.add_argument(
@@ -74,13 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=DEFAULT_TIMEOUT,
         metavar="S",
         help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
     )
-    how.add_argument("--memory-limit", **MEMORY_LIMIT)
-    how.add_argument("--no-cache", **NO_CACHE)
+    add_memory_limit(how)
+    add_no_cache(how)
     where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
@@ -344,13 +345,3 @@ class _Console:
 
     def _coloured(self, text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._colour else text
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return value

@@ -24,7 +24,8 @@ from buda_emu.netlist.yaml_reader import MAX_BYTES
 if TYPE_CHECKING:  # checking an image needs no numpy
     from numpy.typing import NDArray
 
-    from buda_emu.runtime.emulator import Emulator, Precision
+    from buda_emu.runtime.emulator import Emulator
+    from buda_emu.spec.precision import Precision
 
     Array = NDArray[Any]
 

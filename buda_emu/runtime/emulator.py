@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,11 @@ from buda_emu.runtime.machine import Memory, Watched
 from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.running import ProgressCallback, Run
 from buda_emu.runtime.threads import WorkerPool
+from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
     from buda_emu.runtime.state import Machine
 
-Precision = Literal["format", "ideal", "device"]
 DEFAULT_STEP_LIMIT = 10_000_000
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
 
@@ -55,8 +55,8 @@ class Emulator:
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
-        if precision not in get_args(Precision):
-            raise HostError(f"precision {precision!r} is not one of: {', '.join(get_args(Precision))}")
+        if precision not in PRECISIONS:
+            raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
         if threads is not None and threads < 1:
             raise HostError(f"threads must be at least 1, not {threads}")
         if inputs_at_once is not None and inputs_at_once < 1:

@@ -19,7 +19,8 @@ from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.render import render
 from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
-from buda_emu.runtime.emulator import Emulator, Precision
+from buda_emu.runtime.emulator import Emulator
+from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison import Mode, compare
 from buda_emu.verify.entries import default_parameters, parameter_names
 from buda_emu.verify.feed import Feed, push

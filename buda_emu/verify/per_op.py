@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.numerics.ulp import ulp
-from buda_emu.runtime.emulator import Emulator, Precision
+from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.listeners import Listener
 from buda_emu.spec.formats import is_raw
+from buda_emu.spec.precision import Precision
 from buda_emu.tensor.tilize import tilize
 from buda_emu.verify.lockstep import Key, Rendezvous, Tiles, run_both
 from buda_emu.verify.moments import Moments

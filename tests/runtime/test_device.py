@@ -12,18 +12,6 @@ from buda_emu.runtime.listeners import Listener
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
 
-@pytest.fixture
-def load(tmp_path):
-    """A function from netlist text to a loaded netlist."""
-
-    def from_text(content):
-        path = tmp_path / "net.yaml"
-        path.write_text(content)
-        return be.load(path)
-
-    return from_text
-
-
 def tensor(seed, entries=1, rows=32, cols=32):
     return np.random.default_rng(seed).normal(0, 1, (entries, 1, rows, cols)).astype(np.float32)
 

@@ -9,18 +9,6 @@ from small_netlists import execute, fifo_settings, graph, op, program, queue, ra
 ZERO = "var: {$c_zero: 0}"
 
 
-@pytest.fixture
-def load(tmp_path):
-    """A function from netlist text to a loaded netlist."""
-
-    def from_text(content):
-        path = tmp_path / "net.yaml"
-        path.write_text(content)
-        return be.load(path)
-
-    return from_text
-
-
 def entries(*values, shape=(1, 32, 32)):
     return np.stack([np.full(shape, value, np.float32) for value in values])
 

@@ -105,18 +105,6 @@ def test_restore_takes_a_machine_back(tmp_path):
         assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]  # nothing half written is left
 
 
-@pytest.fixture
-def load(tmp_path):
-    """A function from netlist text to a loaded netlist."""
-
-    def from_text(content, name="net.yaml"):
-        path = tmp_path / name
-        path.write_text(content)
-        return be.load(path)
-
-    return from_text
-
-
 def entries(*values, shape=(1, 32, 32)):
     return np.stack([np.full(shape, value, np.float32) for value in values])
 

@@ -22,18 +22,6 @@ def firsts(array):
     return array[:, 0, 0, 0].tolist()
 
 
-@pytest.fixture
-def load(tmp_path):
-    """A function from netlist text to a loaded netlist."""
-
-    def from_text(content):
-        path = tmp_path / "net.yaml"
-        path.write_text(content)
-        return be.load(path)
-
-    return from_text
-
-
 def stream_text(*, depth=2, inputs=1, rounds="$p_loop_count", out_depth=None):
     """x -> n -> o in a loop; every execute frees what it has read."""
     return text(

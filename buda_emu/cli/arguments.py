@@ -1,0 +1,136 @@
+"""Arguments that several verbs share: each is declared once, with its type and its words."""
+
+import argparse
+from typing import Any, Final, Protocol
+
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.precision import PRECISIONS, Precision
+
+_PRECISION_HELP: Final = (
+    "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
+    "arithmetic (`buda-emu ops --precision device` says how sure its bits are)"
+)
+
+
+class Taker(Protocol):
+    """A parser, or a group of one."""
+
+    def add_argument(self, *names: str, **how: Any) -> object:
+        """As argparse's."""
+        ...
+
+
+def add_arch(parser: Taker) -> None:
+    """--arch: of a netlist for several, the one that is meant."""
+    parser.add_argument(
+        "--arch",
+        type=str.lower,
+        choices=tuple(ARCHS),
+        metavar="ARCH",
+        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
+    )
+
+
+def add_program(parser: Taker, purpose: str = "run") -> None:
+    """--program: names in a list. `purpose`: what is done with a program."""
+    parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"program to {purpose}, repeatable; default: all in order",
+    )
+
+
+def add_param(parser: Taker) -> None:
+    """--param: (name, value) pairs in a list."""
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        type=parameter,
+        metavar="NAME=VALUE",
+        help="program parameter, repeatable; the $ may be left out",
+    )
+
+
+def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
+    """--precision. `words`: what goes before the meaning of each."""
+    parser.add_argument("--precision", choices=PRECISIONS, default=default, help=f"{words}{_PRECISION_HELP}")
+
+
+def add_seed(parser: Taker) -> None:
+    """--seed."""
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+
+
+def add_threads(parser: Taker) -> None:
+    """--threads."""
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
+    )
+
+
+def add_memory_limit(parser: Taker) -> None:
+    """--memory-limit, bytes."""
+    parser.add_argument(
+        "--memory-limit",
+        type=memory_size,
+        metavar="SIZE",
+        help="most memory for tensors, such as 8G; default: three quarters of what is available",
+    )
+
+
+def add_no_cache(parser: Taker) -> None:
+    """--no-cache, as `cache`."""
+    parser.add_argument(
+        "--no-cache",
+        action="store_false",
+        dest="cache",
+        help="read large netlists from their text, keep nothing (docs/cache.md)",
+    )
+
+
+def memory_size(text: str) -> int:
+    """argparse type: bytes, with or without a unit."""
+    from buda_emu.device.host_memory import parse_size
+
+    try:
+        return parse_size(text)
+    except HostError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parameter(text: str) -> tuple[str, str]:
+    """argparse type: NAME=VALUE; a name without `$` is given one."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return (name if "$" in name else f"${name}"), value
+
+
+def positive(text: str) -> int:
+    """argparse type: a whole number of 1 or more."""
+    number = natural(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def natural(text: str) -> int:
+    """argparse type: a whole number of 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """argparse type: a time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value

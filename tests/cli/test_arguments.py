@@ -1,0 +1,60 @@
+"""Arguments that several verbs share mean the same everywhere."""
+
+import argparse
+
+import pytest
+
+from buda_emu.cli import arguments
+from buda_emu.cli.main import VERBS, build_parser
+
+SHARED = {
+    "--arch": (["run", "test", "numerics", "check", "pack", "graph", "perf"], "Blackhole", "blackhole"),
+    "--program": (["run", "test", "numerics", "perf"], "p", ["p"]),
+    "--param": (["run", "test", "numerics", "perf"], "n=4", [("$n", "4")]),
+    "--seed": (["run", "test", "numerics"], "7", 7),
+    "--threads": (["run", "numerics"], "2", 2),
+    "--memory-limit": (["run", "test", "numerics"], "2K", 2048),
+    "--no-cache": (["run", "test", "numerics", "check"], None, False),
+}
+MORE = {"pack": ["--tensors", "t", "-o", "o.tti"]}
+CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
+
+
+@pytest.mark.parametrize(("verb", "option"), CASES)
+def test_every_verb_reads_them_alike(verb, option):
+    _, word, value = SHARED[option]
+    given = build_parser(verb).parse_args([verb, "f", *MORE.get(verb, ()), option, *([word] if word else ())])
+    name = "cache" if option == "--no-cache" else option.strip("-").replace("-", "_")
+    assert getattr(given, name) == value
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_describes_them_alike(verb):
+    own = {option: action.help for action in _own(verb)._actions for option in action.option_strings}
+    in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
+    for option in own.keys() & SHARED.keys():
+        assert verb in SHARED[option][0], option
+        assert own[option].replace("to model", "to run") == in_run[option]
+
+
+def _own(verb):
+    """The verb's own parser."""
+    (verbs,) = (item for item in build_parser(verb)._actions if isinstance(item, argparse._SubParsersAction))
+    return verbs.choices[verb]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "complaint"),
+    [
+        (arguments.parameter, "n", "is not NAME=VALUE"),
+        (arguments.parameter, "=4", "is not NAME=VALUE"),
+        (arguments.natural, "-1", "is not a whole number of 0 or more"),
+        (arguments.positive, "0", "must be at least 1"),
+        (arguments.seconds, "nan", "is not a number of seconds above 0"),
+        (arguments.seconds, "0", "is not a number of seconds above 0"),
+        (arguments.memory_size, "much", "much"),
+    ],
+)
+def test_what_is_no_value_is_refused(kind, text, complaint):
+    with pytest.raises(argparse.ArgumentTypeError, match=complaint):
+        kind(text)
