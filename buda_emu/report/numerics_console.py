@@ -1,10 +1,14 @@
 """Results of `buda-emu numerics` as lines of text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from buda_emu.report.text import correlation, number, plural, table
-from buda_emu.verify.numerics_result import CAUSES, WORTH_REPAIRING, Numerics, OpNumerics
+from buda_emu.verify.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics
 
+_GROWS: Final = 2.0  # times the larger of an op's own error and that of its operands: worth a sentence
+_LOW_PCC: Final = 0.99
+_SMALL_SPREAD: Final = 0.1
 _HEADERS = ("#", "op", "type", "format", "run: error", "PCC", "op: error", "max error")
 
 
@@ -14,8 +18,10 @@ def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
     left = "" if len(shown) == len(run.ops) else f", the worst {len(shown)} of them by their own error"
     yield f"{run.netlist} ({run.arch}): {plural(len(run.ops), 'op')}{left}"
     yield ""
-    headers = (*_HEADERS, *(f"-{cause}" for cause in CAUSES), "main cause")
-    yield table(headers, (_row(op) for op in shown), right=(0, *range(4, len(headers) - 1)))
+    vectors = any(op.without.get("vector") is not None for op in shown)
+    causes: list[Cause] = [cause for cause in CAUSES if cause != "vector" or vectors]
+    headers = (*_HEADERS, *(f"-{cause}" for cause in causes), "main cause")
+    yield table(headers, (_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)))
     lines = [line for op in shown for line in _sentences(op)]
     if lines:
         yield ""
@@ -33,12 +39,12 @@ def _own(op: OpNumerics) -> float:
     return (op.local.rms or 0.0) if op.local is not None else 0.0
 
 
-def _row(op: OpNumerics) -> tuple[str, ...]:
+def _row(op: OpNumerics, causes: Sequence[Cause]) -> tuple[str, ...]:
     local = op.local
     return (
         str(op.index), op.name, op.type, op.out_df, _error(op.total.rms), correlation(op.total.pcc),
         _error(local.rms if local else None), number(local.max_error if local else None, 3),
-        *(_error(op.without.get(cause)) for cause in CAUSES), op.cause or "-",
+        *(_error(op.without.get(cause)) for cause in causes), op.cause or "-",
     )  # fmt: skip
 
 
@@ -51,6 +57,20 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         yield (
             f"op {op.name}: {plural(op.total.not_finite, 'value')} left out: infinite or NaN in one precision, not in "
             "the other"
+        )
+    if op.beyond and op.largest is not None:
+        yield f"op {op.name}: {plural(op.beyond, 'value')} above {op.largest:g}, the largest that {op.out_df} holds"
+    total, own = op.total.rms or 0.0, _own(op)
+    if op.operands and total >= WORTH_REPAIRING and total >= _GROWS * max(op.operands, own):
+        yield (
+            f"op {op.name}: the error of its operands, {_error(op.operands)}, becomes {_error(total)}: its terms "
+            "cancel, or its function is steep"
+        )
+    pcc, spread = op.total.pcc, op.total.spread
+    if total and spread is not None and (pcc is None or pcc < _LOW_PCC) and spread < _SMALL_SPREAD:
+        yield (
+            f"op {op.name}: its PCC says little: the values differ by {_error(spread)} of their size, and the error is "
+            f"{_error(total)}"
         )
     if op.local is None:
         yield f"op {op.name}: not taken apart: {op.note}"

@@ -5,47 +5,28 @@ the ideal run gave it: as it stands, without each cause of error, and with what 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from buda_emu.errors import HostError, ProgramError, UnsupportedError
+from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.ops.base import Parallel, Tiles
-from buda_emu.ops.on_device.base import DeviceCall
-from buda_emu.ops.on_device.units import KernelUnits
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.listeners import Listener
 from buda_emu.runtime.plan import Run, build_plan
 from buda_emu.runtime.threads import WorkerPool
 from buda_emu.runtime.topology import topology
-from buda_emu.spec.formats import is_raw
 from buda_emu.tensix.words import core_of
 from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.feed import Feed, push
 from buda_emu.verify.lockstep import Key, Rendezvous, run_both
-from buda_emu.verify.moments import Moments
-from buda_emu.verify.numerics_result import (
-    CAUSES,
-    WORTH_REPAIRING,
-    Cause,
-    NewValue,
-    Numerics,
-    OpError,
-    OpNumerics,
-    Repair,
-)
-from buda_emu.verify.op_variants import Change, Ideal, Watching, changes, computed, switches
+from buda_emu.verify.numerics_result import Numerics, OpNumerics
+from buda_emu.verify.op_apart import Apart, ErrorSum, Parts
+from buda_emu.verify.op_variants import Ideal
 from buda_emu.verify.reference import DirectoryFiles
 from buda_emu.verify.room import foreseen, require_room
-
-_MATTERS: Final = 0.9  # a cause without which no more than this share of the error is left
-_MOST_CHANGES: Final = 4  # that make one repair
-_AS_GOOD: Final = 2.0  # a change as good as the best: at most this many times its error
 
 
 def explain(
@@ -138,43 +119,6 @@ class _Watch(Listener):
         self._meeting.meet(self._side, ("op", op.name), tiles)
 
 
-class _ErrorSum:
-    """Error of an op's results, block after block."""
-
-    def __init__(self, op: Op) -> None:
-        self._tile_dim = op.blocking.tile_dim
-        self._raw = is_raw(op.out_df)
-        self._square = self._error_square = self._largest = 0.0
-        self._moments = Moments()
-        self._not_finite = 0
-
-    def add(self, expected: Tiles, observed: Tiles) -> None:
-        """float32[..., 1024] tiles of both."""
-        a, b = self._numbers(expected), self._numbers(observed)
-        finite = np.isfinite(a) & np.isfinite(b)
-        self._not_finite += int(np.count_nonzero(~finite & (a != b) & ~(np.isnan(a) & np.isnan(b))))
-        a, b = a[finite], b[finite]
-        if a.size:
-            error = a - b
-            self._square += float(np.dot(a, a))
-            self._error_square += float(np.dot(error, error))
-            self._largest = max(self._largest, float(np.abs(error).max()))
-            self._moments.add(a, b)
-
-    def _numbers(self, tiles: Tiles) -> NDArray[np.float64]:
-        height, width = self._tile_dim
-        values = np.ascontiguousarray(tiles).view(np.uint32) if self._raw else tiles
-        return values.reshape(-1, 32, 32)[:, :height, :width].astype(np.float64)
-
-    def result(self) -> OpError:
-        """Of all that was added."""
-        if self._square:
-            rms = (self._error_square / self._square) ** 0.5
-        else:
-            rms = None if self._error_square else 0.0
-        return OpError(rms, self._moments.pcc(), self._largest, self._not_finite)
-
-
 class _Looking:
     """The figures of all ops, and ideal tensors as long as an op of the epoch needs them."""
 
@@ -183,8 +127,8 @@ class _Looking:
         self._only = only
         self._parallel = parallel
         self._progress = progress
-        self._totals: dict[str, _ErrorSum] = {}
-        self._parts: dict[str, _Parts] = {}
+        self._totals: dict[str, ErrorSum] = {}
+        self._parts: dict[str, Parts] = {}
         self._steps: dict[str, Run] = {}
         self._open: set[str] = set()  # ops of this epoch that have not been looked at
         self._values: dict[str, Tiles] = {}
@@ -204,7 +148,7 @@ class _Looking:
         """Both sides of one result (`Rendezvous`)."""
         op = self._netlist.ops[key[1]]
         if self._wanted(op.name):
-            self._totals.setdefault(op.name, _ErrorSum(op)).add(expected, observed)
+            self._totals.setdefault(op.name, ErrorSum(op)).add(expected, observed)
             if op.name in self._open:
                 self._progress(f"op {op.name}")
                 self._parts[op.name] = self._taken_apart(op, expected)
@@ -222,29 +166,37 @@ class _Looking:
             found.append(
                 OpNumerics(
                     index, name, op.type, owner[name], parts.in_df, op.out_df, total.result(), parts.local,
-                    parts.without, _main_cause(parts), parts.repair, parts.note,
+                    parts.without, parts.cause, parts.repair, parts.note, self._brought(op), parts.largest,
+                    parts.beyond,
                 )
             )  # fmt: skip
         return tuple(found)
 
+    def _brought(self, op: Op) -> float | None:
+        """The largest error among its operands, where other ops made them."""
+        queues = self._netlist.queues
+        makers = {queues[name].input if name in queues else name for name in op.inputs}
+        errors = [self._totals[name].result().rms for name in makers if name in self._totals]
+        return max((error for error in errors if error is not None), default=None)
+
     def _wanted(self, name: str) -> bool:
         return self._only is None or name == self._only
 
-    def _taken_apart(self, op: Op, expected: Tiles) -> "_Parts":
+    def _taken_apart(self, op: Op, expected: Tiles) -> Parts:
         step = self._step(op)
         call = step.device
         assert call is not None
         operands = [self._operand(name) for name in op.inputs]
         if any(operand is None for operand in operands):
-            return _Parts(call.dfs, note="its operand is read as row-major data")
+            return Parts(call.dfs, note="its operand is read as row-major data")
         ideal = [operand for operand in operands if operand is not None]
         expected = expected[:1]
         if op.gradient_op:  # one product, without the sum that it is added to
             if op.attributes.relu_en:
-                return _Parts(call.dfs, note="a gradient op with relu")
+                return Parts(call.dfs, note="a gradient op with relu")
             expected = np.empty_like(expected)
             step.implementation.run(step.call, [operand.values for operand in ideal], expected, self._parallel)
-        return _Apart(op, call, ideal, expected, self._parallel).parts()
+        return Apart(op, call, ideal, expected, self._parallel).parts()
 
     def _operand(self, name: str) -> Ideal | None:
         """A queue that was read, or the op that feeds it."""
@@ -263,83 +215,3 @@ class _Looking:
                     plan = build_plan(netlist, topology(netlist, temporal), labels, True, core_of(netlist.arch_name))
                     self._steps.update({step.op.name: step for step in plan.steps if isinstance(step, Run)})
         return self._steps[op.name]
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What running an op by itself has shown."""
-
-    in_df: tuple[str, ...]
-    local: OpError | None = None
-    without: dict[Cause, float | None] = field(default_factory=dict[Cause, float | None])
-    repair: Repair | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Apart:
-    """One op on ideal operands."""
-
-    op: Op
-    call: DeviceCall
-    ideal: Sequence[Ideal]
-    expected: Tiles
-    parallel: Parallel
-
-    def parts(self) -> _Parts:
-        """The error as it stands, without each cause, and with the cheapest good change."""
-        units = Watching(self.call.core)
-        try:
-            local = self._error(self.call, units)
-        except (UnsupportedError, ProgramError) as error:
-            return _Parts(self.call.dfs, note=str(error))
-        without: dict[Cause, float | None] = dict.fromkeys(CAUSES)
-        if local.rms:
-            for cause, call, other in switches(self.call, units.used):
-                without[cause] = self._rms(call, other)
-        repair = self._repair(local.rms, units.used) if local.rms and local.rms >= WORTH_REPAIRING else None
-        return _Parts(self.call.dfs, local, without, repair)
-
-    def _error(self, call: DeviceCall, units: KernelUnits) -> OpError:
-        total = _ErrorSum(self.op)
-        total.add(self.expected, computed(call, self.ideal, units, self.parallel))
-        return total.result()
-
-    def _rms(self, call: DeviceCall, units: KernelUnits) -> float | None:
-        try:
-            return self._error(call, units).rms
-        except (UnsupportedError, ProgramError):
-            return None
-
-    def _repair(self, error: float, used: set[str]) -> Repair | None:
-        """One change that halves the error, the cheapest of the good ones. Without such a one the best is made and the
-        search goes on from there."""
-        made: list[NewValue] = []
-        call, now = self.call, error
-        for _ in range(_MOST_CHANGES):
-            tried = self._tried(call, used)
-            best = min((found for _, found in tried), default=now)
-            good = [item for item in tried if item[1] <= _AS_GOOD * best and item[1] <= error / 2]
-            if not good and best > _MATTERS * now:
-                return None
-            change, now = next(iter(good), min(tried, key=lambda item: item[1]))
-            made.append(NewValue(change.field, change.before, change.after))
-            if good:
-                return Repair(tuple(made), now)
-            call = change.call
-        return None
-
-    def _tried(self, call: DeviceCall, used: set[str]) -> list[tuple[Change, float]]:
-        """Changes that can be run, with the error that they leave."""
-        units = KernelUnits(call.core)
-        found = ((change, self._rms(change.call, units)) for change in changes(call, used))
-        return [(change, error) for change, error in found if error is not None]
-
-
-def _main_cause(parts: _Parts) -> Cause | str:
-    """The cause without which least is left."""
-    if parts.local is None or not parts.local.rms:
-        return ""
-    left = [(rms, cause) for cause, rms in parts.without.items() if rms is not None]
-    rms, cause = min(left, default=(parts.local.rms, ""))
-    return cause if rms <= _MATTERS * parts.local.rms else ""

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "packing"]
-CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "packing")
+Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing"]
+CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing")
 SCHEMA_VERSION: Final = 1
 WORTH_REPAIRING: Final = 2.5e-3
 """Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
@@ -13,12 +13,14 @@ WORTH_REPAIRING: Final = 2.5e-3
 @dataclass(frozen=True, slots=True)
 class OpError:
     """Of elements that are finite on both sides. `rms`: relative to the rms of the ideal values; None where those are
-    all zero. `not_finite`: elements that are finite on one side only, or on neither and differ."""
+    all zero. `not_finite`: elements that are finite on one side only, or on neither and differ. `spread`: how far the
+    ideal values lie from their mean, relative like `rms`: a PCC sees nothing else of them."""
 
     rms: float | None
     pcc: float | None
     max_error: float
     not_finite: int = 0
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,11 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class OpNumerics:
-    """One op. `total`: of the whole run, with the errors that its operands brought along. `local`: of the op by itself
-    on ideal operands rounded to their formats. `without`: the relative rms that is left when one cause is switched off,
-    None where that cannot be. `cause`: the one that matters most, "" where none does by itself."""
+    """One op. `total`: of the whole run, with the errors that its operands brought along; `operands` is the largest of
+    those. `local`: of the op by itself on ideal operands rounded to their formats. `without`: the relative rms that is
+    left when one cause is switched off, None where that cannot be. `cause`: the one that matters most; where none does
+    by itself, the fewest that do together, joined by "+"; "" where there is none. `largest`: what the output can hold,
+    where `beyond` of the ideal values are larger."""
 
     index: int
     name: str
@@ -57,6 +61,9 @@ class OpNumerics:
     cause: Cause | str = ""
     repair: Repair | None = None
     note: str = ""
+    operands: float | None = None
+    largest: float | None = None
+    beyond: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,23 @@ A switch takes away one cause and leaves the rest: the registers stay those of t
 is switched. Such an op need not exist in any netlist. A change is an op as a netlist would have it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles, serial
+from buda_emu.ops.fused_plan import fused_plan
 from buda_emu.ops.on_device import device_op
-from buda_emu.ops.on_device.base import DeviceCall, Made, packed, result_shape, run
+from buda_emu.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
 from buda_emu.ops.on_device.units import KernelUnits, Product, Words
 from buda_emu.ops.sfpu import Region, run_in_place
 from buda_emu.spec.attributes import SFPU_TYPES, Attributes
-from buda_emu.spec.formats import is_integer, is_raw
+from buda_emu.spec.formats import FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensix.fidelity import PHASES
 from buda_emu.tensix.functions import Bound
@@ -39,6 +41,9 @@ _WIDER: Final = {
     "Fp8_e4m3": ("Float16", "Float32"),
     "Float16": ("Float32",),
 }
+_LARGEST: Final = {
+    "Int8": 127, "UInt8": 255, "UInt16": 65535, "Float16": 131008.0, "Lf8": 114688.0, "Fp8_e4m3": 480.0,
+}  # fmt: skip
 _FIDELITIES: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 
 
@@ -147,28 +152,59 @@ def computed(call: DeviceCall, operands: Sequence[Ideal], units: KernelUnits, pa
     return out.values()
 
 
-def switches(call: DeviceCall, used: set[str]) -> Iterator[tuple[Cause, DeviceCall, KernelUnits]]:
-    """The op without each cause of error that it can have. `used`: what `Watching` has seen of it."""
-    registers, op, units = device_op(call.op.type).registers(call), call.op, KernelUnits(call.core)
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What takes away one cause of error: fields of the op, its fidelity, exact functions, or a part of each tile
+    bool[1024] that alone is compared."""
+
+    cause: Cause
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fidelity: str = ""
+    exact: bool = False
+    part: NDArray[np.bool_] | None = None
+
+
+def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
+    """Those of the causes of error that the op can have. `used`: what `Watching` has seen of it."""
+    registers, op = device_op(call.op.type).registers(call), call.op
     if registers.integer or is_raw(op.out_df):
         return
-
-    def switched(cause: Cause, **fields: Any) -> tuple[Cause, DeviceCall, KernelUnits]:
-        return cause, _switched(call, cause, fields), units
-
     wide = tuple(operand if is_raw(operand.label) else replace(operand, label="Float32") for operand in op.operands)
     if any(operand.label == "Float32" for operand in wide):
-        yield switched("inputs", operands=wide)
+        yield Switch("inputs", {"operands": wide})
     if "fidelity" in used and call.fidelity != "HiFi4":
-        yield "fidelity", replace(call, fidelity="HiFi4"), units
+        yield Switch("fidelity", fidelity="HiFi4")
     if registers.dst != "fp32":
-        yield switched("dest")
+        yield Switch("dest")
     if OP_TYPES[op.type].family in _SPILLING:
-        yield switched("spills", intermed_df="Float32", attributes=_in_one_block(op))
+        yield Switch("spills", {"intermed_df": "Float32", "attributes": _in_one_block(op)})
     if "sfpu" in used:
-        yield "sfpu", call, ExactFunctions(call.core, op)
+        yield Switch("sfpu", exact=True)
+    part = _vector_part(op)
+    if part is not None:
+        yield Switch("vector", part=part)
     if op.out_df != "Float32":
-        yield switched("packing", out_df="Float32")
+        yield Switch("packing", {"out_df": "Float32"})
+
+
+def switched(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, KernelUnits]:
+    """The op without all of these causes."""
+    fields = {name: value for switch in chosen for name, value in switch.fields.items()}
+    fidelity = next((switch.fidelity for switch in chosen if switch.fidelity), call.fidelity)
+    exact = any(switch.exact for switch in chosen)
+    units = ExactFunctions(call.core, call.op) if exact else KernelUnits(call.core)
+    wide: frozenset[Cause] = frozenset(switch.cause for switch in chosen)
+    op = replace(call.op, memo={}, **fields)
+    return Switched(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
+
+
+def largest(call: DeviceCall) -> float:
+    """What the output's format, or a Dst of fp16, can hold at most."""
+    out = FORMATS[call.op.out_df]
+    if is_integer(out.name):
+        return _LARGEST.get(out.name, np.inf)
+    narrow = out.family == "a" or device_op(call.op.type).registers(call).dst == "fp16"
+    return _LARGEST.get(out.name, _LARGEST["Float16"]) if narrow else np.inf
 
 
 def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
@@ -203,9 +239,13 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
             yield Change("in_df", before, after, replace(call, op=replace(op, memo={}, operands=operands)))
 
 
-def _switched(call: DeviceCall, cause: Cause, fields: dict[str, Any]) -> Switched:
-    op = replace(call.op, memo={}, **fields)
-    return Switched(op, call.core, call.fidelity, call.gradient, original=call, wide=frozenset({cause}))
+def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
+    """What vector modes leave of a tile; the rest the chip does not touch, where the reference has zeros (3.2). None
+    for all of it. A matmul's gelu keeps the rest in the reference too."""
+    calls = [step.call for step in fused_plan(op).steps] if op.type == "fused_op" else [op]
+    modes: list[VectorMode] = [vector_mode(call) for call in calls if call.type in SFPU_TYPES]
+    parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
+    return np.logical_and.reduce(parts) if parts else None
 
 
 def _widest(register: str) -> str:

@@ -1,5 +1,7 @@
 """What `buda-emu numerics` prints of its results."""
 
+from dataclasses import replace
+
 from buda_emu.report.numerics_console import numerics_lines
 from buda_emu.verify.numerics_result import NewValue, Numerics, OpError, OpNumerics, Repair
 
@@ -51,3 +53,22 @@ def test_the_worst_come_first_where_a_number_is_given():
 def test_values_that_are_not_finite_are_told():
     found = OpNumerics(0, "x", "nop", "g", (), "Float32", OpError(0.0, 1.0, 0.0, 3), OpError(0.0, 1.0, 0.0, 3))
     assert shown(found)[-1] == "op x: 3 values left out: infinite or NaN in one precision, not in the other"
+
+
+def test_what_a_run_makes_of_an_error():
+    """Sentences on values out of range, on errors that grow, and on a PCC of values that hardly differ."""
+    total = OpError(0.3, 0.5, 1.0, spread=0.02)
+    found = OpNumerics(
+        0, "x", "nop", "g", (), "Float16", total, OpError(0.1, 0.9, 1.0), operands=0.05, largest=131008.0, beyond=1
+    )
+    assert shown(found)[-4:-1] == [
+        "op x: 1 value above 131008, the largest that Float16 holds",
+        "op x: the error of its operands, 5.0e-02, becomes 3.0e-01: its terms cancel, or its function is steep",
+        "op x: its PCC says little: the values differ by 2.0e-02 of their size, and the error is 3.0e-01",
+    ]
+
+
+def test_a_column_for_vector_modes_only_where_there_are_some():
+    plain = op(0, "x", 1e-3)
+    assert "-vector" not in shown(plain)[2]
+    assert "-vector" in shown(replace(plain, without={**WITHOUT, "vector": 1e-4}), plain)[2]

@@ -186,6 +186,57 @@ def test_values_that_are_finite_on_one_side_only_are_counted():
     assert found.total.not_finite >= 3
 
 
+def test_causes_that_only_matter_together():
+    """Operand and result have 8 bits each: one is rounded where the other is not."""
+    op = only(alone("nop", "Float16_b", "Bfp8_b"))
+    assert op.cause == "packing"
+    data = np.random.default_rng(0).uniform(1, 1.99, (1, 1, 32, 32)).astype(np.float32)
+    op = on_data(alone("nop", "Bfp4_b", "Bfp4_b"), data)
+    assert op.cause == "inputs+packing"
+    assert op.without["inputs"] > 0.9 * op.local.rms
+    assert op.without["packing"] > 0.9 * op.local.rms
+    assert {change.field for change in op.repair.changes} == {"in_df", "out_df"}
+
+
+def test_values_beyond_the_range_of_the_output():
+    data = np.linspace(1e5, 3e5, 1024, dtype=np.float32).reshape(1, 1, 32, 32)
+    op = on_data(alone("nop", "Float32", "Float16"), data)
+    assert op.largest == 131008
+    assert op.beyond == np.count_nonzero(data > 131008)
+    assert op.cause == "packing"
+    assert on_data(alone("nop", "Float32", "Float16"), data / 4).beyond == 0
+
+
+@pytest.mark.parametrize("mode", ["r", "c"])
+def test_what_a_vector_mode_does_not_touch(mode):
+    """The chip leaves the operand there, ideal has zeros."""
+    data = np.random.default_rng(0).uniform(1, 2, (1, 1, 32, 32)).astype(np.float32)
+    op = on_data(alone("exp", "Float32", "Float32", attributes=f"vector: {mode}"), data)
+    assert op.cause == "vector"
+    assert op.without["vector"] < 0.03 < 0.1 < op.local.rms
+    assert only(alone("exp", "Float32", "Float32")).without["vector"] is None
+
+
+def test_errors_of_operands_that_grow():
+    """Two roundings to 8 bits, of numbers that differ by little."""
+    netlist = loaded(
+        text(
+            [queue("a"), queue("o", "n1")],
+            [graph("g", line("n0", "nop", ["a"], ["Float32"], "Float16_b"),
+                   line("n1", "subtract", ["n0", "a"], ["Float16_b", "Float32"], "Float32", column=1))],
+            [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+        )
+    )  # fmt: skip
+    data = np.random.default_rng(0).uniform(1, 2, (1, 1, 32, 32)).astype(np.float32)
+    first, second = op_numerics(
+        netlist, lambda emulator: emulator.push("a", data), [("p", {})], memory_limit=1 << 30
+    )  # fmt: skip
+    assert first.operands is None
+    assert second.operands == first.total.rms
+    assert second.total.rms is None  # ideal is zero
+    assert second.total.max_error > 0
+
+
 def test_several_changes_that_only_help_together():
     netlist = loaded((DIRECTORY / "attention.yaml").read_text())
     op = only(netlist, only="q")
