@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import warnings
 from pathlib import Path
 
 from buda_emu.cli.arguments import (
@@ -16,7 +15,6 @@ from buda_emu.cli.arguments import (
     positive,
 )
 from buda_emu.cli.output import Progress, complain, say, write_json
-from buda_emu.errors import StochasticRoundingWarning
 
 EXAMPLE = "buda-emu numerics netlists/attention.yaml -n 5"
 
@@ -50,17 +48,17 @@ def main(args: argparse.Namespace) -> int:
     netlist = load(args.file, arch=args.arch, cache=args.cache)
     from buda_emu.report.numerics_console import numerics_lines
     from buda_emu.verify.numerics import explain
+    from buda_emu.verify.observed import rounding_warnings
 
     try:
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always", StochasticRoundingWarning)
+        with rounding_warnings() as warned:
             run = explain(
                 netlist, args.program, dict(args.param), inputs=args.inputs, seed=args.seed, only=args.op,
                 threads=args.threads or os.cpu_count() or 1, memory_limit=args.memory_limit, progress=progress.show,
             )  # fmt: skip
     finally:
         progress.clear()
-    for text in dict.fromkeys(str(item.message) for item in warned):
+    for text in warned:
         complain(f"buda-emu numerics: warning: {text}")
     if args.json is not None:
         write_json(args.json, run.as_json())

@@ -3,7 +3,6 @@
 import argparse
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -20,7 +19,7 @@ from buda_emu.cli.arguments import (
     add_threads,
 )
 from buda_emu.cli.output import Progress, complain, say, write_file, write_json
-from buda_emu.errors import HostError, StochasticRoundingWarning
+from buda_emu.errors import HostError
 from buda_emu.report.text import table
 
 if TYPE_CHECKING:
@@ -111,6 +110,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
     # numpy and the kernels: only for a netlist that is sound
     from buda_emu.api.run_netlist import run_netlist
     from buda_emu.kernels.jit import cache_folder, compilations
+    from buda_emu.verify.observed import rounding_warnings
 
     start = time.perf_counter()
 
@@ -119,9 +119,8 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
 
     with (
         compilations(lambda name: progress.show(f"compiling {name}")) as compiled,
-        warnings.catch_warnings(record=True) as warned,
+        rounding_warnings() as warned,
     ):
-        warnings.simplefilter("always", StochasticRoundingWarning)
         report = run_netlist(
             netlist,
             inputs=args.inputs,
@@ -138,7 +137,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
         )
-    for text in dict.fromkeys(str(item.message) for item in warned):
+    for text in warned:
         progress.clear()
         complain(f"buda-emu run: warning: {text}")
     if compiled and not args.quiet:

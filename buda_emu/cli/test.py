@@ -13,6 +13,7 @@ from buda_emu.cli.arguments import (
     add_memory_limit,
     add_no_cache,
     add_param,
+    add_precision,
     add_program,
     add_seed,
     positive,
@@ -44,18 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
     which.add_argument("-x", action="store_true", dest="first", help="stop after the first that does not pass")
     what = parser.add_argument_group("what is compared with what")
+    add_precision(what, "device", "of the observed run, default device; ")
     what.add_argument(
-        "--precision",
-        choices=("format", "ideal"),
-        default="format",
-        help="of the run under test; format: rounded as the reference does; ideal: float32 throughout",
+        "--expected",
+        choices=("ideal", "format"),
+        default="ideal",
+        help="precision of the run that the observed one is held against (default ideal)",
     )
     what.add_argument(
         "--reference",
         type=Path,
         metavar="DIR",
         help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
-        "what is not there is made up, and expected from a run in float32",
+        "what is not there is made up, and expected from the run in --expected",
     )
     what.add_argument(
         "--compare",
@@ -153,7 +155,7 @@ def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     workers = 1 if args.dask else min(args.workers or os.cpu_count() or 1, len(names))
     report = args.report is not None
     settings = Settings(
-        args.precision, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
+        args.precision, args.expected, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
         threads=max(1, (os.cpu_count() or 1) // workers) if not args.dask else 1,
         memory_limit=_memory_limit(args, workers), cache=args.cache,
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
@@ -204,14 +206,19 @@ def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: fl
     from buda_emu import __version__
     from buda_emu.verify.result import TestRun
 
-    settings: dict[str, Any] = {
-        "paths": args.path, "precision": args.precision, "compare": args.compare, "seed": args.seed, "arch": args.arch,
+    return TestRun(tuple(results), __version__, seconds, _settings(args))
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for, for reports."""
+    return {
+        "paths": args.path, "precision": args.precision, "expected": args.expected, "compare": args.compare,
+        "seed": args.seed, "arch": args.arch,
         "reference": str(args.reference) if args.reference is not None else None,
         "defaults": str(args.defaults) if args.defaults is not None else None,
         "programs": args.program, "parameters": dict(args.param), "timeout": args.timeout,
         "threshold": args.threshold,
     }  # fmt: skip
-    return TestRun(tuple(results), __version__, seconds, settings)
 
 
 def _write(args: argparse.Namespace, run: "TestRun") -> None:
@@ -251,10 +258,11 @@ class _Console:
         self._column = 0
         if not args.quiet:
             from buda_emu import __version__
+            from buda_emu.report.sides import sides
 
             count = len(cases)
             netlists = f"{count} netlist{'s' * (count != 1)}"
-            say(f"buda-emu {__version__}: {netlists}{note}, {workers}, precision {args.precision}")
+            say(f"buda-emu {__version__}: {netlists}{note}, {workers}, {sides(_settings(args))}")
         self._bar()
 
     def result(self, _number: int, result: "CaseResult") -> None:
@@ -304,6 +312,8 @@ class _Console:
 
         if self._args.quiet:
             return
+        for text in case.warnings:
+            say(f"warning: {text}")
         if case.outputs:
             say(f"\n{console.outputs_table(case)}")
         for name, why in case.not_compared.items():

@@ -8,6 +8,7 @@ from typing import cast
 
 from buda_emu.report.charts import heat_map, histogram, op_chart
 from buda_emu.report.reason import reason
+from buda_emu.report.sides import sides
 from buda_emu.report.svg import clean
 from buda_emu.report.text import correlation, number, percent, plural, shape
 from buda_emu.spec.comparison import Comparison
@@ -50,7 +51,8 @@ def page(title: str, body: str) -> str:
 
 
 def _made_by(run: TestRun) -> str:
-    return clean(f"buda-emu {run.version}, {plural(len(run.cases), 'netlist')} in {run.seconds:.1f} s")
+    netlists = plural(len(run.cases), "netlist")
+    return clean(f"buda-emu {run.version}, {netlists} in {run.seconds:.1f} s, {sides(run.settings)}")
 
 
 def _status(status: str) -> str:
@@ -106,6 +108,8 @@ def _case(case: CaseResult, index: int, picture: Picture | None, threshold: floa
     parts = [f'<p>How to run it again:</p><pre>{clean(case.command)}</pre>']
     if case.message:
         parts.append(f"<p>{clean(STATUSES[case.status])}:</p><pre>{clean(case.message)}</pre>")
+    if case.warnings:
+        parts.append(f"<ul>{''.join(f'<li>{clean(text)}</li>' for text in case.warnings)}</ul>")
     if case.outputs:
         parts.append(f"<h2>Outputs</h2>{_outputs(case)}")
     parts += [_output(output) for output in case.outputs]
@@ -204,7 +208,7 @@ def _stats(inputs: Sequence[ValueStats]) -> str:
 
 def _inputs(case: CaseResult) -> str:
     facts = [
-        ("architecture", case.arch), ("precision", case.precision), ("expected", case.expected),
+        ("architecture", case.arch), ("observed in precision", case.precision), ("expected", case.expected),
         ("compared as", case.compare), ("seed", str(case.seed)), ("programs", ", ".join(case.programs)),
         *case.parameters.items(),
     ]  # fmt: skip

@@ -22,6 +22,9 @@ def junit_xml(run: TestRun) -> str:
     }
     attributes = {"name": "buda-emu test", **{key: str(value) for key, value in counts.items()}}
     suite = ElementTree.SubElement(suites, "testsuite", attributes, time=f"{run.seconds:.3f}")
+    properties = ElementTree.SubElement(suite, "properties")
+    for name in ("precision", "expected"):
+        ElementTree.SubElement(properties, "property", name=name, value=str(run.settings[name]))
     for case in run.cases:
         _case(suite, case)
     ElementTree.indent(suites)
@@ -39,7 +42,8 @@ def _case(suite: ElementTree.Element, case: CaseResult) -> None:
     elif case.status == "failed":
         text = "\n".join(failure_line(output) for output in case.failed_outputs)
         failure = ElementTree.SubElement(element, "failure", message=_clean(reason(case)), type="mismatch")
-        failure.text = _clean(f"{text}\n\n{case.command}")
+        sides = f"precision {case.precision}, expected {case.expected}"
+        failure.text = _clean(f"{text}\n\n{sides}\n{case.command}")
     elif case.status != "passed":
         error = ElementTree.SubElement(element, "error", message=_clean(first), type=case.status)
         error.text = _clean(f"{case.message}\n\n{case.command}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from buda_emu.report.reason import reason
+from buda_emu.report.sides import sides
 from buda_emu.report.text import correlation, number, percent, plural, shape
 from buda_emu.verify.result import CaseResult, TestRun
 
@@ -16,7 +17,7 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     passed = sum(case.status == "passed" for case in run.cases)
     yield f"# buda-emu test: {passed} of {plural(len(run.cases), 'netlist')} passed"
     yield ""
-    yield f"buda-emu {run.version}, {run.seconds:.1f} s"
+    yield f"buda-emu {run.version}, {run.seconds:.1f} s, {sides(run.settings)}"
     yield ""
     verdicts = (
         (code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases
@@ -28,6 +29,8 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
 
 def _case(case: CaseResult) -> Iterator[str]:
     yield from ("", f"## {_text(case.netlist)}: {case.status}", "", "```sh", case.command, "```")
+    if case.warnings:
+        yield from ("", *(f"* {_text(warning)}" for warning in case.warnings))
     if case.message:
         yield from ("", "```text", *case.message.replace("```", "'''").splitlines(), "```")
     if case.outputs:

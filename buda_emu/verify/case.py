@@ -1,7 +1,7 @@
 """One netlist under test, from its text to a verdict (NETLIST 5).
 
-Observed is the emulated run in the asked precision; expected is the `ideal` run on the same inputs, or tensors from
-outside where there are any. Both are read as the host reads them.
+Observed is the run in `Settings.precision`, by default on the device; expected is the run in `Settings.expected` on the
+same inputs, or tensors from outside where there are any. Both are read as the host reads them.
 """
 
 import shlex
@@ -26,6 +26,7 @@ from buda_emu.verify.entries import default_parameters, parameter_names
 from buda_emu.verify.feed import Feed, push
 from buda_emu.verify.figures import figures
 from buda_emu.verify.input_used import InputUsed
+from buda_emu.verify.observed import refusals, rounding_warnings
 from buda_emu.verify.per_op import run_pair
 from buda_emu.verify.reference import Files, tensors
 from buda_emu.verify.result import (
@@ -45,7 +46,8 @@ Arrays = Mapping[str, NDArray[Any]]
 class Settings:
     """Everything beside the netlist that decides a verdict."""
 
-    precision: Precision = "format"
+    precision: Precision = "device"  # of the run under test
+    expected: Precision = "ideal"  # of the run that it is held against
     compare: Mode = "vendor"
     seed: int = 0
     arch: str | None = None
@@ -66,7 +68,7 @@ class Settings:
     def arguments(self) -> list[str]:
         """Of the command line, those that are not the default."""
         found: list[str] = []
-        for option in ("precision", "compare", "seed", "arch", "threshold"):
+        for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
             value = getattr(self, option)
             if value != getattr(_DEFAULTS, option):
                 found += [f"--{option}", str(value)]
@@ -132,7 +134,7 @@ def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseRes
     settings = case.settings
     return CaseResult(
         case.name, status, text, settings.arch or "", precision=settings.precision, compare=settings.compare,
-        expected=case.reference.where if case.reference is not None else "ideal", seed=settings.seed,
+        expected=case.reference.where if case.reference is not None else settings.expected, seed=settings.seed,
         seconds=seconds, command=case.command,
     )  # fmt: skip
 
@@ -159,7 +161,8 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
     parameters = _parameters(bodies, config, settings)
     feed = Feed(netlist, config, bodies, parameters, settings.seed, case.reference)
     compared, skipped = _outputs_to_compare(netlist, config)
-    runs = _run(netlist, bodies, parameters, feed, case, compared)
+    with rounding_warnings() as warned:
+        runs = _run(netlist, bodies, parameters, feed, case, compared)
     for name in list(compared):
         if name not in runs.observed:
             skipped[name] = "it holds no entries"
@@ -168,7 +171,7 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
     )
     result = replace(
         result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
-        outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad,
+        outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad, warnings=tuple(warned),
     )  # fmt: skip
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
@@ -263,7 +266,7 @@ def _run(
         inputs[:] = push(emulator, feed.blocks())
 
     def once(precision: Precision) -> Arrays:
-        with Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
+        with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
             fill(emulator)
             for body in bodies:
                 emulator.run(body.name, parameters)
@@ -280,12 +283,13 @@ def _run(
 
         pair = run_pair(
             netlist, fill, [(body.name, parameters) for body in bodies], precision=settings.precision,
-            threads=settings.threads, reference=named_op, threshold=settings.threshold, memory_limit=limit,
+            expected=settings.expected, threads=settings.threads, reference=named_op, threshold=settings.threshold,
+            memory_limit=limit,
         )  # fmt: skip
         return _Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad)
     outside = {name for name in compared if reference is not None and _expected(netlist.queues[name], reference)}
-    ideal: Arrays = once("ideal") if outside != set(compared) else {}
-    return _Runs(once(settings.precision), ideal, tuple(inputs))
+    expected: Arrays = once(settings.expected) if outside != set(compared) else {}
+    return _Runs(once(settings.precision), expected, tuple(inputs))
 
 
 def _expected(queue: Queue, reference: Files) -> tuple[NDArray[Any], str] | None:
@@ -299,7 +303,7 @@ def _judged(queue: Queue, config: TestConfig, runs: _Runs, case: Case) -> Output
     comparison = config.comparison(queue.name)
     observed = runs.observed[queue.name]
     outside = _expected(queue, case.reference) if case.reference is not None else None
-    expected, source = outside or (runs.expected[queue.name], "ideal")
+    expected, source = outside or (runs.expected[queue.name], case.settings.expected)
     entries = min(len(observed), len(expected))
     if not entries:
         raise HostError(f"{source} holds no entries for output {queue.name}")

@@ -66,8 +66,12 @@ class Rendezvous:
 
 
 def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Rendezvous) -> None:
-    """Run side 0 on a thread of its own and side 1 here, to the end of both. Raises what the first to fail raised."""
-    errors: list[BaseException] = []
+    """Run side 0 on a thread of its own and side 1 here, to the end of both.
+
+    Raises what failed. Where both failed before they met again it is an interruption, else the error of side 0, the
+    simpler run.
+    """
+    errors: dict[int, BaseException] = {}
 
     def run(side: int, work: Callable[[], None]) -> None:
         failed = True
@@ -75,7 +79,7 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
             work()
             failed = False
         except BaseException as error:  # noqa: BLE001 - handed to the caller below
-            errors.append(error)
+            errors[side] = error
         finally:
             meeting.leave(side, failed=failed)
 
@@ -83,6 +87,6 @@ def run_both(first: Callable[[], None], second: Callable[[], None], meeting: Ren
     thread.start()
     run(1, second)
     thread.join()
-    told = [error for error in errors if not isinstance(error, PartnerFailedError)]
+    told = [side for side, error in errors.items() if not isinstance(error, PartnerFailedError)]
     if told:
-        raise told[0]
+        raise errors[min(told, key=lambda side: (isinstance(errors[side], Exception), side))]

@@ -17,6 +17,7 @@ from buda_emu.spec.precision import Precision
 from buda_emu.tensor.tilize import tilize
 from buda_emu.verify.lockstep import Key, Rendezvous, Tiles, run_both
 from buda_emu.verify.moments import Moments
+from buda_emu.verify.observed import refusals
 from buda_emu.verify.result import FirstBad, OpResult, ValueStats
 
 Array = NDArray[Any]
@@ -39,26 +40,30 @@ def run_pair(
     programs: Sequence[tuple[str, Mapping[str, str]]],
     *,
     precision: Precision,
+    expected: Precision = "ideal",
     threads: int,
     reference: Callable[[str], Array | None],
     threshold: float,
     memory_limit: int | None = None,
 ) -> PerOp:
-    """Run the programs in `precision` and in "ideal" side by side on the inputs that `fill` pushes.
+    """Run the programs in `precision` and in `expected` side by side on the inputs that `fill` pushes.
 
-    `reference` gives an op's results from outside, [inputs, t, rows, cols], or None: they then stand for the ideal
+    `reference` gives an op's results from outside, [inputs, t, rows, cols], or None: they then stand for the expected
     ones. `threshold`: PCC below which an op is bad. `memory_limit`: bytes of each run. Raises what a run raises.
     """
-    tally = _Tallies(netlist, reference)
+    tally = _Tallies(netlist, reference, expected)
     meeting = Rendezvous(tally.look)
     outputs: list[Mapping[str, Array]] = [{}, {}]
 
     def side(number: int, kind: Precision) -> Callable[[], None]:
         def work() -> None:
             watch = (_Meeting(meeting, number),)
-            with Emulator(
-                netlist, kind, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
-            ) as emulator:
+            with (
+                refusals(kind),
+                Emulator(
+                    netlist, kind, threads, memory_limit=memory_limit, listeners=watch, inputs_at_once=1
+                ) as emulator,
+            ):
                 fill(emulator)
                 for name, parameters in programs:
                     emulator.run(name, parameters)
@@ -66,7 +71,7 @@ def run_pair(
 
         return work
 
-    run_both(side(0, "ideal"), side(1, precision), meeting)
+    run_both(side(0, expected), side(1, precision), meeting)
     ops = tally.results()
     return PerOp(ops, tally.first_bad(ops, threshold), observed=outputs[1], expected=outputs[0])
 
@@ -181,9 +186,10 @@ def _numbers(tiles: Tiles, format_name: str) -> NDArray[np.float64]:
 class _Tallies:
     """The figures of all ops and of all queues that the graphs read."""
 
-    def __init__(self, netlist: Netlist, reference: Callable[[str], Array | None]) -> None:
+    def __init__(self, netlist: Netlist, reference: Callable[[str], Array | None], expected: Precision) -> None:
         self._netlist = netlist
         self._reference = reference
+        self._expected = expected
         self._outside: dict[str, Array | None] = {}
         self._tallies: dict[Key, _Tally] = {}
 
@@ -193,7 +199,7 @@ class _Tallies:
         outside = self._expected_from_outside(key)
         if tally is None:
             item: Op | Queue = self._netlist.ops[key[1]] if key[0] == "op" else self._netlist.queues[key[1]]
-            source = "reference" if outside is not None else "ideal"
+            source = "reference" if outside is not None else self._expected
             format_name = item.out_df if isinstance(item, Op) else item.df
             tally = self._tallies[key] = _Tally(format_name, item.blocking.tile_dim, source)
         if outside is not None:

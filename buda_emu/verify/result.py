@@ -1,8 +1,8 @@
 """What testing a netlist gave: the objects that every report is made from. Plain data, cheap to send between processes.
 
-Elements and places: an output is [entries, t, rows, cols]; a tile is one `tile_dim` block of it. "Expected" is the
-`ideal` run or a tensor from outside, "observed" the emulated run under test. Errors are observed - expected over the
-elements where both are finite, None where there are none.
+Elements and places: an output is [entries, t, rows, cols]; a tile is one `tile_dim` block of it. "Expected" is a
+run in another precision or a tensor from outside, "observed" the run under test. Errors are observed - expected over
+the elements where both are finite, None where there are none.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ class OutputResult:
     format: str
     shape: tuple[int, ...]
     tile_dim: tuple[int, int]
-    expected_from: str  # "ideal", or the files
+    expected_from: str  # the precision of the expected run, or the files
     comparison: Comparison
     passed: bool
     reason: str
@@ -160,8 +160,8 @@ class CaseResult:
     status: Status
     message: str = ""
     arch: str = ""
-    precision: str = ""
-    expected: str = ""  # "ideal" or the reference directory
+    precision: str = ""  # of the observed run
+    expected: str = ""  # precision of the expected run, or the reference directory
     compare: str = ""  # "vendor" or "strict"
     seed: int = 0
     seconds: float = 0.0
@@ -173,6 +173,7 @@ class CaseResult:
     ops: tuple[OpResult, ...] = ()
     first_bad: FirstBad | None = None
     performance: tuple[PerformanceResult, ...] = ()
+    warnings: tuple[str, ...] = ()  # what the observed run does not do as the chip would
     stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/stopped-programs.md)
     command: str = ""  # how to run this one again
 

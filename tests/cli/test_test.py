@@ -83,7 +83,7 @@ def test_a_netlist_that_passes(results):
     code, run, printed = results("nets/good.yaml", "-n", "1")
     assert code == 0
     title, netlist, table, closing = printed.out.split("\n\n")
-    assert title.splitlines()[0].endswith(": 1 netlist, 1 worker, precision format")
+    assert title.splitlines()[0].endswith(": 1 netlist, 1 worker, precision device, expected ideal")
     assert title.splitlines()[1] == ". 100 %"
     assert netlist == "nets/good.yaml: passed"
     name, df, shape, kind, verdict, *_ = table.splitlines()[1].split()
@@ -144,6 +144,49 @@ def test_per_op(results):
     assert run["cases"][0]["first_bad"]["inputs"][0]["name"] == "a"
     printed = results("nets/bad.yaml", "--per-op", "--threshold", "0.5")[2]
     assert "no op is past the threshold" in printed.out
+
+
+# ------------------------------------------------------------------------------------------------------ precisions
+def test_the_precisions_are_named_everywhere(results, folder):
+    code, run, printed = results("nets/bad.yaml", "--precision", "format", "--expected", "format", "--report", "report",
+                                 "--junitxml", "junit.xml")  # fmt: skip
+    assert code == 0  # its output loses bits in both
+    assert printed.out.splitlines()[0].endswith(", precision format, expected format")
+    assert (run["settings"]["precision"], run["settings"]["expected"]) == ("format", "format")
+    (case,) = run["cases"]
+    assert (case["precision"], case["expected"], case["outputs"][0]["expected_from"]) == ("format",) * 3
+    assert case["command"] == "buda-emu test nets/bad.yaml --precision format --expected format"
+    for name in ("report.html", "report.md"):
+        assert " s, precision format, expected format" in (folder / "report" / name).read_text()
+    properties = ElementTree.parse(folder / "junit.xml").getroot().iter("property")
+    assert [(one.get("name"), one.get("value")) for one in properties] == [
+        ("precision", "format"), ("expected", "format"),
+    ]  # fmt: skip
+    assert results("nets/bad.yaml", "--expected", "format")[2].out.splitlines()[0].endswith(
+        ", precision device, expected format"
+    )
+
+
+def test_what_the_device_refuses_names_the_op_and_the_option(results, folder):
+    (folder / "net.yaml").write_text(nop("Fp8_e4m3"))  # wormhole_b0 has no such format
+    code, _, printed = results("net.yaml")
+    assert code == 3
+    assert "net.yaml: unsupported\n  op n: Fp8_e4m3 is a format of blackhole" in printed.out
+    assert "--precision format tests what the reference computes instead" in printed.out
+    assert "\nUNSUPPORTED net.yaml - op n: Fp8_e4m3" in printed.out
+    assert results("net.yaml", "--precision", "format")[0] == 1
+
+
+def test_stochastic_rounding_is_told(results, folder):
+    asks = "math_fidelity: HiFi4, attributes: {stoch_rnd_mode: all}"
+    (folder / "net.yaml").write_text(GOOD.replace("math_fidelity: HiFi4", asks))
+    code, run, printed = results("net.yaml", "--report", "report")
+    told = "op n asks for stochastic rounding, which is not modelled: it rounds to nearest"
+    assert (code, run["cases"][0]["warnings"]) == (0, [told])
+    assert f"warning: {told}\n" in printed.out
+    for name in ("report.html", "report.md"):
+        assert told in (folder / "report" / name).read_text()
+    assert printed.err == ""
 
 
 # ------------------------------------------------------------------------------------------------- which netlists
@@ -379,7 +422,8 @@ def test_junit(results, folder):
     (suite,) = root
     counts = {"tests": "5", "failures": "1", "errors": "2", "skipped": "1"}
     assert (suite.tag, {key: suite.get(key) for key in counts}) == ("testsuite", counts)
-    inside = {(case.get("classname"), case.get("name")): [child.tag for child in case] for case in suite}
+    cases = suite.findall("testcase")
+    inside = {(case.get("classname"), case.get("name")): [child.tag for child in case] for case in cases}
     assert inside == {
         ("nets", "bad.yaml"): ["failure"], ("nets", "good.yaml"): [], ("nets", "skipped.yaml"): ["skipped"],
         ("nets.more", "rejected.yaml"): ["error"], ("nets.more", "stopped.yaml"): ["error"],

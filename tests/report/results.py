@@ -7,7 +7,7 @@ from buda_emu.verify.result import CaseResult, TestRun
 from shared_files import ROOT
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
-PICTURES = Settings(per_op=True, detail=True)
+PICTURES = Settings("format", per_op=True, detail=True)
 ODD_NAME = 'odd <b>&"name" | `x`.yaml'
 
 
@@ -40,4 +40,5 @@ def finished_run() -> TestRun:
         CaseResult("crashed.yaml", "crashed", "its worker process died (signal SIGKILL)", command="buda-emu test it"),
     )  # fmt: skip
     assert [item.status for item in cases] == ["passed", "passed", "failed", "rejected", "stopped", "crashed"]
-    return TestRun(cases, "1.2.3", 4.5, {"paths": ["netlists"], "threshold": 0.99, "seed": 0, "arch": None})
+    settings = {"paths": ["netlists"], "precision": "format", "expected": "ideal", "threshold": 0.99, "seed": 0}
+    return TestRun(cases, "1.2.3", 4.5, {**settings, "arch": None})

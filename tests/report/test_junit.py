@@ -13,11 +13,15 @@ def suite_of(run):
     root = ElementTree.fromstring(text.encode())
     (suite,) = root
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    properties = suite[0]
+    found = {item.get("name"): item.get("value") for item in properties}
+    assert (properties.tag, found) == ("properties", {"precision": "format", "expected": "ideal"})
+    suite.remove(properties)
     return suite
 
 
 def of(*cases):
-    return suite_of(TestRun(cases, "1", 2.0, {}))
+    return suite_of(TestRun(cases, "1", 2.0, {"precision": "format", "expected": "ideal"}))
 
 
 def test_counts_and_elements_follow_the_statuses():
@@ -46,7 +50,7 @@ def test_a_failure_says_what_and_how_to_run_it_again():
     failure = of(case)[0][0]
     assert failure.get("message") == f"o: {case.outputs[0].reason}"
     assert failure.text.startswith("o: PCC 0.99")
-    assert failure.text.endswith(case.command)
+    assert failure.text.endswith(f"\n\nprecision format, expected ideal\n{case.command}")
 
 
 def test_names_are_cut_into_folder_and_file():

@@ -48,7 +48,7 @@ def test_a_result_says_everything_of_its_test():
     result = judged(nop(), seed=4, compare="strict")
     assert (result.netlist, result.status, result.message) == ("net.yaml", "failed", "")
     assert (result.arch, result.precision, result.expected, result.compare, result.seed) == (
-        "wormhole_b0", "format", "ideal", "strict", 4,
+        "wormhole_b0", "device", "ideal", "strict", 4,
     )  # fmt: skip
     assert (result.programs, dict(result.parameters), dict(result.not_compared)) == (("p",), {}, {})
     (used,) = result.inputs
@@ -136,6 +136,61 @@ def test_defaults_give_way_to_the_netlist():
     assert result.command == "buda-emu test net.yaml --defaults d.yaml"
 
 
+# ------------------------------------------------------------------------------------------------------ precisions
+def square(**settings):
+    """Where the expected results came from, and how far the square of a number that LoFi cuts is from them."""
+    body = text(
+        [queue("a"), queue("o", "n")],
+        [graph("g", op("n", "multiply", ["a", "a"]).replace("HiFi4", "LoFi"))],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+    )
+    (output,) = judged(f"{body}test-config: {{stimulus-config: {{type: Constant, constant_value: 1.2345}}}}\n",
+                       **settings).outputs  # fmt: skip
+    return output.expected_from, output.max_error
+
+
+@pytest.mark.parametrize("per_op", [False, True])
+def test_both_precisions_can_be_chosen(per_op):
+    source, error = square(per_op=per_op)
+    assert (source, 0.01 < error < 0.1) == ("ideal", True)  # LoFi
+    source, reference_error = square(per_op=per_op, precision="format")
+    assert (source, 0 < reference_error < 0.001) == ("ideal", True)  # formats only
+    assert square(per_op=per_op, expected="format") == ("format", pytest.approx(error, abs=reference_error))
+    assert square(per_op=per_op, precision="format", expected="format") == ("format", 0)
+    assert square(per_op=per_op, precision="ideal", expected="format") == ("format", reference_error)
+
+
+@pytest.mark.parametrize("per_op", [False, True])
+def test_what_the_device_refuses_is_told_with_the_way_out(per_op):
+    body = nop("Fp8_e4m3")
+    result = judged(body, per_op=per_op)
+    assert (result.status, result.outputs) == ("unsupported", ())
+    first, hint = result.message.splitlines()
+    assert first.startswith("op n: Fp8_e4m3 is a format of blackhole, which wormhole_b0 does not have")
+    assert hint == "precision device does not run it; --precision format tests what the reference computes instead"
+    assert judged(body, per_op=per_op, precision="format").outputs
+
+
+@pytest.mark.parametrize("per_op", [False, True])
+def test_no_way_out_is_told_where_there_is_none(per_op):
+    body = text(
+        [queue("a"), queue("o", "n")],
+        [graph("g", op("n", "topk", ["a", "a"], more=", attributes: {k: 5, sort: max}"))],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+    )
+    for precision in ("device", "format"):
+        result = judged(body, per_op=per_op, precision=precision)
+        assert (result.status, result.message) == ("unsupported", "op n: topk with k 5, which is not a power of two")
+
+
+@pytest.mark.parametrize("per_op", [False, True])
+def test_stochastic_rounding_is_told(per_op):
+    body = nop().replace("math_fidelity: HiFi4", "math_fidelity: HiFi4, attributes: {stoch_rnd_mode: all}")
+    expected = ("op n asks for stochastic rounding, which is not modelled: it rounds to nearest",)
+    assert judged(body, per_op=per_op).warnings == expected
+    assert judged(body, per_op=per_op, precision="format").warnings == ()
+
+
 # -------------------------------------------------------------------------------------------------- what goes wrong
 @pytest.mark.parametrize(
     ("error", "status", "words"),
@@ -181,12 +236,13 @@ def test_an_op_that_cannot_be_run():
 # ------------------------------------------------------------------------------------------------------- settings
 def test_every_setting_but_those_without_effect_is_in_the_command():
     settings = Settings(
-        precision="ideal", compare="strict", seed=9, arch="wormhole_b0", programs=("p", "q r"),
+        precision="ideal", expected="format", compare="strict", seed=9, arch="wormhole_b0", programs=("p", "q r"),
         parameters=(("$at", "1"), ("$b", "x y")), threads=8, per_op=True, detail=True, threshold=0.5,
     )  # fmt: skip
     case = Case("a b.yaml", "a b.yaml", None, ContentFiles("the dir", {}), ("d.yaml", b""), settings)
     assert shlex.split(case.command) == [
-        "buda-emu", "test", "a b.yaml", "--precision", "ideal", "--compare", "strict", "--seed", "9", "--arch",
+        "buda-emu", "test", "a b.yaml", "--precision", "ideal", "--expected", "format", "--compare", "strict",
+        "--seed", "9", "--arch",
         "wormhole_b0", "--threshold", "0.5", "--program", "p", "--program", "q r", "--param", "at=1", "--param",
         "b=x y", "--reference", "the dir", "--defaults", "d.yaml",
     ]  # fmt: skip

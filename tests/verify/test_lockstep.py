@@ -57,6 +57,25 @@ def test_the_error_of_the_side_that_fails_is_told_and_the_other_ends(side):
     assert [thread.name for thread in threading.enumerate()].count("expected run") == 0
 
 
+@pytest.mark.parametrize(("second", "told"), [(ValueError, "first"), (KeyboardInterrupt, "second")])
+def test_of_two_errors_the_simpler_run_tells_its_own(second, told):
+    """Whichever comes first. An interruption goes before both."""
+    failed = threading.Event()
+
+    def side(number, error, word):
+        def fails():
+            if number == 0:
+                failed.wait(5)
+            else:
+                failed.set()
+            raise error(word)
+
+        return fails
+
+    with pytest.raises((ValueError, KeyboardInterrupt), match=told):
+        run_both(side(0, ValueError, "first"), side(1, second, "second"), Rendezvous(lambda *_: None))
+
+
 def test_an_error_while_looking_ends_both():
     def look(*_):
         raise ZeroDivisionError
