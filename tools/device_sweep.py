@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Run a corpus of netlists in precision device, and say how far each output is from ideal (issue 7).
 
-    python tools/device_sweep.py CORPUS [-k TEXT] [--vectors NAME] [--most SECONDS] [--out FILE.tsv]
+    python tools/device_sweep.py CORPUS [-k TEXT] [--vectors NAME] [--most SECONDS] [--both] [--out FILE.tsv]
 
 CORPUS has `NAME/**/*.json` (default `vectors`), which name a netlist, its programs, parameters and inputs, and
 `stimulus.py`, which makes the inputs. One line per output: netlist, queue, PCC of format and of device against ideal,
-seconds of both, and "fine" where every format of the netlist has 16 bits or more and every fidelity is HiFi3 or HiFi4.
+seconds of both, "fine" where every format of the netlist has 16 bits or more and every fidelity is HiFi3 or HiFi4, and
+with `--both` whether 1 and 2 threads give the "same" bits or "other" ones.
 A netlist that takes longer than `--most` seconds in `format` is left out, and so said.
 """
 
@@ -50,6 +51,10 @@ def pcc(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
 def is_fine(netlist: Netlist) -> bool:
     """16 bits or more everywhere, HiFi3 or better."""
     ops = netlist.ops.values()
@@ -59,7 +64,7 @@ def is_fine(netlist: Netlist) -> bool:
     return wide and all(op.math_fidelity in ("HiFi3", "HiFi4") for op in ops)
 
 
-def sweep(corpus: Path, path: Path, most: float, threads: int) -> list[tuple[str, ...]]:
+def sweep(corpus: Path, path: Path, most: float, threads: int, both: bool) -> list[tuple[str, ...]]:
     """The lines of one vector."""
     sys.path.insert(0, str(corpus))
     import stimulus  # pyright: ignore[reportMissingImports] # of the corpus
@@ -81,11 +86,12 @@ def sweep(corpus: Path, path: Path, most: float, threads: int) -> list[tuple[str
         except be.BudaError as error:
             return [(name, "-", f"{precision}: {type(error).__name__}: {str(error).splitlines()[0]}", "", "", "", "")]
         seconds[precision] = time.perf_counter() - start
+    again = run(netlist, vector, inputs, "device", 3 - threads) if both else {}
     fine = "fine" if is_fine(netlist) else ""
     times = f"{seconds['format']:.2f}", f"{seconds['device']:.2f}"
     return [
         (name, queue, f"{pcc(outputs['format'][queue], ideal):.6f}", f"{pcc(outputs['device'][queue], ideal):.6f}",
-         *times, fine)
+         *times, fine, "" if not both else "same" if _same(outputs["device"][queue], again[queue]) else "other")
         for queue, ideal in outputs["ideal"].items()
         if FORMATS[netlist.queues[queue].df].kind != "raw"
     ]  # fmt: skip
@@ -98,7 +104,8 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only vectors whose path contains this text")
     parser.add_argument("--vectors", default="vectors", metavar="NAME", help="folder of the corpus (default vectors)")
     parser.add_argument("--most", type=float, default=5.0, help="seconds in format (default 5)")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--both", action="store_true", help="compare the bits with the other number of threads")
     parser.add_argument("--out", type=Path, help="also write the lines there")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -106,7 +113,7 @@ def main() -> None:
     out = arguments.out.open("w") if arguments.out else None
     for path in paths:
         try:
-            lines = sweep(arguments.corpus, path, arguments.most, arguments.threads)
+            lines = sweep(arguments.corpus, path, arguments.most, arguments.threads, arguments.both)
         except Exception as error:  # noqa: BLE001 # whatever fails is a result
             lines = [(str(path), "-", f"{type(error).__name__}: {error}", "", "", "", "")]
         for line in lines:

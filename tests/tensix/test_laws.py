@@ -1,7 +1,11 @@
 """What holds of tile products on the chip: the sizes of their errors (DEVICE_NUMERICS 6.4), and some laws."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from buda_emu.kernels.tensix.tile_matmul import matmul_tiles
 from buda_emu.tensix.fidelity import phase_mask
@@ -10,6 +14,8 @@ from buda_emu.tensix.words import kernel_setting, to_word
 from register_words import PAIRINGS, family
 
 INNER = 2  # tiles: the text's errors are those of K = 64
+SEEDS = st.integers(0, 1 << 20)
+some = settings(max_examples=8, deadline=None)
 
 
 def product(in0, in1, register, mode, fidelity):
@@ -37,8 +43,8 @@ def values_of(words, register):
     return words.view(np.float32).astype(np.float64)
 
 
-def rms_error(register, mode, fidelity):
-    in0, in1 = normal_words(4 * INNER, register, 1), normal_words(4 * INNER, register, 2)
+def rms_error(register, mode, fidelity, seed=1):
+    in0, in1 = normal_words(4 * INNER, register, seed), normal_words(4 * INNER, register, seed + 1)
     shown = values_of(
         to_word(product(in0, in1, register, mode, fidelity), mode), register if mode == "fp16" else "Tf32"
     )
@@ -65,27 +71,34 @@ def test_errors_have_the_expected_size(register, mode, fidelity, low, high):
 
 
 @pytest.mark.parametrize(("register", "mode"), PAIRINGS)
-def test_more_phases_are_no_worse(register, mode):
-    errors = [rms_error(register, mode, fidelity) for fidelity in ("LoFi", "HiFi2", "HiFi3", "HiFi4")]
-    assert errors == sorted(errors, reverse=True)
+@some
+@given(seed=SEEDS)
+def test_more_phases_are_no_worse(register, mode, seed):
+    """On average, but for chance: a Dst of bf16 leaves nothing of what the third and the fourth phase bring."""
+    errors = [rms_error(register, mode, fidelity, seed) for fidelity in ("LoFi", "HiFi2", "HiFi3", "HiFi4")]
+    assert errors[3] < errors[0]
+    assert all(more <= 1.02 * fewer for fewer, more in pairwise(errors))
 
 
 @pytest.mark.parametrize(("register", "mode"), PAIRINGS)
 @pytest.mark.parametrize("fidelity", ["LoFi", "HiFi3"])
-def test_a_power_of_two_scales_the_result(register, mode, fidelity):
-    in0, in1 = normal_words(INNER, register, 3), normal_words(INNER, register, 4)
+@some
+@given(seed=SEEDS, power=st.integers(1, 4))
+def test_a_power_of_two_scales_the_result(register, mode, fidelity, seed, power):
+    in0, in1 = normal_words(INNER, register, seed), normal_words(INNER, register, seed + 1)
     near_one = in1 & np.uint32(0x807F_E000) | np.uint32((14 if register == "Float16" else 126) << 23)
     once = product(in0, near_one, register, mode, fidelity)
-    twice = product(in0, near_one + np.uint32(1 << 23), register, mode, fidelity)
-    step = {"bf16": 1 << 7, "fp16": 1 << 10, "fp32": 1 << 23}[mode]
+    scaled = product(in0, near_one + np.uint32(power << 23), register, mode, fidelity)
+    step = power * {"bf16": 1 << 7, "fp16": 1 << 10, "fp32": 1 << 23}[mode]
     assert np.count_nonzero(once) > 1000
-    assert np.array_equal(np.where(once == 0, 0, once + np.uint32(step)), twice)
+    assert np.array_equal(np.where(once == 0, 0, once + np.uint32(step)), scaled)
 
 
 @pytest.mark.parametrize(("register", "mode"), PAIRINGS)
-def test_columns_and_rows_are_independent(register, mode):
-    in0, in1 = normal_words(INNER, register, 5), normal_words(INNER, register, 6)
-    order = np.random.default_rng(7).permutation(32)
+@some
+@given(seed=SEEDS, order=st.permutations(range(32)))
+def test_columns_and_rows_are_independent(register, mode, seed, order):
+    in0, in1 = normal_words(INNER, register, seed), normal_words(INNER, register, seed + 1)
     plain = product(in0, in1, register, mode, "HiFi4").reshape(32, 32)
     columns = np.ascontiguousarray(in1.reshape(INNER, 32, 32)[:, :, order]).reshape(INNER, 1024)
     assert np.array_equal(product(in0, columns, register, mode, "HiFi4").reshape(32, 32), plain[:, order])
@@ -94,8 +107,18 @@ def test_columns_and_rows_are_independent(register, mode):
 
 
 @pytest.mark.parametrize(("register", "mode"), PAIRINGS)
-def test_a_tile_of_zeros_gives_zeros(register, mode):
+@pytest.mark.parametrize("fidelity", ["LoFi", "HiFi4"])
+@some
+@given(seed=SEEDS)
+def test_a_tile_of_zeros_gives_zeros(register, mode, fidelity, seed):
+    """Zeros of either sign leave Dst as it is, bit for bit."""
     zeros = np.zeros((INNER, 1024), np.uint32)
     zeros[:, ::2] = 0x8000_0000
-    assert not product(normal_words(INNER, register, 8), zeros, register, mode, "HiFi4").any()
-    assert not product(zeros, normal_words(INNER, register, 8), register, mode, "HiFi4").any()
+    words = normal_words(INNER, register, seed)
+    assert not product(words, zeros, register, mode, fidelity).any()
+    assert not product(zeros, words, register, mode, fidelity).any()
+    half = words.copy()
+    half[1] = 0  # the second of two inner tiles
+    once = product(half, words, register, mode, fidelity)
+    assert np.array_equal(product(half, np.concatenate((words[:1], zeros[:1])), register, mode, fidelity), once)
+    assert once.any()
