@@ -5,13 +5,18 @@ read and write `bits`.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device.store import TILE_ELEMENTS, EntryView, MemoryBudget, TileStore, consecutive
+from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, TileStore, consecutive
 from buda_emu.errors import InternalError
 from buda_emu.numerics.stored import Bits, stored_tile_bytes
+from buda_emu.spec.formats import FORMATS
+
+_LARGEST_NARROW: Final = 31
+"""Shared exponents of family A have 5 bits."""
 
 
 class BitStore(TileStore):
@@ -45,10 +50,24 @@ class BitStore(TileStore):
         """Bytes of so many slices."""
         return slices * self.tiles * stored_tile_bytes(self.df)
 
-    def free(self) -> None:
-        """Let go of all slices; nobody may hold a view of them."""
-        super().free()
-        self._bits = Bits.empty(self.df, 0, self.tiles)
+    def fresh(self, slices: int) -> Arrays:
+        """Datums, and shared exponents where the format has them."""
+        return _parts(Bits.empty(self.df, slices, self.tiles))
+
+    def arrays(self) -> Arrays:
+        """Datums [>=slices, tiles, 1024], and shared exponents [>=slices, tiles, 64] where the format has them."""
+        return _parts(self._bits)
+
+    def may_hold(self, arrays: Arrays) -> bool:
+        """Are these codes and exponents that the format has? Those of Bfp4 and Bfp2 do not fill their bytes."""
+        datums, *exponents = arrays
+        spec = FORMATS[self.df]
+        narrow = spec.family == "a" and any(array.size and array.max() > _LARGEST_NARROW for array in exponents)
+        return not narrow and not (datums.size and int(datums.max()) >> spec.bits)
+
+    def _take(self, arrays: Arrays) -> None:
+        datums, *exponents = arrays
+        self._bits = Bits(self.df, datums, exponents[0] if exponents else None)
 
     def zero_entries(self, view: EntryView) -> None:
         """Set every written entry of a view to zero bits."""
@@ -59,6 +78,10 @@ class BitStore(TileStore):
                 there.datums[...] = 0
                 if there.exponents is not None:
                     there.exponents[...] = 0
+
+
+def _parts(bits: Bits) -> Arrays:
+    return (bits.datums,) if bits.exponents is None else (bits.datums, bits.exponents)
 
 
 class BitView(EntryView):

@@ -7,6 +7,7 @@ chip would hold is made on demand by `buda_emu.tensor`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from buda_emu.device.spare import SPARE
 from buda_emu.errors import HostError
 
 TILE_ELEMENTS = 1024
+Arrays = tuple[NDArray[Any], ...]
 _NEVER = ""
 _ROOM_BYTES = 256 << 20
 
@@ -115,16 +117,31 @@ class TileStore:
         """Bytes of so many slices."""
         return slices * self.tiles * TILE_ELEMENTS * 4
 
-    def replace(self, data: NDArray[np.float32] | None, labels: Sequence[str]) -> None:
-        """Hold these slices, float32[len(labels), tiles, 1024], instead; the caller has seen to the budget's limit."""
+    def fresh(self, slices: int) -> Arrays:
+        """Undefined memory for so many slices, as `arrays` gives it and `replace` takes it. Raises MemoryError."""
+        return (np.empty((slices, self.tiles, TILE_ELEMENTS), np.float32),)
+
+    def arrays(self) -> Arrays:
+        """All that is held; slice by slice along the first axis of each: float32[>=slices, tiles, 1024]."""
+        return (self._data,)
+
+    def may_hold(self, arrays: Arrays) -> bool:  # noqa: ARG002 - any 32 bits are a float32
+        """Can the slices of an unknown file be of this memory?"""
+        return True
+
+    def replace(self, arrays: Arrays, labels: Sequence[str]) -> None:
+        """Hold these slices, len(labels) in each array, instead; the caller has seen to the budget's limit."""
         self._budget.used += self.slice_bytes(len(labels)) - self.bytes_used
-        self._data = data if data is not None else np.empty((0, self.tiles, TILE_ELEMENTS), np.float32)
+        self._take(arrays)
         self._labels = list(labels)
+
+    def _take(self, arrays: Arrays) -> None:
+        (self._data,) = arrays
 
     def free(self) -> None:
         """Let go of all slices; nobody may hold a view of them."""
         SPARE.give(self._data)
-        self.replace(None, ())
+        self.replace(self.fresh(0), ())
 
     def zero_entries(self, view: "EntryView") -> None:
         """Set every written entry of a view to 0.0 (NETLIST 4.1 zero; a dual view writes through, 4.5)."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo
 from buda_emu.device.host_memory import default_memory_limit
-from buda_emu.errors import HostError, ProgramError, UnsupportedError
+from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.chunk import Context
@@ -217,7 +217,6 @@ class Emulator:
         from buda_emu.runtime import state  # only those who save need it
 
         self._require_open("save")
-        self._require_values("save")
         if self._netlist_text is None:
             self._netlist_text = state.text_of(self.netlist) or b""
         with self._gate:
@@ -234,7 +233,6 @@ class Emulator:
         from buda_emu.runtime.snapshot import Reader
 
         self._require_open("restore")
-        self._require_values("restore")
         with Reader(path) as reader, self._gate:
             self._require_idle("restore")
             state.restore(self._state(), reader)
@@ -260,7 +258,7 @@ class Emulator:
         with Reader(path) as reader:
             found = cls(
                 state.netlist_of(reader, netlist),
-                "ideal" if state.precision_of(reader) == "ideal" else "format",
+                state.precision_of(reader),
                 threads,
                 memory_limit=memory_limit,
                 step_limit=step_limit,
@@ -286,10 +284,6 @@ class Emulator:
     def _require_idle(self, call: str) -> None:
         if not self._gate.idle:
             raise HostError(f"{call}: a program is running or waits for its turn; wait for its end first")
-
-    def _require_values(self, call: str) -> None:
-        if self.precision == "device":
-            raise UnsupportedError(f"{call}: snapshots of precision device are not supported")
 
     def _require_open(self, call: str) -> None:
         if self._gate.closed:

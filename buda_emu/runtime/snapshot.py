@@ -14,7 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
@@ -35,11 +34,11 @@ def write(
     path: str | os.PathLike[str],
     header: Mapping[str, Any],
     netlist: bytes | None,
-    arrays: Mapping[str, Iterable[NDArray[np.float32]]],
+    arrays: Mapping[str, Iterable[NDArray[Any]]],
 ) -> None:
     """Write a snapshot; a file of that name is replaced when the new one is complete. Raises HostError.
 
-    `arrays`: member name -> pieces, which are stored one after the other as little-endian float32.
+    `arrays`: member name -> pieces, which are stored one after the other, little-endian.
     """
     target = Path(path)
     try:
@@ -55,7 +54,8 @@ def write(
                 for member, pieces in arrays.items():
                     with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as out:
                         for piece in pieces:
-                            out.write(np.ascontiguousarray(piece, "<f4").data.cast("B"))
+                            little = piece.astype(piece.dtype.newbyteorder("<"), order="C", copy=False)
+                            out.write(little.data.cast("B"))
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).replace(target)
@@ -104,7 +104,7 @@ class Reader:
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
             raise self.refused("its members are not those that its header tells of")
 
-    def fill(self, member: str, pieces: Iterable[NDArray[np.float32]]) -> None:
+    def fill(self, member: str, pieces: Iterable[NDArray[Any]]) -> None:
         """Read an array into consecutive pieces. Its size must be theirs, its check sum right."""
         pieces = list(pieces)
         info = self._plain(member)

@@ -8,15 +8,16 @@ no ram keeps, and for error texts who pushed and popped last. Dropout has no sta
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import buda_emu
+from buda_emu.device.bit_store import BitStore
 from buda_emu.device.channel import Fifo, Ram
-from buda_emu.device.store import TILE_ELEMENTS, TileStore
+from buda_emu.device.store import TILE_ELEMENTS, Arrays, TileStore
 from buda_emu.netlist.model import Netlist
 from buda_emu.program.values import INT_MAX, INT_MIN, Kind, is_variable
 from buda_emu.runtime.fingerprint import fingerprint
@@ -26,6 +27,7 @@ from buda_emu.runtime.machine import Channel, Memory
 from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.snapshot import KIND, SCHEMA_VERSION, Reader, write
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.precision import PRECISIONS, Precision
 
 Tensor = NDArray[np.float32]
 _KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
@@ -68,8 +70,11 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
         "traffic": {name: _traffic(machine.journal.of(name)) for name in machine.memory.channels},
         "executed": [[name, count] for name, count in machine.journal.executed.items()],
     }  # fmt: skip
-    arrays: dict[str, list[Tensor]] = {
-        **{f"stores/{name}": list(_written(store)) for name, store in stores.items()},
+    arrays: dict[str, list[NDArray[Any]]] = {
+        **{
+            f"stores/{name}": list(chain.from_iterable(_written(store.arrays(), store.labels)))
+            for name, store in stores.items()
+        },
         **{f"flat/{name}": list(slots.values()) for name, slots in flat.items()},
         **{f"gradients/{name}": [array] for name, array in machine.gradients.items()},
     }
@@ -121,7 +126,7 @@ def restore(machine: Machine, reader: Reader) -> None:
 
     # From here on nothing fails.
     for name, store in known.items():
-        store.replace(tiles.get(name), labels.get(name, []))
+        store.replace(tiles.get(name) or store.fresh(0), labels.get(name, []))
     for name, channel in memory.channels.items():
         _set_pointers(channel, pointers[name])
         if channel.flat is not None:
@@ -153,9 +158,10 @@ def _runs(labels: list[str]) -> Iterator[tuple[int, int, str]]:
         position += count
 
 
-def _written(store: TileStore) -> Iterator[Tensor]:
-    for first, count, _ in _runs(store.labels):
-        yield store.data(first + count)[first : first + count]
+def _written(arrays: Arrays, labels: list[str]) -> Iterator[Arrays]:
+    """The written slices of each array of a store, run by run."""
+    for first, count, _ in _runs(labels):
+        yield tuple(array[first : first + count] for array in arrays)
 
 
 def _labels(fields: Fields, store: TileStore | None) -> list[str]:
@@ -164,19 +170,23 @@ def _labels(fields: Fields, store: TileStore | None) -> list[str]:
         raise fields.bad("is not a memory of this netlist")
     labels: list[str] = []
     for first, count, label in fields.rows("labels", int, int, str):
-        if first < len(labels) or count < 1 or first + count > store.slices or label not in FORMATS:
+        known = label == store.df if isinstance(store, BitStore) else label in FORMATS
+        if first < len(labels) or count < 1 or first + count > store.slices or not known:
             raise fields.bad("has slices that overlap, lie outside or have an unknown format")
         labels += [""] * (first - len(labels)) + [label] * count
     return labels
 
 
-def _read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -> Tensor:
+def _read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -> Arrays:
     try:
-        data = np.empty((len(labels), store.tiles, TILE_ELEMENTS), np.float32)
+        arrays = store.fresh(len(labels))
     except MemoryError:
         raise reader.refused(f"the memory of {name} is not to be had") from None
-    reader.fill(f"stores/{name}", [data[first : first + count] for first, count, _ in _runs(labels)])
-    return data
+    written = list(_written(arrays, labels))
+    reader.fill(f"stores/{name}", chain.from_iterable(written))
+    if not all(map(store.may_hold, written)):
+        raise reader.refused(f"stores/{name} holds codes that its format has not")
+    return arrays
 
 
 def _flat(memory: Memory) -> dict[str, dict[int, Tensor]]:
@@ -318,6 +328,7 @@ def text_of(netlist: Netlist) -> bytes | None:
     return data if again is not None and fingerprint(again) == fingerprint(netlist) else None
 
 
-def precision_of(reader: Reader) -> str:
+def precision_of(reader: Reader) -> Precision:
     """The precision of the machine that was saved."""
-    return Fields(reader.header, "", reader.refused).text("precision", ("format", "ideal"))
+    word = Fields(reader.header, "", reader.refused).text("precision", PRECISIONS)
+    return PRECISIONS[PRECISIONS.index(word)]

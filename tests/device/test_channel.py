@@ -87,13 +87,13 @@ def test_a_store_takes_over_other_contents():
     tiles = TileStore("s", 8, 1, budget)
     tiles.data(3)
     assert budget.used == tiles.bytes_used == 3 * 4096
-    tiles.replace(np.full((4, 1, 1024), 7, np.float32), ["", "Float32", "", "Bfp8"])
+    tiles.replace((np.full((4, 1, 1024), 7, np.float32),), ["", "Float32", "", "Bfp8"])
     assert budget.used == 4 * 4096
     assert [tiles.label(slot, 1) for slot in range(5)] == ["", "Float32", "", "Bfp8", ""]
     assert (tiles.data(5)[3] == 7).all()
     with pytest.raises(HostError, match="memory of s needs"):
         tiles.data(6)
-    tiles.replace(None, [])
+    tiles.replace(tiles.fresh(0), [])
     assert (budget.used, tiles.labels) == (0, [])
 
 

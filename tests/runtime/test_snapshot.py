@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import buda_emu as be
+from buda_emu.numerics.stored import stored_tile_bytes
 from buda_emu.runtime.fingerprint import fingerprint
+from buda_emu.spec.formats import NETLIST_FORMATS
 from shared_files import ROOT
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
@@ -69,10 +71,11 @@ with be.Emulator.load(sys.argv[1], threads=2) as emu:
 """
 
 
-def test_a_training_goes_on_in_another_process_with_the_same_bits(tmp_path, child_environment):
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_a_training_goes_on_in_another_process_with_the_same_bits(precision, tmp_path, child_environment):
     net = be.load(TRAINING)
     saved, result = tmp_path / "half.snap", tmp_path / "result.npz"
-    with be.Emulator(net, threads=1) as emu:
+    with be.Emulator(net, precision, threads=1) as emu:
         start(emu)
         for number in range(2):
             step(emu, number)
@@ -116,8 +119,8 @@ def everything():
     place = "target_device: 0, loc: dram, dram: [[3, 0x20000000]]}\n"
     return text(
         [queue("flat", more=", layout: flat"), queue("x", entries=6, df="Float16_b"), f"  base: {base}{place}",
-         f"  view: {view}alias: base, {place}", queue("dyn", "n"), queue("tiles", "tile"),
-         queue("sums", "after", entries=8), queue("r", "k", kind="ram", entries=4)],
+         f"  view: {view}alias: base, {place}", queue("dyn", "n", df="Float16_b"), queue("tiles", "tile"),
+         queue("sums", "after", entries=8, df="Float16_b"), queue("r", "k", kind="ram", entries=4)],
         [graph("g", op("n", "nop", ["x"], df="Float16_b")), graph("h", op("tile", "tilizer", ["flat"])),
          graph("i", op("s", "nop", ["x"], df="Float16_b", more=", gradient_op: true"),
                op("after", "nop", ["s"], loc=(0, 1), df="Float16_b")),
@@ -130,7 +133,8 @@ def everything():
     )  # fmt: skip
 
 
-def test_every_kind_of_state_comes_back(load, tmp_path):
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_every_kind_of_state_comes_back(precision, load, tmp_path):
     net = load(everything())
 
     def drive(emu):
@@ -138,7 +142,7 @@ def test_every_kind_of_state_comes_back(load, tmp_path):
         emu.run("free")
         emu.run("p")
 
-    with be.Emulator(net, threads=1) as emu:
+    with be.Emulator(net, precision, threads=1) as emu:
         emu.push("flat", np.arange(4096, dtype=np.float32).reshape(4, 1, 32, 32))
         emu.push("x", entries(1.5, 2.5))
         emu.push("view", entries(1, shape=(2, 32, 32)), slot=1)  # base slots 2 and 3
@@ -207,9 +211,10 @@ def test_specials_keep_their_bits(load, tmp_path):
 
 # ------------------------------------------------------------------------------------------------ what is refused
 @pytest.fixture
-def snap(load, tmp_path):
+def snap(load, tmp_path, request):
+    """Of precision "format" unless a test says otherwise."""
     net = load(everything())
-    with be.Emulator(net, threads=1) as emu:
+    with be.Emulator(net, getattr(request, "param", "format"), threads=1) as emu:
         emu.push("flat", np.arange(4096, dtype=np.float32).reshape(4, 1, 32, 32))
         emu.push("x", entries(1.5, 2.5))
         emu.push("base", entries(3))
@@ -334,16 +339,79 @@ def test_a_machine_from_a_snapshot_keeps_the_netlist_for_the_next(snap, tmp_path
         assert len(emu.peek("x")) == 2
 
 
-def test_precision_is_kept(load, tmp_path):
+@pytest.mark.parametrize(("precision", "kept"), [("format", 1), ("ideal", np.float32(1.0001)), ("device", 1)])
+def test_precision_is_kept(precision, kept, load, tmp_path):
     net = load(everything())
-    with be.Emulator(net, "ideal", threads=1) as emu:
+    with be.Emulator(net, precision, threads=1) as emu:
         emu.push("x", entries(1.0001))
         emu.save(tmp_path / "snap")
     with be.Emulator.load(tmp_path / "snap", threads=1) as emu:
-        assert emu.precision == "ideal"
-        assert emu.pop("x")[0, 0, 0, 0] == np.float32(1.0001)
-    with be.Emulator(net, threads=1) as emu, pytest.raises(be.HostError, match="precision ideal, the machine format"):
+        assert emu.precision == precision
+        assert emu.pop("x")[0, 0, 0, 0] == kept
+    for other in {"format", "ideal", "device"} - {precision}:
+        with (
+            be.Emulator(net, other, threads=1) as emu,
+            pytest.raises(be.HostError, match=f"it has precision {precision}, the machine {other}"),
+        ):
+            emu.restore(tmp_path / "snap")
+
+
+# ------------------------------------------------------------------------------------------- bits of precision device
+def stored(emu, name):
+    """The datums of all entries, and the shared exponents."""
+    found = emu._memory.channel(name).view.bits(0, 2)
+    return found.datums, np.empty(0) if found.exponents is None else found.exponents
+
+
+@pytest.mark.parametrize("df", NETLIST_FORMATS)
+def test_the_bits_of_a_format_come_back_in_as_many_bytes(df, load, tmp_path):
+    net = load(text([queue("x", df=df, mblock=(2, 1)), queue("a"), queue("o", "n")],
+                    [graph("g", op("n", "nop", ["a"]))],
+                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))]))  # fmt: skip
+    words = np.random.default_rng(5).integers(0, 1 << 32, (2, 1, 64, 32), np.uint32)
+    with be.Emulator(net, "device", threads=1) as emu:
+        emu.push("x", words if df.startswith("Raw") else words.view(np.float32))
+        emu.save(tmp_path / "snap")
+        kept = stored(emu, "x")
+        size = 4 * stored_tile_bytes(df)
+        assert size < (tmp_path / "snap").stat().st_size < size + 8192
+        with be.Emulator.load(tmp_path / "snap", threads=1) as other:
+            for one, two in zip(stored(other, "x"), kept, strict=True):
+                np.testing.assert_array_equal(one, two)
+            assert other._memory._budget.used == emu._memory._budget.used
+            other.save(tmp_path / "again")
+        emu.push("x", np.zeros_like(words))
         emu.restore(tmp_path / "snap")
+        for one, two in zip(stored(emu, "x"), kept, strict=True):
+            np.testing.assert_array_equal(one, two)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "snap").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("df", "place", "code"), [("Bfp4_b", 0, 16), ("Bfp2", 5, 4), ("Bfp8", 1024, 32), ("Bfp4", 1025, 255)]
+)
+def test_codes_that_a_format_has_not_are_refused(df, place, code, load, tmp_path):
+    net = load(text([queue("y", df=df), queue("o", "n", df=df)], [graph("g", op("n", "nop", ["y"], df=df))],
+                    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))]))  # fmt: skip
+    with be.Emulator(net, "device", threads=1) as emu:
+        emu.push("y", entries(1))
+        emu.save(tmp_path / "snap")
+        with zipfile.ZipFile(tmp_path / "snap") as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        codes = bytearray(members["stores/y"])
+        codes[place] = code
+        with zipfile.ZipFile(tmp_path / "snap", "w") as archive:
+            for name, data in {**members, "stores/y": bytes(codes)}.items():
+                archive.writestr(name, data)
+        with pytest.raises(be.HostError, match="stores/y holds codes that its format has not"):
+            emu.restore(tmp_path / "snap")
+
+
+@pytest.mark.parametrize("snap", ["device"], indirect=True)
+def test_bits_of_another_format_are_refused(snap):
+    rewritten(snap, set_at("stores", "x", "labels", value=[[0, 2, "Float16"]]))
+    with pytest.raises(be.HostError, match=r"stores\.x has slices that .* have an unknown format"):
+        be.Emulator.load(snap)
 
 
 @pytest.mark.parametrize(
@@ -392,6 +460,7 @@ def test_a_place_that_cannot_be_written_is_said(snap, load):
     assert sorted(path.name for path in snap.parent.iterdir()) == ["net.yaml", "snap"]
 
 
+@pytest.mark.parametrize("snap", ["format", "device"], indirect=True)
 def test_a_truncated_file_is_refused_wherever_it_ends(snap):
     data = snap.read_bytes()
     for length in range(0, len(data), 499):
@@ -400,7 +469,8 @@ def test_a_truncated_file_is_refused_wherever_it_ends(snap):
             be.Emulator.load(snap)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("snap", ["format", "device"], indirect=True)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_says_the_same(snap, data):
     """Check sums cover the members; what stands between them does not count."""
