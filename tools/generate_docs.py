@@ -78,12 +78,15 @@ Opcodes of `varinst`:
 OPS = """\
 # Op types and attributes
 
-`buda-emu ops` prints these tables, `buda-emu ops OP` one op type with its attributes.
+`buda-emu ops` prints these tables, `buda-emu ops OP` one op type with its attributes. They say what the reference model
+computes; [numbers-on-the-chip.md](numbers-on-the-chip.md) says what the chip does, and how far from it its results lie.
 
 {ops}
 ## Attributes
 
-What stands in the `attributes` map of an op. Those that change no values are checked, and matter on the device only.
+What stands in the `attributes` map of an op. Those that change no values of the reference are checked, and matter on the
+device only: `l1_acc` and `approximate_mode`, and of an op's other fields `math_fidelity`, `acc_df` and `intermed_df`,
+for [its numbers](numbers-on-the-chip.md).
 
 {attributes}"""
 
@@ -92,7 +95,8 @@ FORMATS = """\
 
 `buda-emu formats` prints this. Sizes are bytes of a 32 x 32 tile: bare, and as it lies in memory, with its header and
 rounded up to the alignment of the architecture (32 bytes, on blackhole 64). Formats whose name ends in `_b` have 8 bits
-of exponent, as Float32 has; their namesakes have 5.
+of exponent, as Float32 has; their namesakes have 5. What a core's registers keep of them, and how the packer rounds to
+them, is told in [numbers-on-the-chip.md](numbers-on-the-chip.md).
 
 {formats}
 ## Architectures
