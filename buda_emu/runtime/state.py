@@ -27,7 +27,7 @@ from buda_emu.runtime.machine import Channel, Memory
 from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.snapshot import KIND, SCHEMA_VERSION, Reader, write
 from buda_emu.spec.formats import FORMATS
-from buda_emu.spec.precision import PRECISIONS, Precision
+from buda_emu.spec.precision import Precision, precision_named
 
 Tensor = NDArray[np.float32]
 _KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
@@ -330,5 +330,8 @@ def text_of(netlist: Netlist) -> bytes | None:
 
 def precision_of(reader: Reader) -> Precision:
     """The precision of the machine that was saved."""
-    word = Fields(reader.header, "", reader.refused).text("precision", PRECISIONS)
-    return PRECISIONS[PRECISIONS.index(word)]
+    fields = Fields(reader.header, "", reader.refused)
+    found = precision_named(fields.text("precision"))
+    if found is None:
+        raise fields.bad("names a precision that is not known")
+    return found

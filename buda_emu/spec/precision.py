@@ -7,3 +7,8 @@ Precision = Literal["format", "ideal", "device"]
 arithmetic on the bits of each format (DEVICE_NUMERICS 6)."""
 
 PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
+
+
+def precision_named(word: str) -> Precision | None:
+    """The precision of that name, None where there is none."""
+    return PRECISIONS[PRECISIONS.index(word)] if word in PRECISIONS else None

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, field
 
 from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendType, DeviceMode
+from buda_emu.spec.precision import PRECISIONS, Precision, precision_named
 
 DEFAULT_OUTPUT = "tt_build/test_out"
 
@@ -12,7 +13,7 @@ class BackendConfig:
     """What to run on, and where. Paths, mode and optimisation level are recorded; docs/backend-api.md says what acts.
 
     `TT_BACKEND_OPT_LEVEL` in the environment overrides `opt_level`. Golden ignores the precision of formats unless
-    `set_golden_ignore_df_precision(False)` says otherwise.
+    `set_golden_ignore_df_precision(False)` says otherwise; `--precision WORD` in the runtime arguments goes before.
     """
 
     def __init__(
@@ -37,9 +38,26 @@ class BackendConfig:
         self.runtime_args = ""
 
     @property
+    def precision(self) -> Precision:
+        """The precision of the machine: that of the runtime arguments, else "ideal" for a Golden that ignores formats,
+        else "format". Raises RuntimeError for a word that is none."""
+        word, _ = _precision_and_rest(self.runtime_args)
+        if word is None:
+            return "ideal" if self.type == BackendType.Golden and self.golden_ignore_df_precision else "format"
+        found = precision_named(word)
+        if found is None:
+            raise RuntimeError(f"runtime arguments: --precision {word!r} is not one of: {', '.join(PRECISIONS)}")
+        return found
+
+    @property
     def ignores_precision(self) -> bool:
-        """Does everything run in float32, whatever the formats of the netlist? Only Golden can."""
-        return self.type == BackendType.Golden and self.golden_ignore_df_precision
+        """Does everything run in float32, whatever the formats of the netlist?"""
+        return self.precision == "ideal"
+
+    @property
+    def runtime_args_left(self) -> str:
+        """Runtime arguments that do nothing here."""
+        return _precision_and_rest(self.runtime_args)[1]
 
     def set_golden_ignore_df_precision(self, ignore: bool) -> None:
         """Let Golden run in float32 throughout (its default), or with the netlist's formats."""
@@ -50,8 +68,19 @@ class BackendConfig:
         self.performance_trace_args = str(args)
 
     def set_runtime_args(self, args: str) -> None:
-        """Record arguments of the device's runtime."""
+        """Arguments of the device's runtime. `--precision format|ideal|device` acts, all others are recorded."""
         self.runtime_args = str(args)
+
+
+def _precision_and_rest(args: str) -> tuple[str | None, str]:
+    """The word after the last `--precision`, None without one, and the other arguments."""
+    words = args.replace("--precision=", "--precision ").split()
+    word: str | None = None
+    while "--precision" in words:
+        at = words.index("--precision")
+        word = next(iter(words[at + 1 : at + 2]), "")
+        del words[at : at + 2]
+    return word, " ".join(words)
 
 
 def _opt_level(given: int) -> int:

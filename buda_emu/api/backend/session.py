@@ -20,6 +20,7 @@ from buda_emu.api.backend.meeting import Key, machine_key
 from buda_emu.api.backend.status import status_of
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError, NetlistError
+from buda_emu.spec.precision import Precision
 
 if TYPE_CHECKING:
     from buda_emu.api.backend.server import Server
@@ -44,13 +45,14 @@ class BackendApi:
         if config.type not in _RUNNABLE:
             raise RuntimeError(f"{config.type} runs no netlist; types: {', '.join(t.name for t in _RUNNABLE)}")
         self._config = config
+        precision = config.precision
         self._netlist = _load(os.fspath(netlist_path), config)
         self._key = machine_key(self._netlist.path, config.type)
         self._machine: Machine | None = None
         self._server: Server | None = None
         self._finished = False
         self._travelled = threading.Event()  # a descriptor was pickled: other processes may take part
-        _say_what_is_left_out(config)
+        _say_what_is_left_out(config, precision)
 
     def initialize(self, result: BackendCompileResult | None = None) -> BackendStatusCode:
         """Make the machine, let descriptors and other processes reach it, and fill in `result`.
@@ -158,10 +160,10 @@ def _load(path: str, config: BackendConfig) -> "Netlist":
     return result.netlist
 
 
-def _say_what_is_left_out(config: BackendConfig) -> None:
+def _say_what_is_left_out(config: BackendConfig, precision: Precision) -> None:
     left_out = {
         "performance trace": config.performance_trace_args,
-        "runtime arguments": config.runtime_args,
+        "runtime arguments": config.runtime_args_left,
         "SOC descriptor": config.soc_descriptor_path,
         "cluster descriptor": config.cluster_descriptor_path,
     }
@@ -169,7 +171,7 @@ def _say_what_is_left_out(config: BackendConfig) -> None:
     if given:
         say(f"recorded, without effect on an emulated machine: {', '.join(given)}", 4)
     if config.type != BackendType.Golden and config.golden_ignore_df_precision:
-        say(f"precision is ignored by Golden only, {config.type.name} keeps to the formats", 4)
+        say(f"set_golden_ignore_df_precision is for Golden only, {config.type.name} runs in precision {precision}", 4)
 
 
 def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:

@@ -57,14 +57,15 @@ def plainly(netlist, inputs, programs, precision):
         return emulator.outputs()
 
 
-def opened(path, kind="Golden", *, quantise=False, device="wormhole_b0"):
-    """An initialised backend."""
+def opened(path, kind="Golden", *, quantise=False, device="wormhole_b0", args=""):
+    """An initialised backend; `args` are those of its runtime."""
     config = api.BackendConfig(
         api.BackendType.from_string(kind), api.BackendDevice.from_string(device), api.DeviceMode.CompileAndRun, 0,
         "tt_build/test_out", "", "",
     )  # fmt: skip
     if kind == "Golden":
         config.set_golden_ignore_df_precision(not quantise)
+    config.set_runtime_args(args)
     backend = api.BackendApi(str(path), config)
     result = api.BackendCompileResult()
     assert backend.initialize(result) == OK, result

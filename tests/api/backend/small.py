@@ -59,9 +59,9 @@ def netlist(directory, df="Float32", *, inputs=2, entries=4, more="", out_df=Non
     return written(directory, content)
 
 
-def machine(directory, kind="Golden", *, quantise=False, device="wormhole_b0", **options):
+def machine(directory, kind="Golden", *, quantise=False, device="wormhole_b0", args="", **options):
     """An initialised backend on it, and its descriptors by name."""
-    backend = opened(netlist(directory, **options), kind, quantise=quantise, device=device)
+    backend = opened(netlist(directory, **options), kind, quantise=quantise, device=device, args=args)
     return backend, {name: backend.get_queue_descriptor(name) for name in ("acowx" if "unread" in options else "acow")}
 
 

@@ -46,6 +46,13 @@ def test_one_process(path, kind, options, precision):
     same(in_one_process(path, inputs, programs, entries, kind, device=device, **options), expected)
 
 
+@pytest.mark.parametrize("kind", ["Golden", "Silicon"])
+def test_one_process_in_the_arithmetic_of_the_chip(kind):
+    path = ROOT / "netlists/attention.yaml"
+    device, inputs, programs, expected, entries = expected_of(path, "device")
+    same(in_one_process(path, inputs, programs, entries, kind, device=device, args="--precision device"), expected)
+
+
 @pytest.mark.parametrize("path", [MODELS[0], MODELS[2]])
 def test_three_processes_one_after_the_other(path):
     device, inputs, programs, expected, entries = expected_of(path, "ideal")

@@ -60,7 +60,31 @@ def test_precision_that_cannot_be_ignored(tmp_path):
     config = api.BackendConfig(api.BackendType.Silicon, api.BackendDevice.Wormhole_B0)
     config.set_golden_ignore_df_precision(True)
     assert not config.ignores_precision
-    with pytest.warns(api.BackendWarning, match="ignored by Golden only"):
+    with pytest.warns(api.BackendWarning, match="is for Golden only, Silicon runs in precision format"):
+        api.BackendApi(netlist(tmp_path), config)
+
+
+@pytest.mark.parametrize(
+    ("args", "precision", "left"),
+    [
+        ("--precision device", "device", ""), ("--a b --precision=ideal -c", "ideal", "--a b -c"),
+        ("--precision device --precision format", "format", ""), ("", None, ""), ("--x", None, "--x"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [api.BackendType.Golden, api.BackendType.Silicon], ids=str)
+def test_runtime_arguments_choose_the_precision(kind, args, precision, left):
+    config = api.BackendConfig(kind, api.BackendDevice.Wormhole_B0)
+    config.set_runtime_args(args)
+    assert config.precision == precision or (precision is None and config.precision in ("ideal", "format"))
+    assert config.ignores_precision is (config.precision == "ideal")
+    assert (config.runtime_args, config.runtime_args_left) == (args, left)
+
+
+@pytest.mark.parametrize("args", ["--precision exact", "--precision", "--precision="])
+def test_a_precision_that_is_none(tmp_path, args):
+    config = api.get_golden_config()
+    config.set_runtime_args(args)
+    with pytest.raises(RuntimeError, match=r"runtime arguments: --precision .* is not one of: format, ideal, device"):
         api.BackendApi(netlist(tmp_path), config)
 
 

@@ -133,11 +133,11 @@ FORMATS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("quantise", [True, False])
+@pytest.mark.parametrize(("quantise", "args"), [(True, ""), (False, ""), (True, "--precision device")])
 @pytest.mark.parametrize(("df", "dtype", "read"), FORMATS, ids=lambda value: getattr(value, "__name__", value))
-def test_formats_in_and_out(tmp_path, df, dtype, read, quantise):
+def test_formats_in_and_out(tmp_path, df, dtype, read, quantise, args):
     """NETLIST 7.4, get_output dtype: all formats of a host tensor, read from the queue they were pushed to."""
-    backend, descs = machine(tmp_path, quantise=quantise, unread=df)
+    backend, descs = machine(tmp_path, quantise=quantise, unread=df, args=args)
     data = entries(1)
     data = (np.abs(data) if np.dtype(dtype).kind == "u" else data).astype(dtype)
     word = {"UInt8": "UInt8", "UInt16": "UInt16", "RawUInt16": "RawUInt16", "RawUInt8": "RawUInt8"}.get(df)
@@ -341,6 +341,45 @@ def test_free_tensor(golden):
     packed = api.tilize_tensor(descs["a"], describe(entries(2)))
     assert api.free_tensor(packed) == OK
     assert api.free_tensor(packed) == WRONG
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["Golden", "Silicon"])
+@pytest.mark.parametrize(("df", "read"), [(df, read) for df, dtype, read in FORMATS if dtype == np.float32])
+def test_tensors_of_the_device_are_those_of_the_plain_machine(tmp_path, df, read, kind, packed):
+    """Pushed, rounded as the host encodes, held as bits, computed on by the chip, read back."""
+    backend, descs = machine(tmp_path, kind, df=df, args="--precision device", quantise=True)
+    data = np.random.default_rng(8).normal(0, 3, (2, *SHAPE)).astype(np.float32)
+    if packed:
+        assert api.push_input(descs["a"], api.tilize_tensor(descs["a"], describe(data)), 0, -1) == OK
+    else:
+        assert push(descs["a"], data) == OK
+    assert push(descs["c"], data, ptr=0) == OK
+    with be.Emulator(be.load(descs["a"].netlist_path), "device", threads=1) as plain:
+
+        def same(name):
+            out = got(descs[name])
+            assert out.format == api.get_format_from_string(read)
+            np.testing.assert_array_equal(widened(out), plain.peek(name, len(widened(out))))
+
+        plain.push("a", data)
+        plain.push("c", data)
+        same("a")
+        assert backend.run_program("p", LOOP) == OK
+        assert backend.wait_for_idle() == OK
+        plain.run("p", LOOP)
+        same("o")
+        same("w")
+        assert not np.array_equal(plain.peek("o"), data)
+    backend.finish()
+
+
+def test_what_the_device_refuses_is_logged(tmp_path, caplog):
+    backend, descs = machine(tmp_path, df="Fp8_e4m3", args="--precision device")
+    assert push(descs["a"], entries(2)) == push(descs["c"], entries(1), ptr=0) == OK
+    assert backend.run_program("p", LOOP) == WRONG
+    assert "op n: Fp8_e4m3 is a format of blackhole, which wormhole_b0 does not have" in caplog.text
+    backend.finish()
 
 
 @pytest.mark.parametrize("df", ["Float32", "Float16_b", "Bfp8_b", "Bfp4", "Int8", "RawUInt16"])
