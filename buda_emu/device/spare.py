@@ -12,8 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device import pages
+
 LEAST_BYTES: Final = 1 << 20  # smaller pieces the allocator keeps by itself
-SHARE_OF_MEMORY: Final = 8  # an eighth of the machine's memory is kept, at most
+SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 
 
 class SpareMemory:
@@ -27,7 +29,7 @@ class SpareMemory:
     ) -> None:
         self._limit = limit
         self._least = least
-        self._fresh = fresh or _from_the_system
+        self._fresh = fresh or pages.fresh
         self._free: list[NDArray[np.float32]] = []
         self._bytes = 0
         self._lock = Lock()
@@ -68,10 +70,6 @@ class SpareMemory:
             for flat in dropped:
                 into.give(flat)
         return kept
-
-
-def _from_the_system(count: int) -> NDArray[np.float32]:
-    return np.empty(count, np.float32)
 
 
 def _limit() -> int:

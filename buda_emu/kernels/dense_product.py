@@ -50,7 +50,8 @@ def add_dense_product(
     """accumulator += D(a, b), tiles from `tile_at`; `parking` is overwritten.
 
     `b`, `parking` and `accumulator` should begin at a cache line: vectors that straddle two cost a quarter of the
-    speed. Meanwhile the tile `after`, and part number `part` of `parts` of the tile `soon`, are fetched into the cache.
+    speed. Meanwhile the tile `after` is fetched into the first level of cache, and part number `part` of `parts` of the
+    tile `soon` into the second.
     """
     del parking, after, soon, part, parts  # matters of speed
     square = (EDGE, EDGE)
@@ -176,19 +177,19 @@ def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
         number = builder.add(builder.mul(i.index, SIZE(across)), j.index)
         first_after = builder.add(after, builder.mul(number, SIZE(all_lines * CACHE_LINE)))
         for line in range(all_lines):
-            _emit_prefetch(builder, builder.add(first_after, SIZE(line * CACHE_LINE)))
+            _emit_prefetch(builder, builder.add(first_after, SIZE(line * CACHE_LINE)), 1)
         with cgutils.for_range(builder, lines) as loop:
             line = builder.add(builder.add(first_line, builder.mul(number, lines)), loop.index)
-            _emit_prefetch(builder, builder.add(soon, builder.mul(line, SIZE(CACHE_LINE))))
+            _emit_prefetch(builder, builder.add(soon, builder.mul(line, SIZE(CACHE_LINE))), 2)
         first_row = builder.mul(i.index, SIZE(block.rows * EDGE))
         first_column = builder.mul(j.index, SIZE(block.width * block.vectors))
         code = _BlockCode(builder, block, builder.gep(a, [first_row]), builder.gep(b, [first_column]), parking)
         code.add_to(builder.gep(accumulator, [builder.add(first_row, first_column)]))
 
 
-def _emit_prefetch(builder: Builder, address: Value) -> None:
+def _emit_prefetch(builder: Builder, address: Value, level: int) -> None:
     byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    # For reading, into the second level of cache, data.
-    builder.call(function, [builder.inttoptr(address, byte_pointer), flag(0), flag(2), flag(1)])
+    read, locality, data = flag(0), flag(4 - level), flag(1)
+    builder.call(function, [builder.inttoptr(address, byte_pointer), read, locality, data])

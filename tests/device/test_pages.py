@@ -1,0 +1,35 @@
+"""Memory in large pages."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from buda_emu.device import pages
+from buda_emu.device.pages import LARGE_PAGE, fresh
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000, LARGE_PAGE // 4, LARGE_PAGE // 4 + 1, 5 * LARGE_PAGE // 4 + 3])
+def test_all_of_it_can_be_written(count):
+    array = fresh(count)
+    assert (array.dtype, array.shape) == (np.float32, (count,))
+    array[:] = 1
+    assert array.sum(dtype=np.float64) == count
+
+
+def test_large_ones_begin_at_a_large_page_where_there_are_such():
+    if not hasattr(pages.mmap, "MADV_HUGEPAGE"):
+        pytest.skip("pages have one size here")
+    assert fresh(LARGE_PAGE).ctypes.data % LARGE_PAGE == 0
+
+
+def test_views_keep_it_alive():
+    view = fresh(LARGE_PAGE)[:10].reshape(2, 5)
+    gc.collect()
+    view[:] = 2
+    assert view.sum() == 20
+
+
+def test_what_is_not_to_be_had_is_a_memory_error():
+    with pytest.raises(MemoryError):
+        fresh(1 << 60)
