@@ -68,10 +68,8 @@ def _sentences(op: OpNumerics) -> Iterator[str]:
         )
     pcc, spread = op.total.pcc, op.total.spread
     if total and spread is not None and (pcc is None or pcc < _LOW_PCC) and spread < _SMALL_SPREAD:
-        yield (
-            f"op {op.name}: its PCC says little: the values differ by {_error(spread)} of their size, and the error is "
-            f"{_error(total)}"
-        )
+        values = f"differ by {_error(spread)} of their size" if spread else "are all the same"
+        yield f"op {op.name}: its PCC says little: the values {values}, and the error is {_error(total)}"
     if op.local is None:
         yield f"op {op.name}: not taken apart: {op.note}"
     elif op.repair is not None:
