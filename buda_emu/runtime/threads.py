@@ -14,6 +14,7 @@ from buda_emu.ops.base import serial
 # Below this many bytes of operands a second thread costs more than it gains (measured: a hand-over takes about 50 us).
 _WORTH_SPLITTING_BYTES: Final = 1 << 19
 GRAIN: Final = 4
+PARTS_PER_THREAD: Final = 4
 
 
 class WorkerPool:
@@ -34,7 +35,7 @@ class WorkerPool:
         pool = self._pool
         if pool is None or items < 2 or _operand_bytes(args) < _WORTH_SPLITTING_BYTES:
             return serial(kernel, items, *args)
-        todo = deque(_parts(items, 4 * self.threads))
+        todo = deque(parts(items, self.threads))
 
         def work() -> int:
             total = 0
@@ -57,13 +58,18 @@ class WorkerPool:
         return total + sum(results)
 
 
-def _parts(items: int, most: int) -> list[tuple[int, int]]:
-    """Ranges that cover 0..items, a few more than there are threads: they differ in cost. Kernels that take several
-    items together like multiples of GRAIN."""
-    grain = GRAIN if items >= GRAIN * most else 1
-    units = -(-items // grain)
-    bounds = [min(items, grain * (units * part // most)) for part in range(most)] + [items]
-    return [(start, stop) for start, stop in pairwise(bounds) if start < stop]
+def parts(items: int, threads: int) -> list[tuple[int, int]]:
+    """Ranges that cover 0..items. Kernels that take several items together like multiples of GRAIN.
+
+    Parts differ in cost, so a few more than there are threads where these are not too small; else one for each thread.
+    """
+    groups = -(-items // GRAIN)
+    if groups >= PARTS_PER_THREAD * threads or items % (GRAIN * threads) == 0:
+        count = min(groups, PARTS_PER_THREAD * threads)
+        bounds = [GRAIN * (groups * part // count) for part in range(count)]
+    else:
+        bounds = [items * part // threads for part in range(threads)]
+    return [(start, stop) for start, stop in pairwise([*bounds, items]) if start < stop]
 
 
 def _operand_bytes(args: tuple[Any, ...]) -> int:

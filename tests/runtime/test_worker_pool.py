@@ -66,3 +66,19 @@ def test_a_failing_kernel_ends_all(failing):
         pool(kernel, 8, BIG)
     assert pool(lambda start, stop, _big: stop - start, 8, BIG) == 8
     pool.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_parts_cover_all_items_and_are_even(threads):
+    for items in range(1, 200):
+        found = parts(items, threads)
+        assert [n for start, stop in found for n in range(start, stop)] == list(range(items))
+        assert max(stop - start for start, stop in found) <= -(-items // threads) + GRAIN
+        if items % (GRAIN * threads) == 0:
+            assert all(start % GRAIN == 0 for start, _ in found)  # no group is torn apart
+
+
+def test_many_items_give_more_parts_than_threads():
+    assert parts(64, 2) == [(n, n + 8) for n in range(0, 64, 8)]
+    assert parts(8, 2) == [(0, 4), (4, 8)]
+    assert parts(5, 2) == [(0, 2), (2, 5)]
