@@ -60,7 +60,7 @@ def run_netlist(
     args = {**_image_args(image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     steps = foreseen(netlist, bodies, values)
-    limit = require_room(netlist, steps, memory_limit, rams=not inputs)
+    limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device")
     with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
         progress("inputs")
         start = time.perf_counter()

@@ -13,6 +13,7 @@ from buda_emu.caches import is_private, own_caches
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import BudaError, HostError
+from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu cache info"
 _OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|last-failed)")
@@ -106,13 +107,13 @@ def _warm(args: argparse.Namespace) -> int:
 
 
 def _run(file: str) -> None:
-    """Run a netlist in both precisions: kernels are compiled when they are first needed."""
+    """Run a netlist in every precision, the device's last: kernels are compiled when they are first needed."""
     from buda_emu.api.run_netlist import run_netlist
     from buda_emu.netlist.load import load
 
     netlist = load(file)
-    run_netlist(netlist)
-    run_netlist(netlist, precision="ideal")
+    for precision in PRECISIONS:
+        run_netlist(netlist, precision=precision)
 
 
 def _examples() -> list[str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections import Counter
@@ -325,6 +326,8 @@ class _Console:
             say(f"\n{console.per_op_table(case.ops)}\n")
             for line in console.first_bad_lines(case):
                 say(line)
+        if case.failed_outputs and case.precision == "device":
+            say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
 
     def _character(self, result: "CaseResult") -> None:
         from buda_emu.report.console import MARKS

@@ -7,6 +7,7 @@ from buda_emu.device.host_memory import SHARE, default_memory_limit, size_text
 from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
+from buda_emu.numerics.stored import stored_tile_bytes
 from buda_emu.verify.entries import Walked, walked
 
 _NAMED = 3  # queues that the error names
@@ -21,15 +22,21 @@ def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[
 
 
 def require_room(
-    netlist: Netlist, steps: Walked | None, limit: int | None, *, machines: int = 1, rams: bool = True
+    netlist: Netlist,
+    steps: Walked | None,
+    limit: int | None,
+    *,
+    machines: int = 1,
+    rams: bool = True,
+    as_bits: bool = False,
 ) -> int:
     """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
 
     Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
-    start. `rams`: host-fed rams are filled.
+    start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
     """
     each = (default_memory_limit() if limit is None else limit) // machines
-    needed = bytes_held(netlist, steps, rams=rams) if steps is not None else {}
+    needed = bytes_held(netlist, steps, rams=rams, as_bits=as_bits) if steps is not None else {}
     total = sum(needed.values())
     if total <= each:
         return each
@@ -43,7 +50,7 @@ def require_room(
     )
 
 
-def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True) -> dict[str, int]:
+def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True, as_bits: bool = False) -> dict[str, int]:
     """Bytes of tiles that each queue and ram holds at least when these steps are done.
 
     A host-fed queue: the entries that are read. A host-fed ram: all, where `rams`. An op-fed queue: the entries that
@@ -61,14 +68,14 @@ def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True) -> dict[st
     for queue in netlist.queues.values():
         shared = queue.is_ram and queue.name not in dynamic
         place = (queue.target_device, queue.loc, queue.buffers) if shared else queue.name
-        count = _entries(queue, steps, owner, rams) * entry_bytes(queue)
+        count = _entries(queue, steps, owner, rams) * entry_bytes(queue, as_bits=as_bits)
         found[place] = max(found.get(place, (0, queue.name)), (count, queue.name))
     return {name: count for count, name in found.values()}
 
 
-def entry_bytes(queue: Queue) -> int:
-    """Bytes of one entry as it is held: float32 tiles of 32x32."""
-    return prod(queue.blocking.shape) * TILE_ELEMENTS * 4
+def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:
+    """Bytes of one entry as it is held: float32 tiles of 32x32, or the bits of the queue's format."""
+    return prod(queue.blocking.shape) * (stored_tile_bytes(queue.df) if as_bits else TILE_ELEMENTS * 4)
 
 
 def _entries(queue: Queue, steps: Walked, owner: Mapping[str, str], rams: bool) -> int:

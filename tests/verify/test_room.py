@@ -47,6 +47,27 @@ def test_entries_that_are_used_count() -> None:
     assert held(rams, 3) == {"a": 2, "w": 3, "o": 1}
 
 
+def test_bits_take_what_their_formats_take() -> None:
+    queues = [line.replace("Float32", "Bfp8_b") for line in QUEUES[:2]]
+    content = text(
+        [*queues, QUEUES[2]],
+        [graph("g", op("s", "add", ["a", "w"], df="Bfp8_b", out_df="Float32"))],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a"), ram_settings("w")))],
+    )
+    found = check_text(content).netlist
+    assert found is not None
+    steps = walked(found, list(found.programs.values()), {})
+    assert bytes_held(found, steps, as_bits=True) == {"a": 1088, "w": 3 * 1088, "o": TILE}
+    assert require_room(found, steps, 5 * 1088 + TILE, as_bits=True)
+    with pytest.raises(UnsupportedError):
+        require_room(found, steps, 5 * 1088 + TILE)
+    with be.Emulator(found, "device", memory_limit=4 * 1088, threads=1) as emulator:
+        emulator.push("a", np.ones((1, 1, 32, 32), np.float32))
+        emulator.push("w", np.ones((3, 1, 32, 32), np.float32))
+        with pytest.raises(HostError, match="memory of a needs"):
+            emulator.push("a", np.ones((1, 1, 32, 32), np.float32))
+
+
 def test_two_views_of_one_memory_count_once() -> None:
     second = QUEUES[1].replace("  w:", "  v:").replace("entries: 3", "entries: 3")
     assert held([*QUEUES, second], 1) in ({"a": 2, "w": 3, "o": 2}, {"a": 2, "v": 3, "o": 2})
