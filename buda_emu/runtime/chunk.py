@@ -37,7 +37,6 @@ class Context:
     quantised: bool
     watched: Watched
     steps: StepBudget
-    memory_limit: int
     inputs_at_once: int | None
     gate: Gate
     core: "Core | None" = None  # whose arithmetic the ops have: precision "device"

@@ -74,7 +74,7 @@ class Emulator:
         self._exchange = Exchange(netlist, self._memory, host, self._gate, self._watched)
         steps = StepBudget(step_limit)
         self._context = Context(
-            netlist, self._memory, self._pool, quantised, self._watched, steps, memory_limit, inputs_at_once, self._gate
+            netlist, self._memory, self._pool, quantised, self._watched, steps, inputs_at_once, self._gate
         )
         if precision == "device":
             from buda_emu.tensix.words import core_of

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.host_memory import size_text
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
@@ -70,13 +71,15 @@ class Executor:
             if run.wait:
                 _wait_for_host(scheduler, gate)
             plan = self._plan(temporal.id, topo, scheduler.peek())
-            if plan.peak_tiles * TILE_BYTES > context.memory_limit:
+            each = max(plan.peak_tiles * TILE_BYTES, 1)
+            room = context.memory.left
+            if each > room:
                 raise ProgramError(
-                    f"one input needs {plan.peak_tiles * TILE_BYTES / 2**30:.2f} GiB of intermediate tensors, "
-                    f"the limit is {context.memory_limit / 2**30:.2f} GiB (memory_limit)",
+                    f"one input needs {size_text(each)} of intermediate tensors; queues and rams leave "
+                    f"{size_text(room)} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
-            most = max(1, _CHUNK_BYTES // max(plan.peak_tiles * TILE_BYTES, 1))
+            most = max(1, min(_CHUNK_BYTES, room) // each)
             if context.inputs_at_once is not None:
                 most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))

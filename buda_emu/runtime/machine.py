@@ -61,6 +61,11 @@ class Memory:
         return found
 
     @property
+    def left(self) -> int:
+        """Bytes of the limit that queues and rams do not take at the moment."""
+        return self._budget.limit - self._budget.used
+
+    @property
     def allocated(self) -> list[str]:
         """Dynamic queues that hold their byte ranges now."""
         return self._regions.owners

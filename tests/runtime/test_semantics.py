@@ -332,7 +332,7 @@ def test_dynamic_queues_reset_their_pointers_and_must_not_overlap(load):
 
 @pytest.mark.parametrize(
     ("inputs", "broadcast", "message"),
-    [(2_000, 1, "step_limit"), (1, 3_000, "memory_limit"), (1, 2_000_000_000, "cannot be held")],
+    [(2_000, 1, "step_limit"), (1, 3_000, "memory limit"), (1, 2_000_000_000, "cannot be held")],
 )
 def test_work_and_memory_are_bounded(load, inputs, broadcast, message):
     tms = f", input_0_tms: [broadcast: {{z: {broadcast}}}]"
@@ -346,6 +346,21 @@ def test_work_and_memory_are_bounded(load, inputs, broadcast, message):
     with be.Emulator(net, threads=1, step_limit=1000, memory_limit=8 << 20) as emu:
         emu.push("a", entries(1))
         with pytest.raises(be.ProgramError, match=message):
+            emu.run("p")
+
+
+def test_what_queues_hold_is_not_there_for_intermediates(load):
+    net = load(
+        text(
+            [queue("a"), queue("big", t=64), queue("o", "m")],
+            [graph("g", op("n", "nop", ["a"]), op("m", "nop", ["n"], loc=(0, 1)))],
+            [program("p", ZERO, execute("g", fifo_settings("a")))],
+        )
+    )
+    with be.Emulator(net, threads=1, memory_limit=(1 + 64 + 1) << 12) as emu:
+        emu.push("a", entries(1))
+        emu.push("big", np.zeros((1, 64, 32, 32), np.float32))
+        with pytest.raises(be.ProgramError, match=r"needs 8\.0 KiB .* queues and rams leave 4\.0 KiB of the memory limit"):
             emu.run("p")
 
 
