@@ -360,7 +360,7 @@ def test_what_queues_hold_is_not_there_for_intermediates(load):
     with be.Emulator(net, threads=1, memory_limit=(1 + 64 + 1) << 12) as emu:
         emu.push("a", entries(1))
         emu.push("big", np.zeros((1, 64, 32, 32), np.float32))
-        with pytest.raises(be.ProgramError, match=r"needs 8\.0 KiB .* queues and rams leave 4\.0 KiB of the memory limit"):
+        with pytest.raises(be.ProgramError, match=r"needs 8\.0 KiB .* rams leave 4\.0 KiB of the memory limit"):
             emu.run("p")
 
 
