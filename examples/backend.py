@@ -20,14 +20,16 @@ class BackendError(Exception):
 class Backend:
     """One netlist on one machine.
 
-    `precision`: "format" is the device (`Silicon`), every tensor in its format; "ideal" the golden model in float32.
+    `precision`: "format" is the device (`Silicon`), every tensor in its format; "device" is that with the arithmetic of
+    the chip; "ideal" the golden model in float32.
     """
 
     def __init__(self, netlist: Path, precision: str = "format", arch: str = "wormhole_b0") -> None:
-        kind = api.BackendType.Silicon if precision == "format" else api.BackendType.Golden
+        kind = api.BackendType.Golden if precision == "ideal" else api.BackendType.Silicon
         config = api.BackendConfig(
             kind, api.BackendDevice.from_string(arch), api.DeviceMode.CompileAndRun, 0, "tt_build/test_out", "", ""
         )
+        config.set_runtime_args(f"--precision {precision}")
         self._backend = api.BackendApi(str(netlist), config)
         self._queues: dict[str, api.DramIODesc] = {}
         result = api.BackendCompileResult()

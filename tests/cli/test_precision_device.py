@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from buda_emu.cli.main import main
@@ -27,6 +28,21 @@ def test_a_run_says_its_precision_and_has_other_bits(root, tmp_path):
 def test_threads_change_nothing(root, tmp_path):
     one, two = (report(root, tmp_path, "device", "--threads", str(n))["outputs"] for n in (1, 2))
     assert one == two
+
+
+def test_images_hold_tensors_for_the_device(root, tmp_path):
+    """Tiles of an image are the bits that a push of the same tensors gives."""
+    netlist = str(root / "netlists/matmul.yaml")
+    weights = np.random.default_rng(3).standard_normal((1, 1, 256, 192)).astype(np.float32)
+    np.savez(tmp_path / "tensors.npz", weights=weights, bias=weights[:, :, :32])
+    found = []
+    for name, more in (("plain", []), ("tiles", ["--tilized"])):
+        image, path = tmp_path / f"{name}.tti", tmp_path / f"{name}.json"
+        assert main(["pack", netlist, "--tensors", str(tmp_path), "-o", str(image), "-q", *more]) == 0
+        assert main(["run", str(image), "--precision", "device", "-q", "--json", str(path)]) == 0
+        found.append(json.loads(path.read_text()))
+    assert found[0]["precision"] == "device"
+    assert found[0]["outputs"] == found[1]["outputs"]
 
 
 def test_stochastic_rounding_is_told(root, tmp_path, capsys):

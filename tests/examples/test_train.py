@@ -141,7 +141,7 @@ with be.Emulator.load(snapshot) as emulator:
 """
 
 
-@pytest.mark.parametrize("precision", ["format", "ideal"])
+@pytest.mark.parametrize("precision", ["format", "ideal", "device"])
 def test_a_snapshot_half_way_is_resumed_in_a_new_process(precision, tmp_path, child_environment):
     half, steps = 3, 7  # odd counts: the pointers are somewhere in the middle
     with be.Emulator(be.load(train.NETLIST), precision, threads=2) as emulator:

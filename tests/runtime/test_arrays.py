@@ -11,9 +11,9 @@ from buda_emu.runtime.arrays import as_numpy
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
 
-@pytest.fixture
-def emulator(tmp_path):
-    """A function that gives a machine with one host queue `x` of a format."""
+@pytest.fixture(params=["format", "device"])
+def emulator(tmp_path, request):
+    """A function that gives a machine with one host queue `x` of a format, that holds values or bits."""
     made = []
 
     def of(df="Float32", *, t=1, mblock=(1, 1)):
@@ -25,7 +25,7 @@ def emulator(tmp_path):
                 [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("y")))],
             )
         )
-        emu = be.Emulator(be.load(path), threads=1)
+        emu = be.Emulator(be.load(path), request.param, threads=1)
         made.append(emu)
         return emu
 

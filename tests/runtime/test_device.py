@@ -143,3 +143,23 @@ def test_what_is_not_known_is_refused(load):
     net = load(one_op("add", queue_df="Float32"))
     with pytest.raises(UnsupportedError, match="writes Float16_b into queue o of Float32"):
         run(net, {"a": tensor(1, 2), "b": tensor(2, 2)})
+
+
+@pytest.mark.parametrize("df", ["Float32", "Float16_b", "Float16", "Bfp8_b", "Bfp8", "Lf8"])
+def test_the_image_of_an_entry_is_what_is_held(load, df):
+    """Codes go out through their values and lose nothing: what a packer writes is what the host encodes again."""
+    net = load(one_op("add", df, inputs=1))
+    with be.Emulator(net, precision="device", threads=1) as emulator:
+        for name in "ab":
+            emulator.push(name, tensor(ord(name)))
+        emulator.run("p")
+        for name in "abo":
+            (image,) = emulator.memory_image(name)
+            held = emulator._memory.channel(name).view.bits(0, 1)
+            exponents = 0 if held.exponents is None else 64
+            codes = image[16 + exponents :][: 1024 * held.datums.itemsize].view(held.datums.dtype)
+            faces = held.datums.reshape(2, 16, 2, 16).swapaxes(1, 2)  # FORMATS 2: face by face
+            np.testing.assert_array_equal(codes, faces.reshape(-1))
+            if held.exponents is not None:
+                rows = held.exponents.reshape(2, 16, 2).swapaxes(1, 2)
+                np.testing.assert_array_equal(image[16 : 16 + 64], rows.reshape(-1))

@@ -65,9 +65,10 @@ def test_every_event_of_a_listener_is_tried_here():
     assert public == set(EVENTS)
 
 
-def test_events_in_their_order(net):
+@pytest.mark.parametrize("precision", ["format", "ideal", "device"])
+def test_events_in_their_order(net, precision):
     watching = Recorder()
-    with be.Emulator(net, threads=1, listeners=(watching,)) as emu:
+    with be.Emulator(net, precision, threads=1, listeners=(watching,)) as emu:
         emu.push("x", entries(1, 2))
         emu.run("p", {"$rounds": 1})
         emu.pop("o", 2)
@@ -84,6 +85,10 @@ def test_events_in_their_order(net):
         ("op_start", "m", 2), ("op_value", "m", 2), ("op_end", "m", 2),
         ("queue_push", "o", 0), ("queue_push", "o", 1), ("epoch_end", ("g",)),
         ("instruction", 5), ("queue_pop", "x", 2), ("instruction", 6), ("queue_pop", "o", 2),
+    ]  # fmt: skip
+    values = [args[1] for name, *args in watching.events if name in ("queue_value", "op_value")]
+    assert [(tiles.dtype.name, tiles.shape, tiles[:, 0, 0].tolist()) for tiles in values] == [
+        ("float32", (2, 1, 1024), [1, 2]), ("float32", (2, 1, 1024), [2, 4]), ("float32", (2, 1, 1024), [2, 4]),
     ]  # fmt: skip
 
 
@@ -117,12 +122,13 @@ def test_a_listener_may_remove_itself_while_it_is_called(net):
     assert once.calls == 1
 
 
+@pytest.mark.parametrize("precision", ["format", "device"])
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("name", EVENTS)
-def test_an_exception_stops_the_run_and_the_machine_goes_on(net, name, after):
+def test_an_exception_stops_the_run_and_the_machine_goes_on(net, name, after, precision):
     """Whatever was told as done is done; what was not can be done again. Four inputs in chunks of one."""
     failing = Recorder(name, after)
-    with be.Emulator(net, threads=1, inputs_at_once=1) as emu:
+    with be.Emulator(net, precision, threads=1, inputs_at_once=1) as emu:
         emu.push("x", entries(1, 2, 3, 4))
         emu.add_listener(failing)
         with pytest.raises(KeyError, match=name):
