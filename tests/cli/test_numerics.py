@@ -27,7 +27,7 @@ def test_every_example_is_taken_apart(path, capsys, tmp_path):
         assert op["name"] in shown
         assert op["local"] is not None
         assert op["total"]["rms"] < 0.05
-        assert list(op["without"]) == ["inputs", "fidelity", "dest", "spills", "sfpu", "packing"]
+        assert list(op["without"]) == ["inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing"]
 
 
 def test_one_op_quietly(capsys, tmp_path):
