@@ -85,7 +85,7 @@ Operand = Value | int
 class Recorder:
     """A `VectorUnit` that notes instructions: operation, operands, number."""
 
-    steps: list[tuple[int, tuple[Operand, ...], int]] = field(default_factory=list[Any])
+    steps: "list[Step]" = field(default_factory=list[Any])
     tables: list[tuple[int, ...]] = field(default_factory=list[Any])
 
     def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
@@ -171,12 +171,17 @@ class Recorder:
         return Value(_INPUTS + len(self.steps) - 1)
 
 
+Step = tuple[int, tuple[Operand, ...], int]
+"""Operation, operands, number."""
+
+
 def record(function: Callable[..., Value], inputs: int = 1) -> Program:
     """The program of `function(unit, *values)`, which takes one or two inputs and returns its result."""
     recorder = Recorder()
     result = function(recorder, *(Value(i) for i in range(inputs)))
     if result.index != _INPUTS + len(recorder.steps) - 1:
         raise InternalError("the result of a vector program is its last instruction")
+    recorder.steps = _only_where_needed(recorder.steps)
     constants = list(dict.fromkeys(o for _, operands, _ in recorder.steps for o in operands if isinstance(o, int)))
     code, registers = _allocated(recorder.steps, constants)
     return Program(
@@ -187,9 +192,26 @@ def record(function: Callable[..., Value], inputs: int = 1) -> Program:
     )
 
 
-def _allocated(
-    steps: list[tuple[int, tuple[Operand, ...], int]], constants: list[int]
-) -> tuple[list[tuple[int, ...]], int]:
+def _only_where_needed(steps: list[Step]) -> list[Step]:
+    """Products that only a later choice reads are told its condition: where that holds, they need not be right."""
+    readers: dict[int, list[int]] = {}
+    for at, (_, operands, _) in enumerate(steps):
+        for operand in operands:
+            if isinstance(operand, Value):
+                readers.setdefault(operand.index, []).append(at)
+    found = list(steps)
+    for at, (operation, operands, _) in enumerate(steps):
+        value = Value(_INPUTS + at)
+        reader = readers.get(value.index, [])
+        if operation != kernels.MULTIPLY or len(reader) != 1 or steps[reader[0]][0] != kernels.SELECT:
+            continue
+        condition, _, otherwise = steps[reader[0]][1]
+        if otherwise == value and isinstance(condition, Value) and condition.index < value.index:
+            found[at] = kernels.MULTIPLY, (*operands, condition), kernels.UNLESS
+    return found
+
+
+def _allocated(steps: list[Step], constants: list[int]) -> tuple[list[tuple[int, ...]], int]:
     """The instructions on registers, of which each serves again once its value has been read for the last time.
 
     A result never shares a register with an operand of its own instruction.

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper
 
 U = np.uint32
@@ -24,6 +25,8 @@ _SIGN: Final = U(0x80000000)
 _MAGNITUDE: Final = U(0x7FFFFFFF)
 _NAN: Final = U(0x7FC00000)
 _NAN_SEED: Final = U(0x7F800001)
+_ONE: Final = U(0x3F800000)
+_TWO_TO_26: Final = U(0x4C800000)
 
 
 @helper
@@ -40,13 +43,16 @@ def significand(x: Any) -> Any:
 
 
 @helper
-def product(mx: Any, my: Any) -> Any:
-    """The product of two significands in units of 2^20, bit 0 sticky; in halves of 12 bits, whose products are fast."""
-    xh, xl, yh, yl = U(mx >> U(12)), U(mx & U(4095)), U(my >> U(12)), U(my & U(4095))
-    low = U(xl * yl)
-    middle = U(U(U(xh * yl) + U(xl * yh)) + U(low >> U(12)))
-    rest = U(U(middle & U(255)) | U(low & U(4095)))
-    return U(U(U(U(xh * yh) << U(4)) + U(middle >> U(8))) | min(rest, U(1)))
+def product(x: Any, y: Any) -> Any:
+    """The product of two significands of 24 bits in units of 2^20, bit 0 sticky; x and y are fp32 patterns.
+
+    As two floats of which the first is the rounded product and the second what it lacks, exactly.
+    """
+    a, b = U(U(x & _FRACTION) | _ONE).view(np.float32), U(U(y & _FRACTION) | _TWO_TO_26).view(np.float32)
+    high = np.float32(a * b)
+    low = fma(a, b, np.float32(-high))
+    whole = np.floor(low)
+    return U(U(I(high) + I(whole)) | (U(0) if low == whole else U(1)))
 
 
 @helper
@@ -74,14 +80,13 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
 
     Wormhole ignores bit 1 of a sum of 29 bits when it rounds. Holds for Blackhole where the exponent stays above 1.
     """
+    size, shift = U(abs(total)), I(er - I(153))
     if not blackhole:
-        size = I(abs(total))
-        size = I(size & I(~2)) if size >= I(1 << 28) else size
-        total = I(-size) if total < I(0) else size
-    bits = np.float32(total).view(np.uint32)
-    field = I(exponent(bits) + I(er - I(153)))
-    pattern = U(bits + U(U(I(er - I(153))) << U(23)))
-    pattern = U(U(bits & _SIGN) | _INFINITY) if field >= I(255) else pattern
+        size = U(size & ~U(U(size >> U(27)) & U(2)))
+    bits = np.float32(I(size)).view(np.uint32)
+    field = I(exponent(bits) + shift)
+    pattern = U(bits + U(U(shift) << U(23)))
+    pattern = U((_INFINITY if field >= I(255) else pattern) | U(U(total) & _SIGN))
     return U(0) if (field <= I(0)) | (total == I(0)) else pattern
 
 
@@ -101,7 +106,7 @@ def _fma_rows_of(blackhole: bool) -> Any:
             ex, ey, ez = exponent(a), exponent(b), exponent(c)
             ep = I(I(ex + ey) - I(127))
             gone = (ex == I(0)) | (ey == I(0)) | (ep < I(0))
-            p = product(U(U(a & _FRACTION) | _HIDDEN), U(U(b & _FRACTION) | _HIDDEN))
+            p = product(a, b)
             p, ep = (U(0) if gone else p), (I(0) if gone else ep)
             total = signed_sum(p, ep, U(a ^ b), U(significand(c) << U(3)), ez, c)
             pattern = rounded(total, max(ep, ez), blackhole)
@@ -184,8 +189,8 @@ def fma_any(x: Any, y: Any, z: Any, blackhole: Any) -> Any:
 @helper
 def _finite(x: Any, y: Any, z: Any, ep: Any, blackhole: Any) -> Any:
     """Steps 3 to 8 of the text, with the product's exponent given."""
-    p, q, ez = product(significand(x), significand(y)), U(significand(z) << U(3)), exponent(z)
-    if p == U(0) or ep < I(0):
+    p, q, ez = product(x, y), U(significand(z) << U(3)), exponent(z)
+    if exponent(x) == I(0) or exponent(y) == I(0) or ep < I(0):
         p, ep = U(0), I(0)
     total = signed_sum(p, ep, U(x ^ y), q, ez, z)
     er = I(max(ep, ez))

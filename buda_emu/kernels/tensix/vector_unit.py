@@ -26,7 +26,8 @@ Image = NDArray[np.uint32]
 
 
 # An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
-# shift, the bound of TO_INTEGER, the table of LOOKUP. A condition is a word whose sign bit tells.
+# shift, the bound of TO_INTEGER, the table of LOOKUP; with UNLESS the third operand of MULTIPLY is the condition where
+# nobody reads the result. A condition is a word whose sign bit tells.
 FMA: Final = 0
 MULTIPLY: Final = 1
 ADD_FLOATS: Final = 2
@@ -46,6 +47,8 @@ LOOKUP: Final = 15
 TO_INTEGER: Final = 16
 TO_FLOAT: Final = 17
 GREATER: Final = 18
+
+UNLESS: Final = 1
 
 TABLE_BREAKS: Final = 5
 """A row of `tables` has this many ascending breaks, unused ones 2^32 - 1, and then one value more."""
@@ -147,7 +150,9 @@ def _execute(code: Any, step: int, lanes: Any, tables: Any, blackhole: Any) -> N
     out = np.uint64(code[step, 1]) * _ROW
     a, b, c = np.uint64(code[step, 2]) * _ROW, np.uint64(code[step, 3]) * _ROW, np.uint64(code[step, 4]) * _ROW
     if operation <= SUBTRACT_FLOATS:
-        _multiply_add(operation, lanes, a, b, c, out, blackhole)
+        unless = operation == MULTIPLY and number == UNLESS
+        if not (unless and _all_negative(lanes, c)):
+            _multiply_add(operation, lanes, a, b, c, out, unless, blackhole)
     elif operation == LOOKUP:
         _lookup(lanes, a, tables, number, out)
     elif operation == TO_INTEGER:
@@ -161,8 +166,17 @@ def _execute(code: Any, step: int, lanes: Any, tables: Any, blackhole: Any) -> N
 
 
 @helper
-def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, blackhole: Any) -> None:
-    """a * b + c, a * b, a + b or a - b."""
+def _all_negative(lanes: Any, row: Any) -> Any:
+    """Whether a condition holds in every lane."""
+    found = I(-1)
+    for i in range(_ROW):
+        found = I(found & I(lanes[row + i]))
+    return found < I(0)
+
+
+@helper
+def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, unless: Any, blackhole: Any) -> None:
+    """a * b + c, a * b, a + b or a - b; `unless`: not needed in lanes where the condition c holds."""
     flip = U(0x80000000) if operation == SUBTRACT_FLOATS else U(0)
     if operation == FMA:
         if blackhole:
@@ -177,6 +191,8 @@ def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, 
         return
     for i in range(_ROW):
         x, y, z = lanes[a + i], lanes[b + i], lanes[c + i]
+        if unless and I(z) < I(0):
+            continue
         if operation == MULTIPLY:
             z = U(0)
         elif operation != FMA:
