@@ -18,10 +18,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device import pages
 from buda_emu.kernels.matmul import matmul_tiles
 from conditions import conditions
 
 SHAPES = [  # in tiles: rows, inner, cols
+    (16, 16, 16),
     (32, 32, 32),
     (64, 64, 64),
     (12, 12, 12),
@@ -34,9 +36,11 @@ SHAPES = [  # in tiles: rows, inner, cols
 
 
 def tilized(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """float32[1, tiles, 1024] of a matrix."""
+    """float32[1, tiles, 1024] of a matrix, in memory as that of queues is."""
     rows, cols = matrix.shape
-    return np.ascontiguousarray(matrix.reshape(rows // 32, 32, cols // 32, 32).swapaxes(1, 2)).reshape(1, -1, 1024)
+    tiles = pages.fresh(matrix.size)
+    tiles.reshape(rows // 32, cols // 32, 32, 32)[...] = matrix.reshape(rows // 32, 32, cols // 32, 32).swapaxes(1, 2)
+    return tiles.reshape(1, -1, 1024)
 
 
 def best_of(calls: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:

@@ -1,8 +1,9 @@
 """The dense matrix product over tiles (OPS 6.1).
 
 Items are output tile rows. Up to GROUP of them are computed together, so that a tile of `b`, copied once into a panel
-that is aligned and transposed where asked, serves them all: give threads ranges that are multiples of GROUP where there
-are enough rows. Sums run over DEPTH tiles of the inner dimension at a time, so that those of `a` stay in the cache.
+where it is to be transposed or is not aligned, serves them all: give threads ranges that are multiples of GROUP where
+there are enough rows. Sums run over DEPTH tiles of the inner dimension at a time, so that those of `a` stay in the
+cache.
 """
 
 from typing import Final
@@ -17,6 +18,7 @@ from buda_emu.kernels.tile_memory import (
     WORKING_TILES,
     copy_tile,
     fill_tile,
+    is_aligned,
     tile_at,
     transpose_tile,
     working_tiles,
@@ -92,10 +94,13 @@ def matmul_tiles(
                         copy_tile(tile_at(work, 0, ACCUMULATORS + g), tile_at(out, entry, (row + g) * cols + col))
                 for k in range(begin, end):
                     at = b_index[first_b + k * cols + col]
+                    right = panel
                     if at < 0:
                         fill_tile(panel, b_pad)
                     elif b_transposed:
                         transpose_tile(panel, tile_at(b, b_entry, at))
+                    elif is_aligned(tile_at(b, b_entry, at)):
+                        right = tile_at(b, b_entry, at)
                     else:
                         copy_tile(panel, tile_at(b, b_entry, at))
                     following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
@@ -109,7 +114,7 @@ def matmul_tiles(
                         add_dense_product(
                             tile_at(work, 0, ACCUMULATORS + g),
                             tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at),
-                            panel,
+                            right,
                             parking,
                             soon if next_a < 0 else tile_at(a, a_entry, next_a),
                             soon,

@@ -25,6 +25,7 @@ __all__ = [
     "call_shared",
     "copy_tile",
     "fill_tile",
+    "is_aligned",
     "tile_at",
     "tile_pointer",
     "transpose_tile",
@@ -48,6 +49,11 @@ QUAD: Final = 4  # the widest square of floats that is transposed by one instruc
 def tile_at(tiles: Any, entry: int, tile: int) -> Any:
     """Tile number `tile` of entry `entry` of float32[w, n, 1024]."""
     return tiles[entry, tile]
+
+
+def is_aligned(tile: Any) -> bool:
+    """Whether it begins at a cache line."""
+    return tile.ctypes.data % CACHE_LINE == 0
 
 
 def working_tiles() -> Any:
@@ -110,6 +116,16 @@ def _type_tile_at(_context: Any) -> Any:
 def _lower_working_tile_at(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
     first, _, tile = arguments
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
+
+
+@type_callable(is_aligned)
+def _type_is_aligned(_context: Any) -> Any:
+    return lambda tile: types.boolean if tile == types.uintp else None
+
+
+@lower_builtin(is_aligned, types.uintp)
+def _lower_is_aligned(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    return builder.icmp_unsigned("==", builder.and_(arguments[0], SIZE(CACHE_LINE - 1)), SIZE(0))
 
 
 @type_callable(working_tiles)
