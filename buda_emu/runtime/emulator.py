@@ -20,7 +20,7 @@ from buda_emu.runtime.execute import Executor
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.host_io import HostIo, Readout
 from buda_emu.runtime.listeners import Listener
-from buda_emu.runtime.machine import Memory, Watched
+from buda_emu.runtime.machine import Memory, MemoryUse, Watched
 from buda_emu.runtime.programs import Programs
 from buda_emu.runtime.running import ProgressCallback, Run
 from buda_emu.runtime.threads import WorkerPool
@@ -124,6 +124,12 @@ class Emulator:
     def programs(self) -> tuple[str, ...]:
         """Program names in file order."""
         return tuple(dict.fromkeys(self.netlist.program_order))
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What tensors take. Raises HostError when closed."""
+        self._require_open("memory")
+        return MemoryUse(self._memory.held, self._executor.widest_cut, self._memory.limit)
 
     def push(self, queue: str, array: object, slot: int | None = None, *, timeout: float = 0.0) -> None:
         """Write host entries: `array` [entries, t, rows, cols] of numpy, ml_dtypes or torch, or anything that numpy

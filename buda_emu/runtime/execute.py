@@ -39,6 +39,11 @@ class Executor:
         """Forget all plans."""
         self._plans.clear()
 
+    @property
+    def widest_cut(self) -> int:
+        """Bytes of tensors of one input that are alive at once, in the widest plan so far."""
+        return max((plan.peak_tiles * TILE_BYTES for plan in self._plans.values()), default=0)
+
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
         """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
         context = self._context

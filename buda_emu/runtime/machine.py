@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,19 @@ from buda_emu.runtime.journal import Journal
 from buda_emu.runtime.listeners import Listener
 
 Channel = Fifo | Ram
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes of tiles (docs/memory.md).
+
+    `queues`: of all queues and rams, now. `widest_cut`: of the intermediate tensors of one input that are alive at
+    once, in the widest of the graphs run so far. `limit`: for both together.
+    """
+
+    queues: int
+    widest_cut: int
+    limit: int
 
 
 class Memory:
@@ -59,6 +73,16 @@ class Memory:
             near = difflib.get_close_matches(name, self.channels, 3)
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return found
+
+    @property
+    def held(self) -> int:
+        """Bytes of all queues and rams."""
+        return self._budget.used
+
+    @property
+    def limit(self) -> int:
+        """Bytes that may be held."""
+        return self._budget.limit
 
     @property
     def left(self) -> int:

@@ -359,9 +359,13 @@ def test_what_queues_hold_is_not_there_for_intermediates(load):
     )
     with be.Emulator(net, threads=1, memory_limit=(1 + 64 + 1) << 12) as emu:
         emu.push("a", entries(1))
+        assert (emu.memory.queues, emu.memory.widest_cut, emu.memory.limit) == (1 << 12, 0, 66 << 12)
         emu.push("big", np.zeros((1, 64, 32, 32), np.float32))
         with pytest.raises(be.ProgramError, match=r"needs 8\.0 KiB .* rams leave 4\.0 KiB of the memory limit"):
             emu.run("p")
+        assert (emu.memory.queues, emu.memory.widest_cut) == (65 << 12, 2 << 12)
+    with pytest.raises(be.HostError, match="closed"):
+        _ = emu.memory
 
 
 def test_the_memory_image_of_an_entry_is_what_the_device_holds(load):  # LAYOUT 2, 3; FORMATS 2, 4
