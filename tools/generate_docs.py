@@ -84,9 +84,9 @@ computes; [numbers-on-the-chip.md](numbers-on-the-chip.md) says what the chip do
 {ops}
 ## Attributes
 
-What stands in the `attributes` map of an op. Those that change no values of the reference are checked, and matter on the
-device only: `l1_acc` and `approximate_mode`, and of an op's other fields `math_fidelity`, `acc_df` and `intermed_df`,
-for [its numbers](numbers-on-the-chip.md).
+What stands in the `attributes` map of an op. Those that change no values of the reference are checked, and matter on
+the device only: `l1_acc` and `approximate_mode`, and of an op's other fields `math_fidelity`, `acc_df` and
+`intermed_df`, for [its numbers](numbers-on-the-chip.md).
 
 {attributes}"""
 

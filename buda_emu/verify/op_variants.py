@@ -201,7 +201,7 @@ def switched(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, Ke
 def largest(call: DeviceCall) -> float:
     """What the output's format, or a Dst of fp16, can hold at most."""
     out = FORMATS[call.op.out_df]
-    if is_integer(out.name):
+    if is_integer(out.name) or is_raw(out.name):
         return _LARGEST.get(out.name, np.inf)
     narrow = out.family == "a" or device_op(call.op.type).registers(call).dst == "fp16"
     return _LARGEST.get(out.name, _LARGEST["Float16"]) if narrow else np.inf

@@ -165,7 +165,7 @@ def test_relu_at_the_threshold_gives_zero():
 
 @pytest.mark.tiny
 def test_relu_of_integers():
-    """A threshold is inferred: a number beside the magnitude, at which the min mode gives zero as it does for floats."""
+    """A threshold is inferred: a number beside the magnitude, at which the min mode gives zero as for floats."""
     dst = np.resize(np.array([0x80000005, 7, 10, 11, 300], np.uint32), (1, 32, 32))
 
     def kept(df, mode, threshold=0.0):
