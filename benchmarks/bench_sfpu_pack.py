@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""How fast the units of the vector unit and the packer are on one core, in millions of elements a second.
+"""How fast the units of the vector unit and the packer are, in millions of elements a second.
 
-    python benchmarks/bench_sfpu_pack.py [TILES]
+    python benchmarks/bench_sfpu_pack.py [--tiles 512] [--threads 1]
 
 Beside each stands the time as a multiple of a numpy copy of the same bytes (Dst image read, result written) in the
-same run. Best of seven, kernels compiled before; data are N(0, 1), for log, sqrt and reciprocal their magnitudes.
+same run, on one thread. Best of seven, kernels compiled before; data are N(0, 1), for log, sqrt and reciprocal their
+magnitudes.
 """
+
+import argparse
 
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -22,7 +27,7 @@ from buda_emu.kernels.tensix.dropout import random_words
 from buda_emu.kernels.tensix.pack import pack
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix.dropout import seeded
-from buda_emu.tensix.functions import FUNCTIONS, bf16_cut, bind, run, single
+from buda_emu.tensix.functions import FUNCTIONS, Bound, bf16_cut, bind, run, single
 from buda_emu.tensix.intermediate import intermediate
 from buda_emu.tensix.lanes import store, touched
 from conditions import conditions
@@ -51,14 +56,24 @@ def best(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def show(what: str, elements: int, work: Callable[[], object], copied: NDArray[np.uint8]) -> None:
-    """One line."""
-    target = np.empty_like(copied)
-    seconds, copy = best(work), best(lambda: np.copyto(target, copied))
-    print(f"{what:44} {elements / seconds / 1e6:8.0f} M/s  {seconds / copy:6.1f} copies")
+class Bench:
+    """Shows how long work on `tiles` tiles takes that is shared by threads."""
+
+    def __init__(self, tiles: int, threads: int) -> None:
+        self._bounds = [tiles * n // threads for n in range(threads + 1)]
+        self._pool = ThreadPoolExecutor(threads)
+
+    def show(self, what: str, elements: int, work: Callable[[int, int], object], copied: NDArray[np.uint8]) -> None:
+        """One line. `work` does the tiles from its first to before its second argument."""
+        target = np.empty_like(copied)
+        seconds, copy = best(partial(self._shared, work)), best(lambda: np.copyto(target, copied))
+        print(f"{what:44} {elements / seconds / 1e6:8.0f} M/s  {seconds / copy:6.1f} copies")
+
+    def _shared(self, work: Callable[[int, int], object]) -> None:
+        list(self._pool.map(work, self._bounds, self._bounds[1:]))
 
 
-def functions(values: NDArray[np.uint32]) -> None:
+def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
     """Every function in a 32-bit Dst, and one in a 16-bit Dst, where they are all the same table."""
     out = np.empty_like(values)
     moved = np.empty(values.nbytes, np.uint8)
@@ -69,15 +84,29 @@ def functions(values: NDArray[np.uint32]) -> None:
             sign = np.uint32(0x7FFFFFFF if name in POSITIVE else 0xFFFFFFFF)
             images = [values & sign] * len(function.reads)
             label = f"{name}{' approximate' if approximate else ''}, fp32"
-            show(label, values.size, lambda b=bound, i=images: run(b, "fp32", out, *i), moved)
+
+            def work(start: int, stop: int, b: Bound = bound, i: list[NDArray[np.uint32]] = images) -> None:
+                run(b, "fp32", out, *i, tiles=(start, stop))
+
+            bench.show(label, values.size, work, moved)
     narrow = store(values, "bf16")
     bound = bind("exp", approximate=False)
-    show("any function of one bf16 datum", values.size, lambda: run(bound, "bf16", out, narrow), moved)
+    bench.show(
+        "any function of one bf16 datum",
+        values.size,
+        lambda start, stop: run(bound, "bf16", out, narrow, tiles=(start, stop)),
+        moved,
+    )
     words, state = np.empty_like(values), seeded(1)
-    show("random words of dropout", values.size, lambda: random_words(state, words, touched("rc")), moved)
+
+    def draw(start: int, stop: int) -> None:
+        if start == 0:  # one generator: its words follow one another
+            random_words(state, words, touched("rc"))
+
+    bench.show("random words of dropout", values.size, draw, moved)
 
 
-def packer(values: NDArray[np.uint32]) -> None:
+def packer(bench: Bench, values: NDArray[np.uint32]) -> None:
     """From each Dst mode to each kind of format."""
     types = {32: np.uint32, 16: np.uint16}
     for mode in ("bf16", "fp16", "fp32", "int32"):
@@ -87,7 +116,12 @@ def packer(values: NDArray[np.uint32]) -> None:
             exponents = np.empty((len(image), 32, 2), np.uint8) if is_block(out_df) else None
             setting = (mode, intermediate(mode, out_df), out_df, 2, 0, "wormhole_b0", stored, exponents)
             moved = np.empty((image.nbytes + stored.nbytes) // 2, np.uint8)
-            show(f"pack {mode} to {out_df}, relu", image.size, lambda i=image, s=setting: pack(0, len(i), i, *s), moved)
+            bench.show(
+                f"pack {mode} to {out_df}, relu",
+                image.size,
+                lambda start, stop, i=image, s=setting: pack(start, stop, i, *s),
+                moved,
+            )
     for out_df, datums in (
         ("Float32", values),
         ("Float16_b", store(values, "bf16").astype(np.uint16)),
@@ -95,21 +129,25 @@ def packer(values: NDArray[np.uint32]) -> None:
     ):
         old = datums.copy()
         moved = np.empty(2 * datums.nbytes * 3 // 4, np.uint8)
-        show(
+        bench.show(
             f"add in L1, {out_df}",
             datums.size,
-            lambda f=out_df, o=old, d=datums: l1_acc.accumulate(0, len(d), f, o, d),
+            lambda start, stop, f=out_df, o=old, d=datums: l1_acc.accumulate(start, stop, f, o, d),
             moved,
         )
 
 
 def main() -> None:
     """Measure."""
-    tiles = int(sys.argv[1]) if len(sys.argv) > 1 else 512
-    print(f"{tiles} tiles. {conditions()}")
-    values = np.random.default_rng(0).standard_normal((tiles, 32, 32)).astype(np.float32).view(np.uint32)
-    functions(values)
-    packer(values)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tiles", type=int, default=512)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    print(f"{args.tiles} tiles, {args.threads} threads. {conditions()}")
+    values = np.random.default_rng(0).standard_normal((args.tiles, 32, 32)).astype(np.float32).view(np.uint32)
+    bench = Bench(args.tiles, args.threads)
+    functions(bench, values)
+    packer(bench, values)
 
 
 if __name__ == "__main__":

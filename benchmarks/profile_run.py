@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Where the time of a warm run goes: kernels by name, and Python by room (docs/performance.md).
+
+    python benchmarks/profile_run.py                            # own netlists
+    python benchmarks/profile_run.py -k bert_mha --vectors      # of the corpus
+    python benchmarks/profile_run.py -k resnet50 --vectors-heavy
+
+One thread. Programs are run again and again on new machines until `--seconds` have passed. The profiler makes Python
+slower and leaves kernels as they are, so the share of Python is an upper bound.
+"""
+
+import argparse
+import cProfile
+import pstats
+import time
+from collections import Counter
+from pathlib import Path
+
+import buda_emu as be
+from conditions import conditions
+from run import Job, own_jobs, vector_jobs
+
+PACKAGE = Path(be.__file__).parent
+SHOWN = 6
+
+
+def profiled(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]:
+    """Seconds and calls of each part, and how often the programs were run."""
+    netlist = be.load(job.path, arch=job.arch)
+    inputs = job.inputs(netlist)
+    profile = cProfile.Profile()
+    rounds, end = 0, 0.0
+    while not rounds or time.perf_counter() < end:
+        with be.Emulator(netlist, threads=1) as emulator:
+            for name, array in inputs:
+                emulator.push(name, array)
+            if end:
+                profile.enable()
+            for program in job.programs:
+                emulator.run(program, job.parameters)
+            profile.disable()
+        rounds += bool(end)
+        end = end or time.perf_counter() + seconds  # the first one warms up
+    took, calls = Counter[str](), Counter[str]()
+    for (file, _, function), (_, count, own, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        name = part(file, function)
+        took[name] += own
+        calls[name] += count
+    return took, calls, rounds
+
+
+def part(file: str, function: str) -> str:
+    """A kernel's name, or the room of Python code."""
+    path = Path(file)
+    if not path.is_relative_to(PACKAGE):
+        return "Python: elsewhere"
+    room = path.relative_to(PACKAGE).parts[0]
+    return function if room == "kernels" else f"Python: {room}"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", action="store_true", help="public vectors of the corpus")
+    parser.add_argument("--vectors-heavy", action="store_true", help="its big netlists")
+    parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each netlist, at least (default 2)")
+    args = parser.parse_args()
+    folder = "vectors_heavy" if args.vectors_heavy else "vectors" if args.vectors else ""
+    print(conditions())
+    for job in vector_jobs(folder) if folder else own_jobs():
+        if args.k not in job.name:
+            continue
+        took, calls, rounds = profiled(job, args.seconds)
+        total = sum(took.values())
+        print(f"\n{job.name}: {1e3 * total / rounds:.2f} ms a run, {rounds} runs")
+        for name, seconds in took.most_common(SHOWN):
+            each = calls[name] / rounds
+            print(f"  {seconds / total:6.1%} {1e3 * seconds / rounds:10.3f} ms {each:10.0f} calls  {name}")
+
+
+if __name__ == "__main__":
+    main()
