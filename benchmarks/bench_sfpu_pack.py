@@ -9,7 +9,6 @@ magnitudes.
 """
 
 import argparse
-
 import sys
 import time
 from collections.abc import Callable
@@ -99,7 +98,7 @@ def functions(bench: Bench, values: NDArray[np.uint32]) -> None:
     )
     words, state = np.empty_like(values), seeded(1)
 
-    def draw(start: int, stop: int) -> None:
+    def draw(start: int, _stop: int) -> None:
         if start == 0:  # one generator: its words follow one another
             random_words(state, words, touched("rc"))
 
