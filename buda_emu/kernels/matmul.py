@@ -3,7 +3,8 @@
 Items are output tile rows. Up to GROUP of them are computed together, so that a tile of `b`, copied once into a panel
 where it is to be transposed or is not aligned, serves them all: give threads ranges that are multiples of GROUP where
 there are enough rows. Sums run over DEPTH tiles of the inner dimension at a time, so that those of `a` stay in the
-cache.
+cache. A product of a tile of zeros, of padding for example, with finite numbers is left out: it adds zeros to a sum
+that began at +0, which changes no bit.
 """
 
 from typing import Final
@@ -15,10 +16,12 @@ from buda_emu.kernels.dense_product import add_dense_product, dense_product
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tile_memory import (
     EDGE,
+    INFINITY,
     WORKING_TILES,
     copy_tile,
     fill_tile,
     is_aligned,
+    largest_magnitude,
     tile_at,
     transpose_tile,
     working_tiles,
@@ -34,6 +37,8 @@ PANEL: Final = 1
 PARKING: Final = 2
 ACCUMULATORS: Final = 3
 GROUP: Final = 4
+UNKNOWN: Final = INFINITY  # a size that leaves nothing out
+WORTH_A_LOOK: Final = 4  # columns that share what is known of a tile of a
 assert ACCUMULATORS + GROUP <= WORKING_TILES
 
 
@@ -76,6 +81,7 @@ def matmul_tiles(
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
     per_entry = t * rows
+    sizes = np.full(GROUP * DEPTH, UNKNOWN, np.int64)  # largest magnitudes in tiles of a
     item = start
     while item < stop:
         entry = item // per_entry
@@ -86,6 +92,12 @@ def matmul_tiles(
         group = min(GROUP, stop - item, rows - row % rows)
         for begin in range(0, inner, DEPTH):
             end = min(begin + DEPTH, inner)
+            if cols >= WORTH_A_LOOK:
+                for g in range(group):
+                    for k in range(begin, end):
+                        at = a_index[(row + g) * inner + k]
+                        tile = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
+                        sizes[g * DEPTH + k - begin] = largest_magnitude(tile)
             for col in range(cols):
                 for g in range(group):
                     if begin == 0:
@@ -103,10 +115,15 @@ def matmul_tiles(
                         right = tile_at(b, b_entry, at)
                     else:
                         copy_tile(panel, tile_at(b, b_entry, at))
+                    worth = group > 1 or sizes[k - begin] == 0  # a look for one product costs a tenth of it
+                    size = largest_magnitude(right) if worth else UNKNOWN
                     following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
                     at = b_index[following] if following < b_index.size else -1
                     soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
                     for g in range(group):
+                        a_size = sizes[g * DEPTH + k - begin]
+                        if (size == 0 and a_size < INFINITY) or (a_size == 0 and size < INFINITY):
+                            continue
                         at = a_index[(row + g) * inner + k]
                         # of the tiles of a the one after this is fetched, too: from the next row, else the next k
                         behind = (row + g + 1) * inner + k if g + 1 < group else row * inner + k + 1

@@ -17,6 +17,7 @@ __all__ = [
     "CACHE_LINE",
     "EDGE",
     "FLOAT",
+    "INFINITY",
     "SIZE",
     "TILE",
     "WORKING_TILES",
@@ -26,6 +27,7 @@ __all__ = [
     "copy_tile",
     "fill_tile",
     "is_aligned",
+    "largest_magnitude",
     "tile_at",
     "tile_pointer",
     "transpose_tile",
@@ -36,6 +38,8 @@ EDGE: Final = 32
 TILE: Final = EDGE * EDGE
 CACHE_LINE: Final = 64  # bytes
 WORKING_TILES: Final = 8
+INFINITY: Final = 0x7F800000
+MAGNITUDE: Final = 0x7FFFFFFF
 # llvmlite says nothing of its types.
 Builder: TypeAlias = Any
 Value: TypeAlias = Any
@@ -54,6 +58,11 @@ def tile_at(tiles: Any, entry: int, tile: int) -> Any:
 def is_aligned(tile: Any) -> bool:
     """Whether it begins at a cache line."""
     return tile.ctypes.data % CACHE_LINE == 0
+
+
+def largest_magnitude(tile: Any) -> int:
+    """The largest pattern without its sign: 0 of a tile of zeros, INFINITY or more where one is not finite."""
+    return int((tile.view(np.uint32) & np.uint32(MAGNITUDE)).max())
 
 
 def working_tiles() -> Any:
@@ -126,6 +135,29 @@ def _type_is_aligned(_context: Any) -> Any:
 @lower_builtin(is_aligned, types.uintp)
 def _lower_is_aligned(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
     return builder.icmp_unsigned("==", builder.and_(arguments[0], SIZE(CACHE_LINE - 1)), SIZE(0))
+
+
+@type_callable(largest_magnitude)
+def _type_largest_magnitude(_context: Any) -> Any:
+    return lambda tile: types.int64 if tile == types.uintp else None
+
+
+@lower_builtin(largest_magnitude, types.uintp)
+def _lower_largest_magnitude(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    word = ir.IntType(32)
+    kind = ir.VectorType(word, VECTOR.count)
+    largest = cgutils.alloca_once_value(builder, ir.Constant(kind, [0] * VECTOR.count))
+    data = tile_pointer(builder, arguments[0], kind)
+    with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
+        words = builder.load(builder.gep(data, [loop.index]), align=4)
+        size = builder.and_(words, ir.Constant(kind, [MAGNITUDE] * VECTOR.count))
+        before = builder.load(largest)
+        builder.store(builder.select(builder.icmp_unsigned(">", size, before), size, before), largest)
+    found: Value = word(0)
+    for lane in range(VECTOR.count):
+        size = builder.extract_element(builder.load(largest), word(lane))
+        found = builder.select(builder.icmp_unsigned(">", size, found), size, found)
+    return builder.zext(found, SIZE)
 
 
 @type_callable(working_tiles)

@@ -145,6 +145,26 @@ def test_sums_start_at_plus_zero() -> None:
     assert not np.signbit(ours).any()
 
 
+@pytest.mark.parametrize("rows", [1, 4, 5])
+@pytest.mark.parametrize("poison", [None, np.nan, np.inf])
+def test_tiles_of_zeros_change_no_bit(rows: int, poison: float | None) -> None:
+    """They are left out where the other tile is finite; minus zeros, infinities and NaNs are as the text has them."""
+    rng = np.random.default_rng(rows)
+    inner, cols, zero = 20, 5, np.float32(0)
+    a = rng.standard_normal((1, rows * inner, 1024)).astype(np.float32)
+    b = rng.standard_normal((1, inner * cols, 1024)).astype(np.float32)
+    for tiles in (a, b):
+        tiles[:, rng.random(tiles.shape[1]) < 0.5] = 0
+        tiles[:, rng.random(tiles.shape[1]) < 0.2] = -0.0
+        if poison is not None:
+            tiles[:, rng.random(tiles.shape[1]) < 0.1, 5] = poison
+    a_index, b_index = (np.arange(tiles.shape[1], dtype=np.int32) for tiles in (a, b))
+    out = np.empty((1, rows * cols, 1024), np.float32)
+    matmul_tiles(0, rows, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols)
+    expected = matmul_reference(a.reshape(rows, inner, 32, 32), b.reshape(inner, cols, 32, 32))
+    assert_same_bits(out, expected.reshape(out.shape))
+
+
 def test_padding_of_zero_does_not_hide_infinity() -> None:
     a = np.full((1, 1, 1, 2, 32, 32), 1, np.float32)
     b = np.full((1, 1, 2, 1, 32, 32), np.inf, np.float32)
