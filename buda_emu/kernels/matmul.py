@@ -1,10 +1,11 @@
 """The dense matrix product over tiles (OPS 6.1).
 
-Items are output tile rows. Up to GROUP of them are computed together, so that a tile of `b`, copied once into a panel
-where it is to be transposed or is not aligned, serves them all: give threads ranges that are multiples of GROUP where
-there are enough rows. Sums run over DEPTH tiles of the inner dimension at a time, so that those of `a` stay in the
-cache. A product of a tile of zeros, of padding for example, with finite numbers is left out: it adds zeros to a sum
-that began at +0, which changes no bit.
+An item is a block of up to GROUP rows and COLUMNS columns of output tiles, so that a tile of `b`, copied once into a
+panel where it is to be transposed or is not aligned, serves several rows. Sums run over DEPTH tiles of the inner
+dimension at a time, so that those of `a` stay in the cache.
+
+A product of a tile of zeros, of padding for example, with finite numbers is left out: it adds zeros to a sum that began
+at +0, which changes no bit.
 """
 
 from typing import Final
@@ -27,9 +28,10 @@ from buda_emu.kernels.tile_memory import (
     working_tiles,
 )
 
-__all__ = ["GROUP", "matmul_reference", "matmul_tiles"]
+__all__ = ["COLUMNS", "GROUP", "matmul_items", "matmul_reference", "matmul_tiles"]
 
 DEPTH: Final = 16
+COLUMNS: Final = 8
 
 # Tiles of working memory.
 PAD: Final = 0
@@ -50,6 +52,11 @@ def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[
         for k in range(a.shape[-3]):
             out += dense_product(a[..., :, None, k, :, :], b[..., None, k, :, :, :])
     return out
+
+
+def matmul_items(entries: int, t: int, rows: int, cols: int) -> int:
+    """Items of `matmul_tiles` for so many entries of t x rows x cols tiles."""
+    return entries * t * -(-rows // GROUP) * -(-cols // COLUMNS)
 
 
 @kernel
@@ -74,31 +81,34 @@ def matmul_tiles(
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
     a_index: int32[t * rows * inner] is the source tile of each post-TM tile, negative for a tile full of `a_pad`;
     b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: each tile of b is transposed inside first.
-    Items: the w * t * rows tile rows of `out`.
+    Items: the `matmul_items` blocks of `out`, column blocks of one group of rows after each other.
     """
     work = working_tiles()
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
-    per_entry = t * rows
     sizes = np.full(GROUP * DEPTH, UNKNOWN, np.int64)  # largest magnitudes in tiles of a
-    item = start
-    while item < stop:
-        entry = item // per_entry
-        row = item - entry * per_entry
+    groups, blocks = (rows + GROUP - 1) // GROUP, (cols + COLUMNS - 1) // COLUMNS
+    for item in range(start, stop):
+        number = item // blocks
+        first_col = (item - number * blocks) * COLUMNS
+        last_col = min(first_col + COLUMNS, cols)
+        entry = number // (t * groups)
+        z = number // groups - entry * t
+        row = z * rows + number % groups * GROUP
+        group = min(GROUP, (z + 1) * rows - row)
         a_entry = entry if a.shape[0] > 1 else 0
         b_entry = entry if b.shape[0] > 1 else 0
-        first_b = row // rows * inner * cols
-        group = min(GROUP, stop - item, rows - row % rows)
+        first_b = z * inner * cols
         for begin in range(0, inner, DEPTH):
             end = min(begin + DEPTH, inner)
-            if cols >= WORTH_A_LOOK:
+            if last_col - first_col >= WORTH_A_LOOK:
                 for g in range(group):
                     for k in range(begin, end):
                         at = a_index[(row + g) * inner + k]
                         tile = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
                         sizes[g * DEPTH + k - begin] = largest_magnitude(tile)
-            for col in range(cols):
+            for col in range(first_col, last_col):
                 for g in range(group):
                     if begin == 0:
                         fill_tile(tile_at(work, 0, ACCUMULATORS + g), np.float32(0))
@@ -140,4 +150,3 @@ def matmul_tiles(
                         )
                 for g in range(group):
                     copy_tile(tile_at(out, entry, (row + g) * cols + col), tile_at(work, 0, ACCUMULATORS + g))
-        item += group

@@ -13,7 +13,6 @@ from buda_emu.ops.base import serial
 
 # Below this many bytes of operands a second thread costs more than it gains (measured: a hand-over takes about 50 us).
 _WORTH_SPLITTING_BYTES: Final = 1 << 19
-GRAIN: Final = 4
 PARTS_PER_THREAD: Final = 4
 
 
@@ -59,17 +58,9 @@ class WorkerPool:
 
 
 def parts(items: int, threads: int) -> list[tuple[int, int]]:
-    """Ranges that cover 0..items. Kernels that take several items together like multiples of GRAIN.
-
-    Parts differ in cost, so a few more than there are threads where these are not too small; else one for each thread.
-    """
-    groups = -(-items // GRAIN)
-    if groups >= PARTS_PER_THREAD * threads or items % (GRAIN * threads) == 0:
-        count = min(groups, PARTS_PER_THREAD * threads)
-        bounds = [GRAIN * (groups * part // count) for part in range(count)]
-    else:
-        bounds = [items * part // threads for part in range(threads)]
-    return [(start, stop) for start, stop in pairwise([*bounds, items]) if start < stop]
+    """Ranges that cover 0..items: a few more than there are threads, as they and the processors differ in speed."""
+    count = min(items, PARTS_PER_THREAD * threads)
+    return list(pairwise(items * part // count for part in range(count + 1)))
 
 
 def _operand_bytes(args: tuple[Any, ...]) -> int:
