@@ -1,6 +1,6 @@
 """The dense matrix product over tiles (OPS 6.1).
 
-An item is a block of up to GROUP rows and COLUMNS columns of output tiles, so that a tile of `b`, copied once into a
+An item is a block of up to GROUP rows and some columns of output tiles, so that a tile of `b`, copied once into a
 panel where it is to be transposed or is not aligned, serves several rows. Sums run over DEPTH tiles of the inner
 dimension at a time, so that those of `a` stay in the cache.
 
@@ -28,10 +28,11 @@ from buda_emu.kernels.tile_memory import (
     working_tiles,
 )
 
-__all__ = ["COLUMNS", "GROUP", "matmul_items", "matmul_reference", "matmul_tiles"]
+__all__ = ["COLUMNS", "GROUP", "matmul_blocks", "matmul_reference", "matmul_tiles"]
 
 DEPTH: Final = 16
-COLUMNS: Final = 8
+COLUMNS: Final = 32
+PARTS: Final = 8  # for threads to share
 
 # Tiles of working memory.
 PAD: Final = 0
@@ -54,9 +55,11 @@ def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[
     return out
 
 
-def matmul_items(entries: int, t: int, rows: int, cols: int) -> int:
-    """Items of `matmul_tiles` for so many entries of t x rows x cols tiles."""
-    return entries * t * -(-rows // GROUP) * -(-cols // COLUMNS)
+def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]:
+    """(items, columns) for `matmul_tiles`: as many columns to a block as leave PARTS items, at most COLUMNS."""
+    groups = entries * t * -(-rows // GROUP)
+    columns = min(COLUMNS, -(-cols // -(-PARTS // groups)))
+    return groups * -(-cols // columns), columns
 
 
 @kernel
@@ -75,24 +78,25 @@ def matmul_tiles(
     rows: int,
     inner: int,
     cols: int,
+    columns: int,
 ) -> None:
     """out = a x b for each of `t` slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
 
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
     a_index: int32[t * rows * inner] is the source tile of each post-TM tile, negative for a tile full of `a_pad`;
     b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: each tile of b is transposed inside first.
-    Items: the `matmul_items` blocks of `out`, column blocks of one group of rows after each other.
+    Items: blocks of GROUP rows and `columns` columns, those of one group of rows after each other (`matmul_blocks`).
     """
     work = working_tiles()
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
     sizes = np.full(GROUP * DEPTH, UNKNOWN, np.int64)  # largest magnitudes in tiles of a
-    groups, blocks = (rows + GROUP - 1) // GROUP, (cols + COLUMNS - 1) // COLUMNS
+    groups, blocks = (rows + GROUP - 1) // GROUP, (cols + columns - 1) // columns
     for item in range(start, stop):
         number = item // blocks
-        first_col = (item - number * blocks) * COLUMNS
-        last_col = min(first_col + COLUMNS, cols)
+        first_col = (item - number * blocks) * columns
+        last_col = min(first_col + columns, cols)
         entry = number // (t * groups)
         z = number // groups - entry * t
         row = z * rows + number % groups * GROUP

@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.errors import ProgramError
 from buda_emu.kernels import gather
-from buda_emu.kernels.matmul import matmul_items, matmul_reference, matmul_tiles
+from buda_emu.kernels.matmul import matmul_blocks, matmul_reference, matmul_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.operands import blanked, plain, run_add
 from buda_emu.spec.blocking import Shape
@@ -71,5 +71,5 @@ def _multiply(call: OpCall, left: gather.Operand, right: gather.Operand, out: Ti
     (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
     t = out.shape[1] // (rows * cols)
     transposed = right[3] == gather.TRANSPOSE
-    items = matmul_items(out.shape[0], t, rows, cols)
-    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, t, rows, inner, cols)
+    items, columns = matmul_blocks(out.shape[0], t, rows, cols)
+    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, t, rows, inner, cols, columns)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from buda_emu.kernels.dense_product import _block_for, dense_product
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import kernel
-from buda_emu.kernels.matmul import COLUMNS, DEPTH, GROUP, matmul_items, matmul_reference, matmul_tiles
+from buda_emu.kernels.matmul import COLUMNS, DEPTH, GROUP, matmul_blocks, matmul_reference, matmul_tiles
 from buda_emu.kernels.tile_memory import WORKING_TILES, tile_at, transpose_tile, working_tiles
 
 pytestmark = pytest.mark.tiny
@@ -99,9 +99,10 @@ def run(
         sources.append((source, index, np.float32(pad)))
     right = expected[1].swapaxes(-1, -2) if transposed else expected[1]
     out = np.full((entries, t * rows * cols, 1024), np.nan, np.float32)
-    edges = [0, *cuts, matmul_items(entries, t, rows, cols)]
+    items, columns = matmul_blocks(entries, t, rows, cols)
+    edges = [0, *cuts, items]
     for start, stop in pairwise(edges):
-        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, t, rows, inner, cols)
+        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, t, rows, inner, cols, columns)
     return out.reshape(entries, t, rows, cols, 32, 32), matmul_reference(expected[0], right)
 
 
@@ -111,7 +112,7 @@ def run(
     st.integers(1, 2),
     st.integers(1, 6),
     st.integers(1, 3),
-    st.sampled_from([1, 3, COLUMNS, COLUMNS + 1]),
+    st.sampled_from([1, 3, 9, COLUMNS + 1]),
     st.booleans(),
     st.sampled_from(["normal", "wild", "special"]),
     st.data(),
@@ -121,7 +122,7 @@ def test_kernel_is_the_reference(
 ) -> None:
     a = values((entries[0], t, rows, inner, 32, 32), kind, 3)
     b = values((entries[1], t, inner, cols, 32, 32), kind, 4)
-    items = matmul_items(max(entries), t, rows, cols)
+    items, _ = matmul_blocks(max(entries), t, rows, cols)
     cuts = tuple(sorted(data.draw(st.lists(st.integers(0, items), max_size=2))))
     holes = tuple(
         tuple(data.draw(st.lists(st.integers(0, t * count - 1), max_size=2, unique=True)))
@@ -160,8 +161,8 @@ def test_tiles_of_zeros_change_no_bit(rows: int, poison: float | None) -> None:
             tiles[:, rng.random(tiles.shape[1]) < 0.1, 5] = poison
     a_index, b_index = (np.arange(tiles.shape[1], dtype=np.int32) for tiles in (a, b))
     out = np.empty((1, rows * cols, 1024), np.float32)
-    items = matmul_items(1, 1, rows, cols)
-    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols)
+    items, columns = matmul_blocks(1, 1, rows, cols)
+    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols, columns)
     expected = matmul_reference(a.reshape(rows, inner, 32, 32), b.reshape(inner, cols, 32, 32))
     assert_same_bits(out, expected.reshape(out.shape))
 
