@@ -41,7 +41,7 @@ class Executor:
 
     @property
     def widest_cut(self) -> int:
-        """Bytes of tensors of one input that are alive at once, in the widest plan so far."""
+        """Bytes of tensors of one input that are alive at once, entries read among them, in the widest plan so far."""
         return max((plan.peak_tiles * TILE_BYTES for plan in self._plans.values()), default=0)
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
@@ -76,15 +76,14 @@ class Executor:
             if run.wait:
                 _wait_for_host(scheduler, gate)
             plan = self._plan(temporal.id, topo, scheduler.peek())
-            each = max(plan.peak_tiles * TILE_BYTES, 1)
-            room = context.memory.left
-            if each > room:
+            each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
+            if own > room:
                 raise ProgramError(
-                    f"one input needs {size_text(each)} of intermediate tensors; queues and rams leave "
+                    f"one input needs {size_text(own)} of intermediate tensors; queues and rams leave "
                     f"{size_text(room)} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
-            most = max(1, min(_CHUNK_BYTES, room) // each)
+            most = max(1, min(_CHUNK_BYTES // max(each, 1), room // max(own, 1)))
             if context.inputs_at_once is not None:
                 most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))

@@ -25,8 +25,8 @@ Channel = Fifo | Ram
 class MemoryUse:
     """Bytes of tiles (docs/memory.md).
 
-    `queues`: of all queues and rams, now. `widest_cut`: of the intermediate tensors of one input that are alive at
-    once, in the widest of the graphs run so far. `limit`: for both together.
+    `queues`: of all queues and rams, now. `widest_cut`: of the tensors of one input that are alive at once,
+    entries that are read among them, in the widest of the graphs run so far. `limit`: for both together.
     """
 
     queues: int

@@ -82,6 +82,7 @@ class Plan:
     only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
     direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
     peak_tiles: int  # of one input: bounds how many inputs run together
+    own_tiles: int  # of these, those that lie in no queue: what is not read from one, nor computed in one
     labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
 
 
@@ -133,7 +134,9 @@ class _Builder:
         pushes = [step for step in self._steps if isinstance(step, Push)]
         direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
         peak = _peak(self._steps, tiles, releases)
-        return Plan(tuple(self._steps), tiles, releases, only_pushed, direct, peak, tuple(self._value_labels))
+        placed = {step.value for step in self._steps if isinstance(step, Read)} | {push.value for push in direct}
+        own = _peak(self._steps, tuple(0 if n in placed else count for n, count in enumerate(tiles)), releases)
+        return Plan(tuple(self._steps), tiles, releases, only_pushed, direct, peak, own, tuple(self._value_labels))
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)

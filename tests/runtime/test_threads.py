@@ -493,9 +493,12 @@ def test_a_closed_machine_holds_nothing_and_says_so(stream):
             call()
 
 
-def test_memory_is_free_after_close(load):
+def test_memory_is_free_after_close(load, monkeypatch):
+    import gc
     import tracemalloc
+    import weakref
 
+    from buda_emu.device import pages
     from buda_emu.device.spare import SPARE
 
     net = load(text([queue("x", entries=64, mblock=(8, 8)), queue("o", "n", mblock=(8, 8))],
@@ -506,15 +509,25 @@ def test_memory_is_free_after_close(load):
         warm.push("x", array[:1])
         warm.run("p")
     SPARE.drop()
+    made = []  # memory in large pages, which tracemalloc does not see
+
+    def fresh(count):
+        flat = pages.fresh(count)
+        made.append(weakref.ref(flat))
+        return flat
+
+    monkeypatch.setattr(SPARE, "_fresh", fresh)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         emu = be.Emulator(net, threads=1)
         emu.push("x", array)
         emu.run("p")
-        assert tracemalloc.get_traced_memory()[0] - before > array.nbytes
+        assert sum(flat().nbytes for flat in made if flat() is not None) > array.nbytes
         emu.close()
         assert SPARE.drop() > array.nbytes  # kept for the next machine of the process, until asked for
+        gc.collect()
+        assert all(flat() is None for flat in made)
         assert tracemalloc.get_traced_memory()[0] - before < array.nbytes // 16
     finally:
         tracemalloc.stop()

@@ -80,13 +80,14 @@ def test_no_run_takes_less(loops: int) -> None:
     values = {"$p_loop_count": str(loops)}
     total = sum(bytes_held(found, walked(found, list(found.programs.values()), values)).values())
 
-    def run(limit: int) -> None:
+    def run(limit: int) -> int:
         with be.Emulator(found, threads=1, memory_limit=limit) as emulator:
             emulator.push("a", np.ones((2, 1, 32, 32)))
             emulator.push("w", np.ones((3, 1, 32, 32)))
             emulator.run("p", values)
+            return emulator.memory.queues
 
-    run(total)
+    assert run(1 << 30) == total
     with pytest.raises((HostError, be.ProgramError)):
         run(total - TILE)
 
