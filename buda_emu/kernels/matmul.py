@@ -91,7 +91,7 @@ def matmul_tiles(
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
-    sizes = np.full(GROUP * DEPTH, UNKNOWN, np.int64)  # largest magnitudes in tiles of a
+    sizes = np.empty(GROUP * DEPTH, np.int64)  # largest magnitudes in the tiles of a at hand
     groups, blocks = (rows + GROUP - 1) // GROUP, (cols + columns - 1) // columns
     for item in range(start, stop):
         number = item // blocks
@@ -104,14 +104,14 @@ def matmul_tiles(
         a_entry = entry if a.shape[0] > 1 else 0
         b_entry = entry if b.shape[0] > 1 else 0
         first_b = z * inner * cols
+        look = last_col - first_col >= WORTH_A_LOOK
         for begin in range(0, inner, DEPTH):
             end = min(begin + DEPTH, inner)
-            if last_col - first_col >= WORTH_A_LOOK:
-                for g in range(group):
-                    for k in range(begin, end):
-                        at = a_index[(row + g) * inner + k]
-                        tile = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
-                        sizes[g * DEPTH + k - begin] = largest_magnitude(tile)
+            for g in range(group):
+                for k in range(begin, end):
+                    at = a_index[(row + g) * inner + k]
+                    tile = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
+                    sizes[g * DEPTH + k - begin] = largest_magnitude(tile) if look else UNKNOWN
             for col in range(first_col, last_col):
                 for g in range(group):
                     if begin == 0:
@@ -129,8 +129,8 @@ def matmul_tiles(
                         right = tile_at(b, b_entry, at)
                     else:
                         copy_tile(panel, tile_at(b, b_entry, at))
-                    worth = group > 1 or sizes[k - begin] == 0  # a look for one product costs a tenth of it
-                    size = largest_magnitude(right) if worth else UNKNOWN
+                    # a look for one product costs a tenth of it
+                    size = largest_magnitude(right) if look and (group > 1 or sizes[k - begin] == 0) else UNKNOWN
                     following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
                     at = b_index[following] if following < b_index.size else -1
                     soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
