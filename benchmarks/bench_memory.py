@@ -11,13 +11,11 @@ before (Python, libraries, compiled kernels, the inputs that are pushed). Linux 
 """
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import buda_emu as be
 from buda_emu.device.spare import SPARE
-from run import Job, own_jobs, vector_jobs
+from run import Job, add_selection, selected
 
 MIB = 1 << 20
 
@@ -49,17 +47,14 @@ def measure(job: Job, threads: int) -> tuple[int, int, int]:
     return queues, cut, peak
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors-heavy", action="store_true", help="the big netlists of the corpus")
-    parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
+    add_selection(parser)
     parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args(arguments)
+    args = parser.parse_args()
     print(f"{'queues':>9} {'cut':>9} {'live':>9} {'peak':>9} {'ratio':>6}  netlist")
-    for job in vector_jobs("vectors_heavy") if args.vectors_heavy else own_jobs():
-        if args.k not in job.name:
-            continue
+    for job in selected(args):
         queues, cut, peak = measure(job, args.threads)
         live = queues + cut
         figures = " ".join(f"{value / MIB:9.1f}" for value in (queues, cut, live, peak))
@@ -67,4 +62,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import buda_emu as be
 from conditions import conditions
-from run import Job, own_jobs, vector_jobs
+from run import Job, add_selection, selected
 
 PACKAGE = Path(be.__file__).parent
 SHOWN = 6
@@ -61,16 +61,11 @@ def part(file: str, function: str) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors", action="store_true", help="public vectors of the corpus")
-    parser.add_argument("--vectors-heavy", action="store_true", help="its big netlists")
-    parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
+    add_selection(parser)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each netlist, at least (default 2)")
     args = parser.parse_args()
-    folder = "vectors_heavy" if args.vectors_heavy else "vectors" if args.vectors else ""
     print(conditions())
-    for job in vector_jobs(folder) if folder else own_jobs():
-        if args.k not in job.name:
-            continue
+    for job in selected(args):
         took, calls, rounds = profiled(job, args.seconds)
         total = sum(took.values())
         print(f"\n{job.name}: {1e3 * total / rounds:.2f} ms a run, {rounds} runs")

@@ -107,6 +107,21 @@ def vector_jobs(folder: str) -> list[Job]:
     return found
 
 
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which netlists."""
+    parser.add_argument("--vectors", action="store_true", help="public vectors of the corpus")
+    parser.add_argument("--vectors-heavy", action="store_true", help="its big netlists")
+    parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
+
+
+def selected(args: argparse.Namespace) -> list[Job]:
+    """What they say: own netlists where no vectors are asked for."""
+    jobs = [] if args.vectors or args.vectors_heavy else own_jobs()
+    jobs += vector_jobs("vectors") if args.vectors else []
+    jobs += vector_jobs("vectors_heavy") if args.vectors_heavy else []
+    return [job for job in jobs if args.k in job.name]
+
+
 def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, float]:
     """Seconds of each stage."""
     took: dict[str, float] = {}
@@ -140,24 +155,18 @@ def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, fl
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors", action="store_true", help="public vectors of the corpus")
-    parser.add_argument("--vectors-heavy", action="store_true", help="its big netlists")
-    parser.add_argument("-k", default="", metavar="TEXT", help="only netlists whose path contains TEXT")
+    add_selection(parser)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="format")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--least", type=float, default=0.0, metavar="S", help="print only what took S seconds or more")
     args = parser.parse_args()
-    jobs = [] if args.vectors or args.vectors_heavy else own_jobs()
-    jobs += vector_jobs("vectors") if args.vectors else []
-    jobs += vector_jobs("vectors_heavy") if args.vectors_heavy else []
-    jobs = [job for job in jobs if args.k in job.name]
     print(f"{conditions()}; {args.threads} threads, {args.precision}")
     stages = " ".join(f"{name:>8}" for name in ("load", "push", "first", "run", "cpu", "pop"))
     print(f"{stages} {'peak':>7} {'reference':>10} {'sgemm':>6} {'ratio':>7}  netlist")
     rows: dict[str, dict[str, float]] = {}
-    for job in jobs:
+    for job in selected(args):
         took = measure(job, args.threads, args.precision, args.repeat)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         took["peak_mib"] = peak
