@@ -14,7 +14,7 @@ import pytest
 from buda_emu.kernels import binary, gather
 from buda_emu.kernels.embedding import embedding_tiles
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
-from buda_emu.kernels.quantise import quantise_tiles
+from buda_emu.kernels.quantise import quantisers
 from buda_emu.kernels.reduce import Z, reduce_tiles
 from buda_emu.kernels.splice import place_tiles
 from buda_emu.kernels.transcendental import FUNCTIONS
@@ -23,6 +23,11 @@ from buda_emu.spec.formats import FORMATS
 TILES = 1024  # 4 MiB
 BYTES = 4 * 1024 * TILES
 FORMATS_TRIED = [name for name in FORMATS if name not in ("Float32", "RawUInt32")]
+
+
+def quantise_tiles(start, stop, tiles, name, truncate):
+    for run, arguments in quantisers(name, truncate):
+        run(start, stop, tiles, *arguments)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
 from buda_emu.kernels.jit import helper, kernel
 
@@ -62,7 +63,7 @@ def binary_tiles(
     tiles = out.shape[1]
     scratch_a = np.empty(1024, np.float32)
     scratch_b = np.empty(1024, np.float32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
         to = out[entry, tile]

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Tensor
 from buda_emu.kernels.jit import kernel
 
@@ -24,18 +25,26 @@ _LARGEST_INVERSE: Final = np.float32(8388608.0)  # 1 / eps, the inverse of zero
 
 @kernel
 def elementary_tiles(
-    start: int, stop: int, tiles: Tensor, runs: int, length: int, code: int, slope: np.float32, exponent: int
-) -> int:
+    start: int,
+    stop: int,
+    tiles: Tensor,
+    runs: int,
+    length: int,
+    failed: NDArray[np.bool_],
+    code: int,
+    slope: np.float32,
+    exponent: int,
+) -> None:
     """Applies a function to the region of each tile of float32[w, n, 1024]. Items: the w*n tiles.
 
-    Returns how many elements the reference would abort on: sqrt of NaN or of a negative value, reciprocals that are
-    NaN or -inf. What becomes of them is not defined.
+    `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
+    negative value, reciprocals that are NaN or -inf. What becomes of such an element is not defined.
     """
     n = tiles.shape[1]
-    failures = 0
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
+        failures = 0
         for run in range(runs):
             part = tile[32 * run : 32 * run + length]
             if code == ABS:
@@ -64,7 +73,8 @@ def elementary_tiles(
                 for k in range(length):
                     x = part[k]
                     part[k] = x * (np.float32(1) if x > np.float32(0) else slope)
-    return failures
+        if failures:
+            failed[item] = True
 
 
 @kernel
@@ -79,7 +89,7 @@ def dropout_tiles(
 ) -> None:
     """(keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS 5.1)."""
     n = tiles.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
         for run in range(runs):
@@ -92,7 +102,7 @@ def dropout_tiles(
 def clear_outside(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
     """+0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
         for run in range(runs):

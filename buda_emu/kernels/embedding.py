@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Tensor
 from buda_emu.kernels.jit import kernel
 
@@ -16,7 +17,7 @@ def embedding_tiles(start: int, stop: int, out: Tensor, table: Tensor, picked: N
     """
     tiles = out.shape[1]
     rows = picked.shape[1] // 32
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
         column = tile % cols

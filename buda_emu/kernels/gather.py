@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.jit import helper, kernel
 
 Tile: TypeAlias = NDArray[np.float32]
@@ -75,7 +76,7 @@ def blank_tile(tile: Tile, height: int, width: int) -> None:
 def blank_tiles(start: int, stop: int, tiles: Tensor, height: int, width: int) -> None:
     """Blanks float32[w, n, 1024] in place outside `height` x `width`. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // n
         blank_tile(tiles[entry, item - entry * n], height, width)
 
@@ -94,7 +95,7 @@ def gather_tiles(
 ) -> None:
     """out[w, n, 1024] = tiles in post-TM order, blanked outside `height` x `width`. Items: the w*n tiles."""
     tiles = out.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
         to = out[entry, tile]

@@ -13,16 +13,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.dense_product import add_dense_product, dense_product
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tile_memory import (
     EDGE,
-    INFINITY,
     WORKING_TILES,
     copy_tile,
     fill_tile,
     is_aligned,
-    largest_magnitude,
+    is_finite,
+    is_zero,
     tile_at,
     transpose_tile,
     working_tiles,
@@ -32,7 +33,7 @@ __all__ = ["COLUMNS", "GROUP", "matmul_blocks", "matmul_reference", "matmul_tile
 
 DEPTH: Final = 16
 COLUMNS: Final = 32
-PARTS: Final = 8  # for threads to share
+PARTS: Final = 16  # for threads to share
 
 # Tiles of working memory.
 PAD: Final = 0
@@ -40,8 +41,6 @@ PANEL: Final = 1
 PARKING: Final = 2
 ACCUMULATORS: Final = 3
 GROUP: Final = 4
-UNKNOWN: Final = INFINITY  # a size that leaves nothing out
-WORTH_A_LOOK: Final = 4  # columns that share what is known of a tile of a
 assert ACCUMULATORS + GROUP <= WORKING_TILES
 
 
@@ -91,9 +90,9 @@ def matmul_tiles(
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)
     fill_tile(tile_at(work, 0, PAD), a_pad)
-    sizes = np.empty(GROUP * DEPTH, np.int64)  # largest magnitudes in the tiles of a at hand
+    zeros = np.empty(GROUP * DEPTH, np.bool_)  # whether the tiles of a at hand are
     groups, blocks = (rows + GROUP - 1) // GROUP, (cols + columns - 1) // columns
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         number = item // blocks
         first_col = (item - number * blocks) * columns
         last_col = min(first_col + columns, cols)
@@ -104,14 +103,12 @@ def matmul_tiles(
         a_entry = entry if a.shape[0] > 1 else 0
         b_entry = entry if b.shape[0] > 1 else 0
         first_b = z * inner * cols
-        look = last_col - first_col >= WORTH_A_LOOK
         for begin in range(0, inner, DEPTH):
             end = min(begin + DEPTH, inner)
             for g in range(group):
                 for k in range(begin, end):
                     at = a_index[(row + g) * inner + k]
-                    tile = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
-                    sizes[g * DEPTH + k - begin] = largest_magnitude(tile) if look else UNKNOWN
+                    zeros[g * DEPTH + k - begin] = is_zero(tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at))
             for col in range(first_col, last_col):
                 for g in range(group):
                     if begin == 0:
@@ -129,22 +126,21 @@ def matmul_tiles(
                         right = tile_at(b, b_entry, at)
                     else:
                         copy_tile(panel, tile_at(b, b_entry, at))
-                    # a look for one product costs a tenth of it
-                    size = largest_magnitude(right) if look and (group > 1 or sizes[k - begin] == 0) else UNKNOWN
+                    no_right = is_zero(right)
                     following = first_b + (k + 1) * cols + col if k + 1 < end else first_b + begin * cols + col + 1
                     at = b_index[following] if following < b_index.size else -1
                     soon = tile_at(work, 0, PAD) if at < 0 else tile_at(b, b_entry, at)
                     for g in range(group):
-                        a_size = sizes[g * DEPTH + k - begin]
-                        if (size == 0 and a_size < INFINITY) or (a_size == 0 and size < INFINITY):
-                            continue
                         at = a_index[(row + g) * inner + k]
+                        left = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
+                        if (no_right and is_finite(left)) or (zeros[g * DEPTH + k - begin] and is_finite(right)):
+                            continue
                         # of the tiles of a the one after this is fetched, too: from the next row, else the next k
                         behind = (row + g + 1) * inner + k if g + 1 < group else row * inner + k + 1
                         next_a = a_index[behind] if behind < a_index.size else -1
                         add_dense_product(
                             tile_at(work, 0, ACCUMULATORS + g),
-                            tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at),
+                            left,
                             right,
                             parking,
                             soon if next_a < 0 else tile_at(a, a_entry, next_a),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Tensor
 from buda_emu.kernels.jit import kernel
 
@@ -10,7 +11,7 @@ from buda_emu.kernels.jit import kernel
 def accumulate_tiles(start: int, stop: int, tiles: Tensor, previous: Tensor) -> None:
     """tiles = previous + tiles (OPS 6.12). Both float32[w, n, 1024]. Items: the w*n tiles."""
     n = tiles.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // n
         new = tiles[entry, item - entry * n]
         old = previous[entry, item - entry * n]
@@ -26,7 +27,7 @@ def relu_tiles(start: int, stop: int, tiles: Tensor, clamp: bool, threshold: np.
     NaN becomes 0.
     """
     n = tiles.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
         if clamp:

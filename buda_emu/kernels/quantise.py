@@ -4,14 +4,15 @@ Integer arithmetic on the bit patterns; infinities, NaN payloads and denormals c
 machine. One kernel for each kind of format, so that a run compiles only the kinds it meets.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tensix.shifts import shift_left, shift_right
 from buda_emu.spec.formats import FORMATS
@@ -28,8 +29,8 @@ _HIDDEN: Final = 0x800000
 _I: Final = np.int32
 
 
-def quantise_tiles(start: int, stop: int, tiles: Tiles, format_name: str, truncate: bool) -> None:
-    """Quantise tiles start..stop of float32[n, 1024] (C-contiguous) in place to the named format.
+def quantisers(format_name: str, truncate: bool) -> Sequence["Quantiser"]:
+    """The kernels that quantise to a format, to be run in that order, and what each takes after (start, stop, tiles).
 
     `truncate`: cut the magnitudes of block formats, as conversions inside a graph do, instead of rounding them, as
     a host push does (FORMATS 4). RawUInt* keep the low bits of the words. Raises UnsupportedError for an unknown
@@ -37,12 +38,10 @@ def quantise_tiles(start: int, stop: int, tiles: Tiles, format_name: str, trunca
     """
     block = _BLOCKS.get(format_name)
     if block is not None:
-        quantise_blocks(start, stop, tiles, *block, truncate)
-        return
+        return ((quantise_blocks, (*block, truncate)),)
     if format_name not in _SCALARS:
         raise UnsupportedError(f"unknown number format {format_name!r}")
-    for run, arguments in _SCALARS[format_name]:
-        run(start, stop, tiles, *arguments)
+    return _SCALARS[format_name]
 
 
 @kernel
@@ -50,7 +49,7 @@ def mask_bits(start: int, stop: int, tiles: Tiles, mask: int) -> None:
     """Keep the bits of `mask` of every word: Float16_b, Tf32, RawUInt* (FORMATS 3.2, 3.3, 3.9)."""
     words = tiles.view(np.uint32)
     kept = np.uint32(mask)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         for k in range(_TILE):
             words[item, k] &= kept
 
@@ -63,7 +62,7 @@ def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: in
     beyond = (127 + 17) << 23
     kept = _MAGNITUDE & ~((1 << (23 - fraction_bits)) - 1)
     largest = (beyond - 1) & kept
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         for k in range(_TILE):
             word = np.int64(words[item, k])
             magnitude = word & _MAGNITUDE
@@ -79,7 +78,7 @@ def quantise_small_floats(start: int, stop: int, tiles: Tiles, fraction_bits: in
 def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
     """Lf8 values to what their bytes mean as Fp8_e4m3, whose tiles are written by the Lf8 packer (FORMATS 3.6)."""
     words = tiles.view(np.uint32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         for k in range(_TILE):
             word = np.int64(words[item, k])
             magnitude = word & _MAGNITUDE
@@ -96,7 +95,7 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
 def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
     """Whole numbers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
     lowest, highest, half = np.float32(low), np.float32(high), np.float32(0.5)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         for k in range(_TILE):
             x = tiles[item, k]
             value = min(max(x if x == x else np.float32(0), lowest), highest)
@@ -110,7 +109,7 @@ def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) 
 def quantise_int32(start: int, stop: int, tiles: Tiles) -> None:
     """Int32: truncated from zero up, rounded half away below, in sign and magnitude (FORMATS 3.8, OPS 4.4)."""
     words = tiles.view(np.uint32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         for k in range(_TILE):
             code = np.int64(0)
             if np.int64(words[item, k]) & _MAGNITUDE <= _INFINITY:
@@ -139,7 +138,7 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
     shift, top = (_I(112), _I(31)) if narrow else (_I(0), _I(255))
     halves = np.empty(_GROUP // 2, np.int32)
     hidden, fraction_mask, magnitude_mask = _I(_HIDDEN), _I(_FRACTION), _I(_MAGNITUDE)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         for group in range(_TILE // _GROUP):
             row = words[item, _GROUP * group : _GROUP * group + _GROUP]
             for k in range(_GROUP // 2):  # the largest magnitude, by halves: that becomes vector code
@@ -163,8 +162,8 @@ def quantise_blocks(start: int, stop: int, tiles: Tiles, magnitude_bits: int, na
                 row[k] = _I(0) if (magnitude == _I(0)) | (_I(word & magnitude_mask) == _I(0)) else value
 
 
-_Step = tuple[Callable[..., None], tuple[int, ...]]
-_SCALARS: Final[Mapping[str, tuple[_Step, ...]]] = MappingProxyType(
+Quantiser: TypeAlias = tuple[Callable[..., None], tuple[int, ...]]
+_SCALARS: Final[Mapping[str, tuple[Quantiser, ...]]] = MappingProxyType(
     {
         "Float32": (),
         "Tf32": ((mask_bits, (0xFFFFE000,)),),

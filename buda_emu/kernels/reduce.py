@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, fetch_tile
 from buda_emu.kernels.jit import kernel
 
@@ -27,7 +28,7 @@ def reduce_tiles(
     tiles = out.shape[1]
     scratch = np.empty(1024, np.float32)
     best = np.empty(32, np.float32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
         base = int(bases[tile])

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, fetch_tile
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tile_product import EDGE, TILE, add_row_product, add_sparse_tile_product, add_tile_product
@@ -49,7 +50,7 @@ class Weights(NamedTuple):
 def mark_finite_tiles(start: int, stop: int, marks: NDArray[np.bool_], tiles: Tensor) -> None:
     """marks[w, n] = whether that tile of float32[w, n, 1024] holds neither infinity nor NaN. Items: the w*n tiles."""
     per_entry = tiles.shape[1]
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // per_entry
         tile = tiles[entry, item - entry * per_entry]
         finite = True
@@ -84,7 +85,7 @@ def sparse_tiles(
     all_weights = weights.tiles.reshape(weights.tiles.size)
     scratch = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // (rows * cols)
         tile = item - entry * rows * cols
         row = tile // cols

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, arrange_tile, fetch_tile
 from buda_emu.kernels.jit import kernel
 
@@ -14,7 +15,7 @@ def place_tiles(
     """out[w, places[n]] = tile taken[n] of the operand's post-TM tiles. Items: n, over all w."""
     count = places.shape[0]
     scratch = np.empty(1024, np.float32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // count
         n = item - entry * count
         arrange_tile(out[entry, places[n]], fetch_tile(operand, entry, int(taken[n]), scratch), 0)

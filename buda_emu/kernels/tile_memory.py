@@ -17,7 +17,6 @@ __all__ = [
     "CACHE_LINE",
     "EDGE",
     "FLOAT",
-    "INFINITY",
     "SIZE",
     "TILE",
     "WORKING_TILES",
@@ -27,7 +26,8 @@ __all__ = [
     "copy_tile",
     "fill_tile",
     "is_aligned",
-    "largest_magnitude",
+    "is_finite",
+    "is_zero",
     "tile_at",
     "tile_pointer",
     "transpose_tile",
@@ -47,6 +47,7 @@ Value: TypeAlias = Any
 FLOAT: Final = ir.FloatType()
 SIZE: Final = ir.IntType(64)
 VECTOR: Final = ir.VectorType(FLOAT, 8)
+WORDS: Final = ir.VectorType(ir.IntType(32), VECTOR.count)
 QUAD: Final = 4  # the widest square of floats that is transposed by one instruction for each pair of rows, everywhere
 
 
@@ -60,9 +61,14 @@ def is_aligned(tile: Any) -> bool:
     return tile.ctypes.data % CACHE_LINE == 0
 
 
-def largest_magnitude(tile: Any) -> int:
-    """The largest pattern without its sign: 0 of a tile of zeros, INFINITY or more where one is not finite."""
-    return int((tile.view(np.uint32) & np.uint32(MAGNITUDE)).max())
+def is_zero(tile: Any) -> bool:
+    """Whether all elements are zeros, of either sign."""
+    return not tile.any()
+
+
+def is_finite(tile: Any) -> bool:
+    """Whether there is neither infinity nor NaN."""
+    return bool(np.isfinite(tile).all())
 
 
 def working_tiles() -> Any:
@@ -137,27 +143,43 @@ def _lower_is_aligned(_context: Any, builder: Builder, _call: Any, arguments: An
     return builder.icmp_unsigned("==", builder.and_(arguments[0], SIZE(CACHE_LINE - 1)), SIZE(0))
 
 
-@type_callable(largest_magnitude)
-def _type_largest_magnitude(_context: Any) -> Any:
-    return lambda tile: types.int64 if tile == types.uintp else None
+@type_callable(is_zero)
+@type_callable(is_finite)
+def _type_look(_context: Any) -> Any:
+    return lambda tile: types.boolean if tile == types.uintp else None
 
 
-@lower_builtin(largest_magnitude, types.uintp)
-def _lower_largest_magnitude(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    word = ir.IntType(32)
-    kind = ir.VectorType(word, VECTOR.count)
-    largest = cgutils.alloca_once_value(builder, ir.Constant(kind, [0] * VECTOR.count))
-    data = tile_pointer(builder, arguments[0], kind)
-    with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
-        words = builder.load(builder.gep(data, [loop.index]), align=4)
-        size = builder.and_(words, ir.Constant(kind, [MAGNITUDE] * VECTOR.count))
-        before = builder.load(largest)
-        builder.store(builder.select(builder.icmp_unsigned(">", size, before), size, before), largest)
-    found: Value = word(0)
-    for lane in range(VECTOR.count):
-        size = builder.extract_element(builder.load(largest), word(lane))
-        found = builder.select(builder.icmp_unsigned(">", size, found), size, found)
-    return builder.zext(found, SIZE)
+@lower_builtin(is_zero, types.uintp)
+def _lower_is_zero(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    return _look(builder, arguments[0], lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _every(0)))
+
+
+@lower_builtin(is_finite, types.uintp)
+def _lower_is_finite(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    return _look(builder, arguments[0], lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _every(INFINITY)))
+
+
+def _every(word: int) -> Value:
+    return ir.Constant(WORDS, [word] * VECTOR.count)
+
+
+def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value], Value]) -> Value:
+    """Whether no element is sought, going by magnitudes; looks no further than the first row that has one."""
+    nothing = cgutils.alloca_once_value(builder, cgutils.true_bit)
+    data = tile_pointer(builder, address, WORDS)
+    vectors = EDGE // VECTOR.count
+    with cgutils.for_range(builder, SIZE(EDGE)) as loop:
+        first = builder.mul(loop.index, SIZE(vectors))
+        found: Value = None
+        for number in range(vectors):
+            words = builder.load(builder.gep(data, [builder.add(first, SIZE(number))]), align=4)
+            sought = is_sought(builder, builder.and_(words, _every(MAGNITUDE)))
+            found = sought if found is None else builder.or_(found, sought)
+        mask = builder.bitcast(found, ir.IntType(VECTOR.count))
+        with builder.if_then(builder.icmp_unsigned("!=", mask, mask.type(0)), likely=False):
+            builder.store(cgutils.false_bit, nothing)
+            loop.do_break()
+    return builder.load(nothing)
 
 
 @type_callable(working_tiles)

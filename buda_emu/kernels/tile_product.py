@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, Tile, fetch_tile
 from buda_emu.kernels.jit import helper, kernel
 
@@ -103,7 +104,7 @@ def depthwise_tiles(
     scratch0 = np.empty(TILE, np.float32)
     scratch1 = np.empty(TILE, np.float32)
     line = np.empty(EDGE, np.float32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
         row = tile // cols

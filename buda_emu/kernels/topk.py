@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, blank_tile, fetch_tile
 from buda_emu.kernels.jit import helper, kernel
 
@@ -67,7 +68,7 @@ def topk_rows(
     v = np.empty((n, LANES), np.float32)
     x = np.empty((n, LANES), np.float32)
     scratch = np.empty(LANES * LANES, np.float32)
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         entry = item // (tile_rows * cores)
         group = item - entry * tile_rows * cores  # (row of tiles, core)
         for column in range(columns):

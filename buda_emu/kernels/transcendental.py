@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Tensor
 from buda_emu.kernels.gelu_fast import GELU_SCALE, gelu_derivative_or_nan, gelu_or_nan
 from buda_emu.kernels.jit import helper, kernel
@@ -95,120 +96,120 @@ def _all_below(limit: np.float32, run: Tensor) -> bool:
 
 
 @kernel
-def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`exp_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        for k in range(length):
-            run[k] = exp_scalar(run[k])
-    return 0
+def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`exp_scalar` in place. Items: the w*n tiles."""
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            for k in range(length):
+                run[k] = exp_scalar(run[k])
 
 
 @kernel
-def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`log_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        for k in range(length):
-            run[k] = log_scalar(run[k])
-    return 0
+def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`log_scalar` in place. Items: the w*n tiles."""
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            for k in range(length):
+                run[k] = log_scalar(run[k])
 
 
 @kernel
-def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`sigmoid_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        for k in range(length):
-            run[k] = sigmoid_scalar(run[k])
-    return 0
+def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`sigmoid_scalar` in place. Items: the w*n tiles."""
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            for k in range(length):
+                run[k] = sigmoid_scalar(run[k])
 
 
 @kernel
-def tanh_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`tanhf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        for k in range(length):
-            run[k] = tanhf(run[k])
-    return 0
+def tanh_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`tanhf` in place. Items: the w*n tiles."""
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            for k in range(length):
+                run[k] = tanhf(run[k])
 
 
 @kernel
-def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`gelu_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`gelu_scalar` in place. Items: the w*n tiles."""
     line = np.empty(length, np.float32)
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        doubtful = 0
-        for k in range(length):
-            y = gelu_or_nan(run[k])
-            line[k] = y
-            doubtful += y != y
-        if 16 * doubtful > length:  # one by one is slower than all at once
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            doubtful = 0
             for k in range(length):
-                line[k] = gelu_scalar(run[k])
-        elif doubtful:
-            for k in range(length):
-                if line[k] != line[k]:
+                y = gelu_or_nan(run[k])
+                line[k] = y
+                doubtful += y != y
+            if 16 * doubtful > length:  # one by one is slower than all at once
+                for k in range(length):
                     line[k] = gelu_scalar(run[k])
-        for k in range(length):
-            run[k] = line[k]
-    return 0
+            elif doubtful:
+                for k in range(length):
+                    if line[k] != line[k]:
+                        line[k] = gelu_scalar(run[k])
+            for k in range(length):
+                run[k] = line[k]
 
 
 @kernel
-def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`gelu_derivative_scalar` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
+def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`gelu_derivative_scalar` in place. Items: the w*n tiles."""
     line = np.empty(length, np.float32)
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        doubtful = 0
-        for k in range(length):
-            y = gelu_derivative_or_nan(run[k])
-            line[k] = y
-            doubtful += y != y
-        if 16 * doubtful > length:  # one by one is slower than all at once
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            doubtful = 0
             for k in range(length):
-                line[k] = gelu_derivative_scalar(run[k])
-        elif doubtful:
-            for k in range(length):
-                if line[k] != line[k]:
+                y = gelu_derivative_or_nan(run[k])
+                line[k] = y
+                doubtful += y != y
+            if 16 * doubtful > length:  # one by one is slower than all at once
+                for k in range(length):
                     line[k] = gelu_derivative_scalar(run[k])
-        for k in range(length):
-            run[k] = line[k]
-    return 0
+            elif doubtful:
+                for k in range(length):
+                    if line[k] != line[k]:
+                        line[k] = gelu_derivative_scalar(run[k])
+            for k in range(length):
+                run[k] = line[k]
 
 
 @kernel
-def sine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`sinf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        if _all_below(LARGE, run):
-            for k in range(length):
-                run[k] = sinf_small(run[k])
-        else:
-            for k in range(length):
-                run[k] = sinf(run[k])
-    return 0
+def sine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`sinf` in place. Items: the w*n tiles."""
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            if _all_below(LARGE, run):
+                for k in range(length):
+                    run[k] = sinf_small(run[k])
+            else:
+                for k in range(length):
+                    run[k] = sinf(run[k])
 
 
 @kernel
-def cosine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> int:
-    """`cosf` in place on the tiles start .. stop - 1 of the w*n; no input fails, so 0."""
-    for item in range(start * runs, stop * runs):
-        run = _run(tiles, item, runs, length)
-        if _all_below(LARGE, run):
-            for k in range(length):
-                run[k] = cosf_small(run[k])
-        else:
-            for k in range(length):
-                run[k] = cosf(run[k])
-    return 0
+def cosine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+    """`cosf` in place. Items: the w*n tiles."""
+    for tile in claimed(start, stop):
+        for item in range(tile * runs, (tile + 1) * runs):
+            run = _run(tiles, item, runs, length)
+            if _all_below(LARGE, run):
+                for k in range(length):
+                    run[k] = cosf_small(run[k])
+            else:
+                for k in range(length):
+                    run[k] = cosf(run[k])
 
 
-FUNCTIONS: Final[Mapping[str, tuple[Callable[..., int], Callable[[np.float32], np.float32]]]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, tuple[Callable[..., None], Callable[[np.float32], np.float32]]]] = MappingProxyType(
     {
         "exp": (exp_tiles, exp_scalar),
         "log": (log_tiles, log_scalar),

@@ -22,19 +22,17 @@ Tiles: TypeAlias = NDArray[np.float32]
 
 class Parallel(Protocol):
     """Splits `items` work items over threads: calls `kernel(start, stop, *args)` on disjoint ranges that cover
-    0..items.
-
-    Returns the sum of what the calls return (None counts as 0), e.g. a count of elements that fail the run.
+    0..items. What they return is lost.
     """
 
-    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> int:
+    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
         """See the class."""
         ...
 
 
-def serial(kernel: Callable[..., Any], items: int, *args: Any) -> int:
+def serial(kernel: Callable[..., Any], items: int, *args: Any) -> None:
     """The `Parallel` of one thread."""
-    return int(kernel(0, items, *args) or 0)
+    kernel(0, items, *args)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.pack import relu_tiles
-from buda_emu.kernels.quantise import quantise_tiles
 from buda_emu.netlist.model import Tm
 from buda_emu.numerics import quantise
 from buda_emu.ops import sfpu
@@ -15,6 +14,7 @@ from buda_emu.ops.base import OpCall, Parallel, Tiles, implements, serial
 from buda_emu.ops.common import items, relu
 from buda_emu.ops.fused_parts import Part, fused_parts
 from buda_emu.ops.fused_plan import OUTPUT, FusedPlan, Step, fused_plan
+from buda_emu.ops.operands import convert
 from buda_emu.spec.blocking import Shape
 
 # Tiles of one temporary. What is tile-wise goes through the schedule in parts small enough for caches (1 MiB).
@@ -146,5 +146,4 @@ def _run_step(
         mode, threshold = step.relu
         parallel(relu_tiles, items(result), result, mode == "max", np.float32(threshold))
     if step.convert:
-        flat = result.reshape(-1, 1024)
-        parallel(quantise_tiles, flat.shape[0], flat, step.convert, True)
+        convert(result, step.convert, parallel, truncate=True)

@@ -81,7 +81,9 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
         run_add(out, kernel_operand(call, first, inputs), parallel, arrange)
     if attributes.requant or attributes.dequant:
         if _must_be_exact(call):
-            _check_exact(call, parallel(count_beyond, items(out), out, EXACT_LIMIT))
+            counts = np.zeros(items(out), np.int64)
+            parallel(count_beyond, items(out), out, EXACT_LIMIT, counts)
+            _check_exact(call, int(counts.sum()))
         code = binary_kernel.SCALE_SHIFT if attributes.requant else binary_kernel.SHIFT_SCALE
         scale = kernel_operand(call, len(inputs) - 1, inputs)
         zero_point = np.float32(attributes.zero_point)

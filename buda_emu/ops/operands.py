@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from buda_emu.kernels import binary, gather
+from buda_emu.kernels.quantise import quantisers
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import items
 from buda_emu.spec.blocking import FULL_TILE
@@ -56,6 +57,13 @@ def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: in
     source, tiles, pad_value, _ = operand
     term = source, tiles, pad_value, arrange
     parallel(binary.binary_tiles, items(out), out, plain(out), term, binary.ADD, np.float32(0), *FULL_TILE)
+
+
+def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: bool) -> None:
+    """Quantise float32[w, n, 1024] in place (FORMATS 4: in-graph conversions truncate, pushes round)."""
+    flat = tiles.reshape(-1, tiles.shape[2])
+    for kernel, arguments in quantisers(format_name, truncate):
+        parallel(kernel, flat.shape[0], flat, *arguments)
 
 
 def blank_in_place(out: Tiles, dims: tuple[int, int], parallel: Parallel) -> None:

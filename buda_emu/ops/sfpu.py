@@ -9,13 +9,14 @@ import numpy as np
 from buda_emu.errors import ProgramError
 from buda_emu.kernels import elementary, transcendental
 from buda_emu.kernels.dropout import keep_mask, keep_scale
-from buda_emu.kernels.gather import Operand, blank_tiles, gather_tiles
+from buda_emu.kernels.gather import gather_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.ops.operands import blank_in_place
 from buda_emu.spec.attributes import SFPU_TYPES, Attributes
 from buda_emu.spec.blocking import FULL_TILE, Shape
 
-_BLOCK: Final = 256  # tiles that are gathered, then computed on: 1 MiB, so that they stay in a core's cache in between
+_BLOCK: Final = 256  # tiles that are gathered, then computed on: 1 MiB, so that they stay in the cache in between
 
 
 class Region(NamedTuple):
@@ -37,8 +38,9 @@ _REGIONS: Final = {"rc": Region(32, 32), "r": Region(4, 32), "c": Region(32, 16)
 class Function:
     """One function: its reference on the region float32[..., rows, columns], and its kernel's last arguments.
 
-    The kernel takes (start, stop, tiles, runs, length, *arguments), works in place, and returns the number of elements
-    on which the reference aborts. `fails` says the same of the reference's input; `failure` in words.
+    The kernel takes (start, stop, tiles, runs, length, *arguments) and works in place. Where it `marks` the tiles with
+    an element on which the reference aborts, an array for that comes before the arguments. `fails` says the same of
+    the reference's input; `failure` in words.
     """
 
     reference: Callable[[Tiles, Attributes], Tiles]
@@ -46,6 +48,7 @@ class Function:
     arguments: Callable[[Attributes, Region], tuple[Any, ...]] = lambda _attributes, _region: ()
     fails: Callable[[Tiles], Any] | None = None
     failure: str = ""
+    marks: bool = False
 
 
 def _dropout(x: Tiles, attributes: Attributes) -> Tiles:
@@ -82,7 +85,7 @@ def _elementary(
     def arguments(attributes: Attributes, _region: Region) -> tuple[Any, ...]:
         return code, np.float32(attributes.slope), attributes.exp
 
-    return Function(reference, elementary.elementary_tiles, arguments, fails, failure)
+    return Function(reference, elementary.elementary_tiles, arguments, fails, failure, marks=True)
 
 
 def _transcendental(kernel: Callable[..., Any], scalar: Callable[[Any], Any]) -> Function:
@@ -141,36 +144,15 @@ def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Ti
 def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
     """The kernel of function `type` on the region of float32[w, n, 1024], in place; the rest keeps its values."""
     function = _FUNCTIONS[type]
+    failed = np.zeros(items(tiles) if function.marks else 0, np.bool_)
     arguments = function.arguments(call.attributes, region)
-    _require_none(call, type, parallel(function.kernel, items(tiles), tiles, *region.runs, *arguments))
+    parallel(function.kernel, items(tiles), tiles, *region.runs, *((failed,) if function.marks else ()), *arguments)
+    _require_none(call, type, int(failed.sum()))
 
 
 def _require_none(call: OpCall, type: str, failures: int) -> None:
     if failures:
         raise ProgramError(f"op {call.name}: {type} {_FUNCTIONS[type].failure}")
-
-
-def _copy_and_apply(
-    start: int,
-    stop: int,
-    out: Tiles,
-    operand: Operand,
-    region: Region,
-    kernel: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    dims: tuple[int, int],
-) -> int:
-    """out = the function of the operand, +0 outside the region, then blanked outside `dims`. Items: tiles of `out`."""
-    failures = 0
-    for begin in range(start, stop, _BLOCK):
-        end = min(begin + _BLOCK, stop)
-        gather_tiles(begin, end, out, *operand, *FULL_TILE)
-        if region != FULL_TILE:
-            elementary.clear_outside(begin, end, out, *region.runs)
-        failures += int(kernel(begin, end, out, *region.runs, *arguments) or 0)
-        if dims != FULL_TILE:
-            blank_tiles(begin, end, out, *dims)
-    return failures
 
 
 @implements(*SFPU_TYPES)
@@ -194,10 +176,15 @@ class Sfpu:
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernel; see `buda_emu.ops.base`."""
-        function, region = _FUNCTIONS[call.type], region_of(call)
-        arguments = function.arguments(call.attributes, region)
-        operand = kernel_operand(call, 0, inputs)
-        failures = parallel(
-            _copy_and_apply, items(out), out, operand, region, function.kernel, arguments, kept_dims(call)
-        )
-        _require_none(call, call.type, failures)
+        region, dims = region_of(call), kept_dims(call)
+        source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
+        entries, tiles = out.shape[:2]
+        at_once = max(1, _BLOCK // tiles)
+        for begin in range(0, entries, at_once):
+            part = out[begin : begin + at_once]
+            some = source if len(source) == 1 else source[begin : begin + at_once]
+            parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, *FULL_TILE)
+            if region != FULL_TILE:
+                parallel(elementary.clear_outside, items(part), part, *region.runs)
+            run_in_place(call, call.type, region, part, parallel)
+            blank_in_place(part, dims, parallel)

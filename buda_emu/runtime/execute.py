@@ -12,9 +12,8 @@ from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
-from buda_emu.kernels.quantise import quantise_tiles
 from buda_emu.netlist.model import TemporalGraph
-from buda_emu.ops.base import Parallel
+from buda_emu.ops.operands import convert
 from buda_emu.runtime.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.journal import SETTINGS
@@ -261,9 +260,3 @@ def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:
             raise error
         gate.run.check()
         error = scheduler.obstacle()
-
-
-def convert(tiles: Tensor, format_name: str, parallel: Parallel, *, truncate: bool) -> None:
-    """Quantise float32[w, n, 1024] in place on the kernels (FORMATS 4: in-graph conversions truncate, pushes round)."""
-    flat = tiles.reshape(-1, TILE_ELEMENTS)
-    parallel(quantise_tiles, flat.shape[0], flat, format_name, truncate)

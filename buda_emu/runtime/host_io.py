@@ -9,8 +9,8 @@ from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.numerics import host_read, host_widen
 from buda_emu.ops.base import Parallel
+from buda_emu.ops.operands import convert
 from buda_emu.runtime.arrays import host_array
-from buda_emu.runtime.execute import convert
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.layout import EntryLayout, Form, pack_entry
 from buda_emu.tensor.tilize import tilize, untilize

@@ -1,19 +1,26 @@
-"""Splits kernel work over threads. Kernels release the GIL and write disjoint ranges: any split gives the same bits."""
+"""Splits kernel work over threads. Kernels release the GIL and write disjoint items: any split gives the same bits."""
 
+import threading
+import time
+import weakref
+from abc import ABC, abstractmethod
+from array import array
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
+from buda_emu.kernels.crew import HELPER, OWNER, Job, can_share, looks_in, wait_for_change
 from buda_emu.ops.base import serial
 
-# Below this many bytes of operands a second thread costs more than it gains (measured: a hand-over takes about 50 us).
-_WORTH_SPLITTING_BYTES: Final = 1 << 19
-PARTS_PER_THREAD: Final = 4
+# Below this many bytes of operands a second thread costs more than it gains (a job with a helper takes 20 us).
+_WORTH_SPLITTING_BYTES: Final = 1 << 17
+PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
+GRAINS_PER_THREAD: Final = 16  # of a kernel that shares its items: times that a thread claims some
+AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
+_NAP_SECONDS: Final = 2e-5
 
 
 class WorkerPool:
@@ -21,40 +28,201 @@ class WorkerPool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads - 1, "buda-emu") if threads > 1 else None
+        self._crew = _Crew(threads) if threads > 1 else None
+        self._turn = threading.Lock()
+        if self._crew is not None:
+            weakref.finalize(self, self._crew.close)
 
     def close(self) -> None:
         """Stop the workers."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.close()
 
-    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> int:
-        """Run `kernel(start, stop, *args)` over 0..items in parts; the sum of what the parts return."""
-        pool = self._pool
-        if pool is None or items < 2 or _operand_bytes(args) < _WORTH_SPLITTING_BYTES:
-            return serial(kernel, items, *args)
-        todo = deque(parts(items, self.threads))
+    def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
+        """Run `kernel` on 0..items, shared between the workers."""
+        crew = self._crew
+        if crew is None or items < 2 or not _worth_splitting(args) or not self._turn.acquire(blocking=False):
+            serial(kernel, items, *args)  # the last: the workers are busy with what another thread asked for
+            return
+        try:
+            crew.run(kernel, items, args)
+        finally:
+            self._turn.release()
 
-        def work() -> int:
-            total = 0
+
+class _Crew:
+    """The helpers of a pool, and where they see what to do."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._board = array("q", [0])  # the number of the latest task, for those who look at it without Python
+        self.address, _ = self._board.buffer_info()
+        self.looks = 0
+        self._task: _Task | None = None
+        self._count = 0
+        self._helpers: list[threading.Thread] = []
+        self._bell = threading.Condition()
+        self._asleep = 0
+        self._closed = False
+
+    def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
+        """All of a task."""
+        if not self._helpers:
+            self._start()
+        self._count += 1
+        task = (_SharedKernel if can_share(kernel) else _Ranges)(self, self._count, kernel, items, args)
+        self._task = task
+        if self._asleep:
+            with self._bell:
+                self._bell.notify_all()
+        try:
+            task.own()
+        finally:
+            self._task = None
+
+    def close(self) -> None:
+        """Send the helpers home, and wait for them."""
+        with self._bell:
+            self._closed = True
+            self._bell.notify_all()
+        for helper in self._helpers:
+            if helper is not threading.current_thread():  # the collector of garbage runs anywhere
+                helper.join()
+
+    def announce(self, number: int) -> None:
+        """Tell helpers that are awake of the task: what a `Job` does by itself."""
+        self._board[0] = number
+
+    def stay_awake(self, number: int) -> None:
+        """Wait for a task after that number, for a while."""
+        wait_for_change(self.address, number, self.looks)
+
+    def _start(self) -> None:
+        self.looks = looks_in(AWAKE_SECONDS)
+        with self._bell:
+            for _ in range(0 if self._closed else self.threads - 1):
+                helper = threading.Thread(target=self._help, name="buda-emu", daemon=True)
+                helper.start()
+                self._helpers.append(helper)
+
+    def _help(self) -> None:
+        seen = 0
+        while not self._closed:
+            task = self._task
+            if task is not None and task.number != seen:
+                seen = task.number
+                task.help()
+            elif seen != self._board[0]:  # a task that was over before this helper came
+                seen = self._board[0]
+                self.stay_awake(seen)
+            else:
+                del task  # and with it the arrays
+                self._sleep(seen)
+
+    def _sleep(self, seen: int) -> None:
+        with self._bell:
+            self._asleep += 1
+            while not self._closed and (self._task is None or self._task.number == seen):
+                self._bell.wait()
+            self._asleep -= 1
+
+
+class _Task(ABC):
+    """What the workers do together now."""
+
+    def __init__(
+        self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
+    ) -> None:
+        self.number = number
+        self._crew = crew
+        self._kernel = kernel
+        self._items = items
+        self._args = args
+        self._error: BaseException | None = None
+
+    @abstractmethod
+    def own(self) -> None:
+        """The part of the caller, who comes back when all is done. Raises what any part raised."""
+
+    @abstractmethod
+    def help(self) -> None:
+        """The part of a helper, who then stays awake for a while."""
+
+
+class _SharedKernel(_Task):
+    """A kernel whose items the threads claim."""
+
+    def __init__(
+        self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
+    ) -> None:
+        super().__init__(crew, number, kernel, items, args)
+        grain = max(1, items // (GRAINS_PER_THREAD * crew.threads))
+        self._job = Job(items, grain, crew.address, number, crew.looks)
+
+    def own(self) -> None:
+        try:
+            self._kernel(self._job.address, OWNER, *self._args)
+        except BaseException:
+            self._job.call_off()
+            raise
+        finally:
+            while not self._job.all_left:
+                time.sleep(_NAP_SECONDS)
+        if self._error is not None:
+            raise self._error
+
+    def help(self) -> None:
+        self._job.join()
+        try:
+            self._kernel(self._job.address, HELPER, *self._args)
+        except BaseException as error:  # noqa: BLE001 - `own` raises it
+            self._error = error
+            self._job.call_off()
+            self._job.leave()
+
+
+class _Ranges(_Task):
+    """A function that is called with ranges of items."""
+
+    def __init__(
+        self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
+    ) -> None:
+        super().__init__(crew, number, kernel, items, args)
+        self._todo = deque(parts(items, crew.threads))
+        self._changed = threading.Condition()
+        self._working = 0
+
+    def own(self) -> None:
+        self._crew.announce(self.number)
+        self._work()
+        with self._changed:
+            while self._working:
+                self._changed.wait()
+        if self._error is not None:
+            raise self._error
+
+    def help(self) -> None:
+        self._work()
+        self._crew.stay_awake(self.number)
+
+    def _work(self) -> None:
+        with self._changed:
+            self._working += 1
+        try:
             while True:
                 try:
-                    start, stop = todo.popleft()
+                    start, stop = self._todo.popleft()
                 except IndexError:
-                    return total
-                total += int(kernel(start, stop, *args) or 0)
-
-        helpers: list[Future[int]] = []
-        with suppress(RuntimeError):  # closed meanwhile by another thread: the caller does all
-            for _ in range(min(self.threads, len(todo)) - 1):
-                helpers.append(pool.submit(work))
-        try:
-            total = work()
+                    break
+                self._kernel(start, stop, *self._args)
+        except BaseException as error:  # noqa: BLE001 - `own` raises it
+            self._todo.clear()
+            self._error = error
         finally:
-            todo.clear()  # where the kernel failed
-            results = [helper.result() for helper in helpers if not helper.cancel()]
-        return total + sum(results)
+            with self._changed:
+                self._working -= 1
+                self._changed.notify_all()
 
 
 def parts(items: int, threads: int) -> list[tuple[int, int]]:
@@ -63,5 +231,11 @@ def parts(items: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(items * part // count for part in range(count + 1)))
 
 
-def _operand_bytes(args: tuple[Any, ...]) -> int:
-    return sum(arg.nbytes for arg in args if isinstance(arg, np.ndarray))
+def _worth_splitting(args: tuple[Any, ...]) -> bool:
+    left = _WORTH_SPLITTING_BYTES
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            left -= arg.nbytes
+            if left <= 0:
+                return True
+    return False

@@ -159,7 +159,8 @@ def test_tiles_of_zeros_change_no_bit(rows: int, poison: float | None, columns: 
         tiles[:, rng.random(tiles.shape[1]) < 0.5] = 0
         tiles[:, rng.random(tiles.shape[1]) < 0.2] = -0.0
         if poison is not None:
-            tiles[:, rng.random(tiles.shape[1]) < 0.1, 5] = poison
+            tiles[:, rng.random(tiles.shape[1]) < 0.1, rng.integers(1024)] = poison
+        tiles[:, 7, :1023] = 0
     a_index, b_index = (np.arange(tiles.shape[1], dtype=np.int32) for tiles in (a, b))
     out = np.empty((1, rows * cols, 1024), np.float32)
     items = -(-rows // GROUP) * -(-cols // columns)

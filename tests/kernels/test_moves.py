@@ -61,8 +61,11 @@ def test_elements_beyond_a_limit():
     tiles = np.zeros((2, 2, 1024), F32)
     tiles[0, 0, :4] = 5.0, -5.0, 5.5, -6.0
     tiles[1, 1, :3] = np.nan, np.inf, -np.inf
-    assert count_beyond(0, 4, tiles, F32(5)) == 4
-    assert count_beyond(1, 3, tiles, F32(5)) == 0
+    counts = np.full(4, 7)
+    count_beyond(1, 4, tiles, F32(5), counts)
+    assert counts.tolist() == [7, 0, 0, 2]
+    count_beyond(0, 1, tiles, F32(5), counts)
+    assert counts.tolist() == [2, 0, 0, 2]
 
 
 def test_topk_applies_its_network_to_every_row_and_core():

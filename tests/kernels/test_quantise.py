@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.kernels.quantise import quantise_tiles
+from buda_emu.kernels.quantise import quantisers
 from buda_emu.numerics import quantise
 from buda_emu.spec.formats import FORMATS
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 CASES = pytest.mark.parametrize("name", FORMATS)
 MODES = pytest.mark.parametrize("rounding", ["nearest", "truncate"])
+
+
+def quantise_tiles(start, stop, tiles, name, truncate):
+    for run, arguments in quantisers(name, truncate):
+        run(start, stop, tiles, *arguments)
 
 
 def patterns(kind: str, count: int) -> np.ndarray:
