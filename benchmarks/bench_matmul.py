@@ -75,7 +75,7 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
     items, columns = matmul_blocks(1, 1, rows, cols)
 
     def tiles(transposed: bool) -> None:
-        matmul_tiles(0, items, out, *operands[0], *operands[1], transposed, 1, rows, inner, cols, columns)
+        matmul_tiles(0, items, out, *operands[0], *operands[1], transposed, 1, rows, inner, cols, columns, False, out)
 
     start = time.perf_counter()
     tiles(False)

@@ -7,7 +7,7 @@ undefined, as of `numpy.empty`.
 import os
 from collections.abc import Callable
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,12 @@ from buda_emu.device import pages
 
 LEAST_BYTES: Final = 1 << 20  # smaller pieces the allocator keeps by itself
 SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
+
+
+class _Piece(NamedTuple):
+    number: int  # in the order in which they were given
+    user: str
+    flat: NDArray[np.float32]
 
 
 class SpareMemory:
@@ -30,25 +36,40 @@ class SpareMemory:
         self._limit = limit
         self._least = least
         self._fresh = fresh or pages.fresh
-        self._free: list[NDArray[np.float32]] = []
+        self._free: dict[int, list[_Piece]] = {}  # by size, none of them empty
+        self._given = 0
         self._bytes = 0
         self._lock = Lock()
 
-    def take(self, count: int) -> NDArray[np.float32]:
-        """float32[count]: the smallest that fits and is not twice as large, else fresh. Raises MemoryError."""
+    def take(self, count: int, user: str = "") -> NDArray[np.float32]:
+        """float32[count]: the smallest that fits and is not twice as large, else fresh. Raises MemoryError.
+
+        Of several the one that this user gave: who touches only a part of it has no other part cleared by the system.
+        """
         if 4 * count >= self._least:
             with self._lock:
-                best = -1
-                for n, flat in enumerate(self._free):
-                    if count <= flat.size <= 2 * count and (best < 0 or flat.size < self._free[best].size):
-                        best = n
-                if best >= 0:
-                    flat = self._free.pop(best)
-                    self._bytes -= flat.nbytes
-                    return flat[:count]
+                size = count
+                if count not in self._free:
+                    size = min((size for size in self._free if count <= size <= 2 * count), default=0)
+                if size:
+                    flat = self._taken(size, user)
+                    return flat if size == count else flat[:count]
         return self._fresh(count)
 
-    def give(self, array: NDArray[np.float32]) -> None:
+    def _taken(self, size: int, user: str) -> NDArray[np.float32]:
+        pieces = self._free[size]
+        at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at].user == user), -1)
+        return self._remove(size, at)
+
+    def _remove(self, size: int, at: int) -> NDArray[np.float32]:
+        pieces = self._free[size]
+        flat = pieces.pop(at).flat
+        if not pieces:
+            del self._free[size]
+        self._bytes -= flat.nbytes
+        return flat
+
+    def give(self, array: NDArray[np.float32], user: str = "") -> None:
         """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more."""
         flat = array
         while isinstance(flat.base, np.ndarray):
@@ -56,19 +77,20 @@ class SpareMemory:
         if not self._least <= flat.nbytes <= self._limit:
             return
         with self._lock:
-            self._free.append(flat)
+            self._given += 1
+            self._free.setdefault(flat.size, []).append(_Piece(self._given, user, flat))
             self._bytes += flat.nbytes
             while self._bytes > self._limit:
-                self._bytes -= self._free.pop(0).nbytes
+                self._remove(min(self._free, key=lambda size: self._free[size][0].number), 0)
 
     def drop(self, into: "SpareMemory | None" = None) -> int:
         """Give everything to the system, or to another. The bytes that were kept."""
         with self._lock:
-            dropped, self._free = self._free, []
+            dropped, self._free = self._free, {}
             kept, self._bytes = self._bytes, 0
         if into is not None:
-            for flat in dropped:
-                into.give(flat)
+            for piece in sorted(piece for pieces in dropped.values() for piece in pieces):
+                into.give(piece.flat, piece.user)
         return kept
 
 

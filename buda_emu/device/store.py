@@ -90,7 +90,7 @@ class TileStore:
 
     def _grow(self, reached: int, room: int) -> None:
         """Memory for `room` slices, the first `reached` as they are."""
-        grown = SPARE.take(room * self.tiles * TILE_ELEMENTS).reshape(room, self.tiles, TILE_ELEMENTS)
+        grown = SPARE.take(room * self.tiles * TILE_ELEMENTS, self.name).reshape(room, self.tiles, TILE_ELEMENTS)
         grown[:reached] = self._data[:reached]
         self._data = grown
 
@@ -140,7 +140,7 @@ class TileStore:
 
     def free(self) -> None:
         """Let go of all slices; nobody may hold a view of them."""
-        SPARE.give(self._data)
+        SPARE.give(self._data, self.name)
         self.replace(self.fresh(0), ())
 
     def zero_entries(self, view: "EntryView") -> None:

@@ -19,6 +19,7 @@ from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tile_memory import (
     EDGE,
     WORKING_TILES,
+    add_tile,
     copy_tile,
     fill_tile,
     is_aligned,
@@ -78,8 +79,12 @@ def matmul_tiles(
     inner: int,
     cols: int,
     columns: int,
+    onto: bool,
+    previous: NDArray[np.float32],
 ) -> None:
     """out = a x b for each of `t` slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
+
+    With `onto`, out = previous + a x b (OPS 6.12), `previous` being of the shape of out; else it is not read.
 
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
     a_index: int32[t * rows * inner] is the source tile of each post-TM tile, negative for a tile full of `a_pad`;
@@ -149,4 +154,9 @@ def matmul_tiles(
                             group,
                         )
                 for g in range(group):
-                    copy_tile(tile_at(out, entry, (row + g) * cols + col), tile_at(work, 0, ACCUMULATORS + g))
+                    place = (row + g) * cols + col
+                    sum_here = tile_at(work, 0, ACCUMULATORS + g)
+                    if onto and end == inner:
+                        add_tile(tile_at(out, entry, place), tile_at(previous, entry, place), sum_here)
+                    else:
+                        copy_tile(tile_at(out, entry, place), sum_here)

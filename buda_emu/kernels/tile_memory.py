@@ -22,6 +22,7 @@ __all__ = [
     "WORKING_TILES",
     "Builder",
     "Value",
+    "add_tile",
     "call_shared",
     "copy_tile",
     "fill_tile",
@@ -82,6 +83,11 @@ def working_tiles() -> Any:
 def copy_tile(target: Any, source: Any) -> None:
     """target = source, every bit; they may not overlap."""
     target[:] = source
+
+
+def add_tile(target: Any, first: Any, second: Any) -> None:
+    """target = first + second; they may not overlap."""
+    target[:] = first + second
 
 
 def fill_tile(target: Any, value: Any) -> None:
@@ -221,6 +227,24 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         value = builder.load(builder.gep(data, [loop.index]), align=4)
         builder.store(value, builder.gep(to, [loop.index]), align=4)
+
+
+@type_callable(add_tile)
+def _type_add_tile(_context: Any) -> Any:
+    return lambda target, first, second: types.none if target == first == second == types.uintp else None
+
+
+@lower_builtin(add_tile, types.uintp, types.uintp, types.uintp)
+def _lower_add_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    call_shared(builder, "add_tile", arguments, _emit_add)
+    return context.get_dummy_value()
+
+
+def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
+    to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
+    with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
+        left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (one, other))
+        builder.store(builder.fadd(left, right), builder.gep(to, [loop.index]), align=4)
 
 
 @type_callable(fill_tile)

@@ -41,12 +41,17 @@ def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
     return total
 
 
-def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
-    """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them."""
+def run_product(
+    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, previous: Tiles | None = None
+) -> None:
+    """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them.
+
+    It is added to `previous` where that is given, which cannot be together with attribute accumulate.
+    """
     left = blanked(call, 0, inputs, parallel)
     right = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
     if not call.attributes.accumulate:
-        _multiply(call, left, right, out, parallel)
+        _multiply(call, left, right, out, parallel, previous)
         return
     # out[b] = sum over s of product[b * z + s]: one product for each s, so that no more than one waits in memory.
     z, term = call.attributes.z, np.empty_like(out)
@@ -66,10 +71,19 @@ def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: 
     return source, chosen, pad_value, arrange
 
 
-def _multiply(call: OpCall, left: gather.Operand, right: gather.Operand, out: Tiles, parallel: Parallel) -> None:
+def _multiply(
+    call: OpCall,
+    left: gather.Operand,
+    right: gather.Operand,
+    out: Tiles,
+    parallel: Parallel,
+    previous: Tiles | None = None,
+) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
     (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
     t = out.shape[1] // (rows * cols)
     transposed = right[3] == gather.TRANSPOSE
     items, columns = matmul_blocks(out.shape[0], t, rows, cols)
-    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, t, rows, inner, cols, columns)
+    block = t, rows, inner, cols, columns
+    before = out if previous is None else previous
+    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, *block, previous is not None, before)

@@ -9,7 +9,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.ops import dense, sparse
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import blank
-from buda_emu.ops.matmul_tail import check_tail, reference_tail, run_tail
+from buda_emu.ops.matmul_tail import check_tail, has_tail, reference_tail, run_tail
 from buda_emu.ops.operands import all_entries
 from buda_emu.spec.blocking import Shape
 
@@ -55,3 +55,13 @@ class Matmul:
         """The kernels; see `buda_emu.ops.base`."""
         (sparse if call.attributes.identity else dense).run_product(call, inputs, out, parallel)
         run_tail(call, inputs, out, parallel, _product_operands(call))
+
+    def run_onto(
+        self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
+    ) -> bool:
+        """The sum of gradients; see `buda_emu.ops.base.run_onto`."""
+        attributes = call.attributes
+        if attributes.identity or attributes.accumulate or has_tail(call):
+            return False
+        dense.run_product(call, inputs, out, parallel, previous)
+        return True

@@ -73,6 +73,13 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
     return blank(result, call.blocking.tile_dim)
 
 
+def has_tail(call: OpCall) -> bool:
+    """Whether `run_tail` does anything."""
+    attributes = call.attributes
+    some = attributes.bias or attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
+    return some or call.blocking.tile_dim != FULL_TILE
+
+
 def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
     """The kernels, in place on the product in `out`."""
     attributes = call.attributes

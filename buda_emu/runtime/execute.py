@@ -11,8 +11,9 @@ from buda_emu.device.host_memory import size_text
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
-from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
+from buda_emu.kernels.pack import relu_tiles
 from buda_emu.netlist.model import TemporalGraph
+from buda_emu.ops.base import run_onto
 from buda_emu.ops.operands import convert
 from buda_emu.runtime.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.gate import Gate
@@ -197,9 +198,11 @@ class FormatRun(ChunkRun[Tensor]):
                 target, spare = spare, out  # the last sum is in `out`, which becomes free after this one
                 out = target
             operands = [array[i : i + 1] if len(array) > 1 else array for array in inputs]
-            step.implementation.run(step.call, operands, target, self._context.parallel)
-            if previous is not None:
-                self._context.parallel(accumulate_tiles, target.shape[1], target, previous[np.newaxis])
+            if previous is None:
+                step.implementation.run(step.call, operands, target, self._context.parallel)
+            else:
+                before = previous[np.newaxis]
+                run_onto(step.implementation, step.call, operands, before, target, self._context.parallel)
             self._finish(step, target)
             latest[slot] = target[0]
             zeroed = False

@@ -41,3 +41,17 @@ def test_little_is_not_kept_and_the_oldest_goes_first():
     for array in arrays:
         spare.give(array)
     assert spare.drop() == 2 * LEAST_BYTES
+
+
+def test_everyone_gets_their_own_back():
+    spare = SpareMemory(100 * LEAST_BYTES)
+    arrays = {user: spare.take(COUNT, user) for user in ("a", "b", "", "c")}
+    where = {user: address(array) for user, array in arrays.items()}
+    for user, array in arrays.items():
+        spare.give(array, user)
+    assert address(spare.take(COUNT, "b")) == where["b"]
+    assert address(spare.take(COUNT, "d")) == where["c"]  # the latest
+    other = SpareMemory(100 * LEAST_BYTES)
+    assert spare.drop(into=other) == 2 * LEAST_BYTES
+    assert address(other.take(COUNT)) == where[""]
+    assert address(other.take(COUNT)) == where["a"]

@@ -102,7 +102,7 @@ def run(
     items, columns = matmul_blocks(entries, t, rows, cols)
     edges = [0, *cuts, items]
     for start, stop in pairwise(edges):
-        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, t, rows, inner, cols, columns)
+        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, t, rows, inner, cols, columns, False, out)
     return out.reshape(entries, t, rows, cols, 32, 32), matmul_reference(expected[0], right)
 
 
@@ -164,9 +164,21 @@ def test_tiles_of_zeros_change_no_bit(rows: int, poison: float | None, columns: 
     a_index, b_index = (np.arange(tiles.shape[1], dtype=np.int32) for tiles in (a, b))
     out = np.empty((1, rows * cols, 1024), np.float32)
     items = -(-rows // GROUP) * -(-cols // columns)
-    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols, columns)
+    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols, columns, False, out)
     expected = matmul_reference(a.reshape(rows, inner, 32, 32), b.reshape(inner, cols, 32, 32))
     assert_same_bits(out, expected.reshape(out.shape))
+
+
+@pytest.mark.parametrize("inner", [1, 20])
+def test_product_onto_what_was_there(inner: int) -> None:
+    a, b = values((2, 5, inner, 32, 32), "wild", 5), values((1, inner, 3, 32, 32), "wild", 6)
+    previous = values((2, 15, 1024), "wild", 7)
+    out = np.full_like(previous, np.nan)
+    zero = np.float32(0)
+    sources = [(x.reshape(len(x), -1, 1024), np.arange(x[0].size // 1024, dtype=np.int32)) for x in (a, b)]
+    items, columns = matmul_blocks(2, 1, 5, 3)
+    matmul_tiles(0, items, out, *sources[0], zero, *sources[1], zero, False, 1, 5, inner, 3, columns, True, previous)
+    assert_same_bits(out, previous + matmul_reference(a, b).reshape(previous.shape))
 
 
 def test_padding_of_zero_does_not_hide_infinity() -> None:
