@@ -34,7 +34,7 @@ __all__ = ["COLUMNS", "GROUP", "matmul_blocks", "matmul_reference", "matmul_tile
 
 DEPTH: Final = 16
 COLUMNS: Final = 32
-PARTS: Final = 16  # for threads to share
+PARTS: Final = 64  # at least, for threads to share
 
 # Tiles of working memory.
 PAD: Final = 0

@@ -18,7 +18,7 @@ from buda_emu.ops.base import serial
 # Below this many bytes of operands a second thread costs more than it gains (a job with a helper takes 20 us).
 _WORTH_SPLITTING_BYTES: Final = 1 << 17
 PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
-GRAINS_PER_THREAD: Final = 16  # of a kernel that shares its items: times that a thread claims some
+GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
 _NAP_SECONDS: Final = 2e-5
 
