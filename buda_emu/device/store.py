@@ -94,6 +94,11 @@ class TileStore:
         grown[:reached] = self._data[:reached]
         self._data = grown
 
+    def exchange(self, array: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Hold all slices, float32[slices, tiles, 1024], in this memory from now on; what held them till now."""
+        old, self._data = self.data(self.slices), array
+        return old
+
     def label(self, first: int, count: int) -> str:
         """Format label of these slices, "" when one of them was never written."""
         labels = self._labels[first : first + count]
@@ -200,6 +205,12 @@ class EntryView:
         for slot, value in dict(zip(slots, values, strict=True)).items():
             self.entry(slot)[...] = value
         self.mark(slots, label)
+
+    def exchange(self, values: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        """Make float32[1, tiles, 1024] the memory of the only entry; the memory it had. None where there are more."""
+        if self.store.slices != self.t:
+            return None
+        return self.store.exchange(values.reshape(self.t, self.store.tiles, TILE_ELEMENTS))
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
         """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""

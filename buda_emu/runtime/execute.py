@@ -132,6 +132,10 @@ def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
 class FormatRun(ChunkRun[Tensor]):
     """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
 
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        super().__init__(context, plan, chunk)
+        self._replaced: list[Tensor] = []  # memory that queues had before
+
     def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
         return view.block(slot, count)
 
@@ -245,10 +249,31 @@ class FormatRun(ChunkRun[Tensor]):
         direct = place is not None and place[0] == step.queue and values is place[1]
         if direct and channel.view.holds(slots[0], values):
             channel.view.mark(slots, step.label)
+        elif moved is None and self._handed_over(step.value, channel.view, slots):
+            channel.view.mark(slots[:1], step.label)
         else:
             channel.view.write(slots, values, step.label)
         if moved is not None:
             self._context.pool.give_back(moved)
+
+
+    def _handed_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
+        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy."""
+        tiles = self._values[value]
+        if value not in self._owned or len(tiles) != 1 or any(slots):
+            return False
+        before = view.exchange(tiles)
+        if before is None:
+            return False
+        self._owned.discard(value)
+        self._replaced.append(before)
+        return True
+
+    def store(self) -> None:
+        """Results into queues and rams."""
+        super().store()
+        for array in self._replaced:  # till here a value may have been a view of it
+            self._give_back(array)
 
 
 def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:

@@ -104,3 +104,17 @@ def test_regions_conflict_on_the_same_channel_only():
     assert found[0] == "a"
     table.release("a")
     assert not table.holds("a")
+
+
+def test_memory_of_a_single_entry_is_exchanged():
+    one, several = make_view(1, t=2, tiles=3), make_view(2, t=2, tiles=3)
+    values = np.arange(6 * 1024, dtype=np.float32).reshape(1, 6, 1024)
+    assert several.exchange(values) is None
+    one.write([0], np.ones_like(values), "Float32")
+    before = one.entry(0)
+    old = one.exchange(values)
+    assert np.shares_memory(old, before)
+    assert np.shares_memory(one.entry(0), values)
+    assert np.array_equal(one.entry(0), values[0])
+    assert one.label(0) == "Float32"
+    assert one.store.bytes_used == values.nbytes
