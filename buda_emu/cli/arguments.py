@@ -68,7 +68,10 @@ def add_seed(parser: Taker) -> None:
 def add_threads(parser: Taker) -> None:
     """--threads."""
     parser.add_argument(
-        "--threads", type=positive, metavar="N", help="default: one for each core; never changes results"
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="default: one for each processor that may be used; never changes results",
     )
 
 

@@ -1,7 +1,6 @@
 """`buda-emu numerics`: why the chip's answer differs, op by op and cause by cause."""
 
 import argparse
-import os
 from pathlib import Path
 
 from buda_emu.cli.arguments import (
@@ -15,6 +14,7 @@ from buda_emu.cli.arguments import (
     positive,
 )
 from buda_emu.cli.output import Progress, complain, say, write_json
+from buda_emu.device.host_processors import usable_processors
 
 EXAMPLE = "buda-emu numerics netlists/attention.yaml -n 5"
 
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         with rounding_warnings() as warned:
             run = explain(
                 netlist, args.program, dict(args.param), inputs=args.inputs, seed=args.seed, only=args.op,
-                threads=args.threads or os.cpu_count() or 1, memory_limit=args.memory_limit, progress=progress.show,
+                threads=args.threads or usable_processors(), memory_limit=args.memory_limit, progress=progress.show,
             )  # fmt: skip
     finally:
         progress.clear()

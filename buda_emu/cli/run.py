@@ -1,7 +1,6 @@
 """`buda-emu run`: run a netlist's programs and show what came out."""
 
 import argparse
-import os
 import time
 from collections.abc import Iterator
 from math import prod
@@ -19,6 +18,7 @@ from buda_emu.cli.arguments import (
     add_threads,
 )
 from buda_emu.cli.output import Progress, complain, say, write_file, write_json
+from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.report.text import table
 
@@ -128,7 +128,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
             parameters=dict(args.param),
             precision=args.precision,
             readout=args.readout,
-            threads=args.threads or os.cpu_count() or 1,
+            threads=args.threads or usable_processors(),
             seed=args.seed,
             progress=progress.show,
             load_seconds=load_seconds,

@@ -21,6 +21,7 @@ from buda_emu.cli.arguments import (
     seconds,
 )
 from buda_emu.cli.output import bar_text, complain, say, write_file, write_json
+from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     where = how.add_mutually_exclusive_group()
     where.add_argument(
-        "-n", type=positive, dest="workers", metavar="WORKERS", help="worker processes; default: one for each core"
+        "-n", type=positive, dest="workers", metavar="WORKERS", help="worker processes; default: one for each processor"
     )
     how.add_argument(
         "--timeout",
@@ -125,7 +126,7 @@ def main(args: argparse.Namespace) -> int:
     cases = _cases(args, names)
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
-    workers = min(args.workers or os.cpu_count() or 1, len(cases))
+    workers = min(args.workers or usable_processors(), len(cases))
     console = _Console(cases, args, f"on {args.dask}" if args.dask else f"{workers} worker{'s' * (workers != 1)}", note)
     start = time.perf_counter()
     results, interrupted = _run(args, cases, workers, console)
@@ -153,11 +154,11 @@ def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     from buda_emu.verify.case import Case, Settings
     from buda_emu.verify.reference import DirectoryFiles
 
-    workers = 1 if args.dask else min(args.workers or os.cpu_count() or 1, len(names))
+    workers = 1 if args.dask else min(args.workers or usable_processors(), len(names))
     report = args.report is not None
     settings = Settings(
         args.precision, args.expected, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
-        threads=max(1, (os.cpu_count() or 1) // workers) if not args.dask else 1,
+        threads=max(1, usable_processors() // workers) if not args.dask else 1,
         memory_limit=_memory_limit(args, workers), cache=args.cache,
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from buda_emu.device.control_groups import groups_1, groups_2, lines, number
 from buda_emu.errors import HostError
 
 SHARE: Final = 0.75  # of what is available: the limit of a machine where nobody gives one
@@ -42,7 +43,7 @@ def available_memory(root: Path = Path("/")) -> int:
     The least of what Linux calls available, and what is left in each control group that we are in; elsewhere all of the
     machine's memory. `root`: where `proc` and `sys` are.
     """
-    found = [*_meminfo(root), *_groups_2(root), *_groups_1(root)]
+    found = [*_meminfo(root), *_in_groups(root)]
     if found:
         return max(min(found), 0)
     try:
@@ -52,57 +53,26 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def _meminfo(root: Path) -> Iterator[int]:
-    for line in _lines(root / "proc/meminfo"):
+    for line in lines(root / "proc/meminfo"):
         name, _, value = line.partition(":")
         if name == "MemAvailable" and value.split():
             yield int(value.split()[0]) << 10
 
 
-def _groups_2(root: Path) -> Iterator[int]:
-    """Of control groups, version 2: what is left of the limit of each one from ours up to the root."""
-    for line in _lines(root / "proc/self/cgroup"):
-        if line.startswith("0::"):
-            for folder in _upwards(root / "sys/fs/cgroup", line[3:]):
-                yield from _left(folder, "memory.max", "memory.current", "inactive_file")
-
-
-def _groups_1(root: Path) -> Iterator[int]:
-    """The same for version 1."""
-    for line in _lines(root / "proc/self/cgroup"):
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "memory" in controllers.split(","):
-            for folder in _upwards(root / "sys/fs/cgroup/memory", path):
-                yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-
-
-def _upwards(mount: Path, path: str) -> Iterator[Path]:
-    """The folders of a group and of all above it. In a container the path may be that of the host: the mount counts."""
-    folder = mount / path.strip("/")
-    while folder != mount:
-        yield folder
-        folder = folder.parent
-    yield mount
+def _in_groups(root: Path) -> Iterator[int]:
+    """What is left of the limit of each control group that we are in."""
+    for folder in groups_2(root):
+        yield from _left(folder, "memory.max", "memory.current", "inactive_file")
+    for folder in groups_1(root, "memory"):
+        yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
 def _left(folder: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
     """What is left of one group's limit; pages of files that nobody uses can be had, too."""
-    most, used = (_number(next(_lines(folder / name), "")) for name in (limit, usage))
+    most, used = (number(next(lines(folder / name), "")) for name in (limit, usage))
     if most is None or used is None:  # "max": no limit
         return
     reclaimable = (
-        _number(line.split()[-1]) or 0 for line in _lines(folder / "memory.stat") if line.startswith(f"{cached} ")
+        number(line.split()[-1]) or 0 for line in lines(folder / "memory.stat") if line.startswith(f"{cached} ")
     )
     yield most - used + next(reclaimable, 0)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.strip().isdecimal() else None
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file of the system, none where it cannot be read."""
-    try:
-        yield from path.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return

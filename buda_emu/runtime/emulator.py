@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device.channel import Fifo
 from buda_emu.device.host_memory import default_memory_limit
+from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
@@ -38,7 +39,7 @@ class Emulator:
 
     `precision`: "format" is the reference with format quantisation on, "ideal" is float32 throughout (OPS 4.2),
     "device" is the chip's own arithmetic on the bits of each format (DEVICE_NUMERICS 6).
-    `threads`: workers, default one for each core; results do not depend on it. `memory_limit`: bytes of tiles held
+    `threads`: workers, default `usable_processors()`; results do not depend on it. `memory_limit`: bytes of tiles held
     in queues and rams, default a share of what the computer has available (docs/memory.md). `step_limit`: instructions
     that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together, default as many as memory
     allows. Use it as a context manager, or call `close`.
@@ -66,7 +67,7 @@ class Emulator:
         self.precision: Precision = precision
         self._watched = Watched()
         self._watched.listeners = tuple(listeners)
-        self._pool = WorkerPool(threads or os.cpu_count() or 1)
+        self._pool = WorkerPool(threads or usable_processors())
         self._memory = Memory(netlist, memory_limit, as_bits=precision == "device")
         self._gate = Gate()
         quantised = precision != "ideal"
