@@ -74,8 +74,9 @@ class SpareMemory:
         flat = array
         while isinstance(flat.base, np.ndarray):
             flat = flat.base
-        if not self._least <= flat.nbytes <= self._limit:
+        if not self._least <= flat.nbytes <= self._limit or not flat.flags.writeable:
             return
+        flat = flat.reshape(-1)  # one that `take` did not make may have any shape
         with self._lock:
             self._given += 1
             self._free.setdefault(flat.size, []).append(_Piece(self._given, user, flat))

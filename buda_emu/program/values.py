@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 
 from buda_emu.errors import ProgramError
 
@@ -20,6 +21,7 @@ def stored_name(text: str) -> str:
     return text.replace("$", "")
 
 
+@lru_cache(maxsize=1024)
 def immediate(text: str) -> int:
     """Value of an operand that is not a variable: true, false or a leading decimal integer (NETLIST 3.1 (b))."""
     if not text:

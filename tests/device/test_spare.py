@@ -55,3 +55,15 @@ def test_everyone_gets_their_own_back():
     assert spare.drop(into=other) == 2 * LEAST_BYTES
     assert address(other.take(COUNT)) == where[""]
     assert address(other.take(COUNT)) == where["a"]
+
+
+def test_memory_from_elsewhere():
+    spare = SpareMemory(100 * LEAST_BYTES)
+    made = np.empty((4, COUNT, 1), np.float32)
+    spare.give(made[:1])
+    taken = spare.take(4 * COUNT - 1)
+    assert taken.shape == (4 * COUNT - 1,)
+    assert np.shares_memory(taken, made)
+    made.flags.writeable = False
+    spare.give(made)
+    assert spare.drop() == 0
