@@ -30,20 +30,65 @@ class Weights(NamedTuple):
     def of(tiles: Tensor) -> "Weights":
         """The form of weight tiles float32[w or 1, tiles, 1024] that the kernel reads."""
         count = tiles.shape[0] * tiles.shape[1]
-        nonzero = np.flatnonzero(tiles).astype(np.int64)
-        rows = nonzero // EDGE
-        columns, factors = np.zeros(count * EDGE, np.int64), np.zeros(count * EDGE, np.float32)
-        columns[rows] = nonzero % EDGE
-        factors[rows] = tiles.reshape(-1)[nonzero]
-        in_row = np.bincount(rows, minlength=count * EDGE).reshape(count, EDGE)
-        return Weights(
-            tiles,
-            nonzero,
-            np.searchsorted(nonzero, np.arange(0, tiles.size + 1, TILE)),
-            np.asarray(in_row.max(axis=1) <= 1),
-            columns.reshape(count, EDGE),
-            factors.reshape(count, EDGE),
-        )
+        begin = np.zeros(count + 1, np.int64)
+        count_nonzero(tiles, begin[1:])
+        np.cumsum(begin, out=begin)
+        single, nonzero = np.empty(count, np.bool_), np.empty(begin[-1], np.int64)
+        columns, factors = np.zeros((count, EDGE), np.int64), np.zeros((count, EDGE), np.float32)
+        find_nonzero(tiles, begin, nonzero, single, columns, factors)
+        return Weights(tiles, nonzero, begin, single, columns, factors)
+
+
+@kernel
+def count_nonzero(tiles: Tensor, counts: NDArray[np.int64]) -> None:
+    """How many elements of each tile of float32[w, n, 1024] are not zero."""
+    for tile in range(counts.size):
+        here = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
+        count = np.int32(0)
+        for k in range(TILE):
+            count += np.int32(here[k] != np.float32(0))
+        counts[tile] = count
+
+
+@kernel
+def find_nonzero(
+    tiles: Tensor,
+    begin: NDArray[np.int64],
+    nonzero: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    columns: NDArray[np.int64],
+    factors: NDArray[np.float32],
+) -> None:
+    """The fields of `Weights` from its tiles and begin."""
+    for tile in range(single.size):
+        single[tile] = True
+        at = begin[tile]
+        if begin[tile + 1] == at:
+            continue
+        here = tiles[tile // tiles.shape[1], tile % tiles.shape[1]]
+        for row in range(EDGE):
+            before = at
+            for column in range(EDGE):
+                value = here[row * EDGE + column]
+                if value != np.float32(0):
+                    nonzero[at] = tile * TILE + row * EDGE + column
+                    columns[tile, row] = column
+                    factors[tile, row] = value
+                    at += 1
+            if at > before + 1:
+                single[tile] = False
+
+
+@kernel
+def same_words(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
+    """Whether two arrays of one size are equal."""
+    for begin in range(0, a.size, TILE):
+        different = np.uint32(0)
+        for k in range(begin, min(begin + TILE, a.size)):
+            different |= a[k] ^ b[k]
+        if different:
+            return False
+    return True
 
 
 @kernel

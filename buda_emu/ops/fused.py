@@ -17,9 +17,9 @@ from buda_emu.ops.fused_plan import OUTPUT, FusedPlan, Step, fused_plan
 from buda_emu.ops.operands import convert
 from buda_emu.spec.blocking import Shape
 
-# Tiles of one temporary. What is tile-wise goes through the schedule in parts small enough for caches (1 MiB).
+# Tiles of one temporary. A tile-wise schedule of large entries runs on parts of them small enough for caches (1 MiB).
 PART_TILES: Final = 256
-# Other schedules run on whole entries, as many together as make up about this size (4 MiB).
+# Others run on whole entries, as many together as make up about this size (4 MiB); threads share each kernel.
 GROUP_TILES: Final = 1024
 
 
@@ -56,12 +56,10 @@ class Fused:
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernels of the sub-ops; see `buda_emu.ops.base`."""
         parts = fused_parts(call, PART_TILES)
-        if len(parts) == 0:
-            _run_groups(0, out.shape[0], out, inputs, fused_plan(call), GROUP_TILES, parallel)
-        elif len(parts) == 1:  # entries are small: several together
-            parallel(_run_groups, out.shape[0], out, inputs, parts[0].plan, PART_TILES, serial)
-        else:
+        if len(parts) > 1:
             parallel(_run_parts, out.shape[0] * len(parts), out, inputs, parts)
+        else:  # entries are small, or cannot be taken apart: several together
+            _run_groups(out, inputs, parts[0].plan if parts else fused_plan(call), parallel)
 
 
 def manipulated(tiles: Tiles, tms: Sequence[Tm]) -> Tiles:
@@ -89,14 +87,12 @@ class _Pool:
         self.free.setdefault(buffer.shape[1], []).append(buffer)
 
 
-def _run_groups(
-    start: int, stop: int, out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, tiles: int, parallel: Parallel
-) -> None:
-    """Entries start..stop of `out`, about `tiles` tiles of them at a time."""
-    together = min(max(1, tiles // out.shape[1]), stop - start)
+def _run_groups(out: Tiles, inputs: Sequence[Tiles], plan: FusedPlan, parallel: Parallel) -> None:
+    """The entries of `out`, about GROUP_TILES tiles of them at a time."""
+    together = min(max(1, GROUP_TILES // out.shape[1]), len(out))
     pool = _Pool(together)
-    for begin in range(start, stop, together):
-        entries = slice(begin, min(begin + together, stop))
+    for begin in range(0, len(out), together):
+        entries = slice(begin, begin + together)
         _run_plan(plan, [_entries(source, entries) for source in inputs], out[entries], pool, parallel)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.kernels import gather
-from buda_emu.kernels.sparse import Weights, mark_finite_tiles, sparse_tiles
+from buda_emu.kernels.sparse import Weights, mark_finite_tiles, same_words, sparse_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import items
 from buda_emu.ops.operands import after_tms, blanked, gathered
@@ -166,17 +166,16 @@ def run_product(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Par
     """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them."""
     weights = _weights(call, gathered(blanked(call, 0, inputs, parallel), parallel))
     acts = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
-    words = after_tms(call, 2, inputs)
-    bits = words.view(np.uint32)
-    if (bits == bits[:1]).all():
-        _run_entries(call, _terms(call, words[0]), weights, acts, out, parallel)
+    terms = _terms(call, inputs)
+    if len(terms) == 1:
+        _run_entries(call, terms[0], weights, acts, out, parallel)
         return
     source, tiles, pad_value, arrange = acts
-    for w in range(out.shape[0]):  # every entry has its own encoding
+    for w, own_terms in enumerate(terms):
         own = slice(w, w + 1)
         own_weights = weights if len(weights.tiles) == 1 else Weights.of(weights.tiles[own])
         own_acts = (source if len(source) == 1 else source[own], tiles, pad_value, arrange)
-        _run_entries(call, collect(call, words[w]), own_weights, own_acts, out[own], parallel)
+        _run_entries(call, own_terms, own_weights, own_acts, out[own], parallel)
 
 
 def _weights(call: OpCall, tiles: Tiles) -> Weights:
@@ -187,16 +186,19 @@ def _weights(call: OpCall, tiles: Tiles) -> Weights:
     return known
 
 
-def _terms(call: OpCall, words: Tiles) -> Terms:
-    """`collect`, once for each encoding: it is a constant, as a rule."""
-    known: tuple[Tiles, Terms] | None = call.memo.get("terms")
-    if known is None or not _same_bits(known[0], words):
-        known = call.memo["terms"] = words.copy(), collect(call, words)
+def _terms(call: OpCall, inputs: Sequence[Tiles]) -> Sequence[Terms]:
+    """`collect` of each entry of in2, of the first alone where all are equal; once: they are constants, as a rule."""
+    known: tuple[Tiles, Sequence[Terms]] | None = call.memo.get("terms")
+    if known is None or not _same_bits(known[0], inputs[2]):
+        words = after_tms(call, 2, inputs)
+        bits = words.view(np.uint32)
+        differ = words if (bits != bits[:1]).any() else words[:1]
+        known = call.memo["terms"] = inputs[2].copy(), tuple(collect(call, own) for own in differ)
     return known[1]
 
 
 def _same_bits(a: Tiles, b: Tiles) -> bool:
-    return np.array_equal(a.view(np.uint32), b.view(np.uint32))
+    return a.shape == b.shape and same_words(a.view(np.uint32).reshape(-1), b.view(np.uint32).reshape(-1))
 
 
 def _run_entries(
