@@ -15,8 +15,8 @@ import numpy as np
 from buda_emu.kernels.crew import HELPER, OWNER, Job, can_share, looks_in, wait_for_change
 from buda_emu.ops.base import serial
 
-# Below this many bytes of operands a second thread costs more than it gains (a job with a helper takes 20 us).
-_WORTH_SPLITTING_BYTES: Final = 1 << 17
+# Below this many bytes of operands a second thread gains nothing: to share a job takes 20 us, more where it is short.
+_WORTH_SPLITTING_BYTES: Final = 1 << 20
 PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that

@@ -17,7 +17,7 @@ from buda_emu.kernels.crew import breathe, can_share, claimed, looks_in, read
 from buda_emu.kernels.jit import kernel
 from buda_emu.runtime.threads import WorkerPool, parts
 
-BIG = np.zeros(1 << 20, np.uint8)  # enough to be worth splitting
+BIG = np.zeros(1 << 21, np.uint8)  # enough to be worth splitting
 FAILING = np.int64(-1)
 
 
