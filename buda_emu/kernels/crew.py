@@ -20,6 +20,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tile_memory import SIZE, Builder, Value
 
 __all__ = [
     "HELPER",
@@ -121,7 +122,7 @@ def claimed(start: int, stop: int) -> Iterator[int]:
             yield item
     else:
         if stop == OWNER:
-            board = read(start, BOARD)
+            board = read(start, BOARD)  # which only owners change, one at a time
             add(board, 0, read(start, NUMBER) - read(board, 0))
         total, grain = read(start, TOTAL), read(start, GRAIN)
         first = add(start, NEXT, grain)
@@ -164,13 +165,8 @@ def add_to_word(address: int, word: int, value: int) -> None:
     add(address, word, value)
 
 
-Builder = Any
-Value = Any
-WORD: Final = ir.IntType(64)
-
-
 def _word(builder: Builder, address: Value, number: Value) -> Value:
-    return builder.gep(builder.inttoptr(address, WORD.as_pointer()), [number])
+    return builder.gep(builder.inttoptr(address, SIZE.as_pointer()), [number])
 
 
 @type_callable(add)

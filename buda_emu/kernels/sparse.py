@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, fetch_tile
 from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.tile_memory import is_finite, tile_at
 from buda_emu.kernels.tile_product import EDGE, TILE, add_row_product, add_sparse_tile_product, add_tile_product
 
 
@@ -97,11 +98,8 @@ def mark_finite_tiles(start: int, stop: int, marks: NDArray[np.bool_], tiles: Te
     per_entry = tiles.shape[1]
     for item in claimed(start, stop):
         entry = item // per_entry
-        tile = tiles[entry, item - entry * per_entry]
-        finite = True
-        for k in range(TILE):
-            finite &= abs(tile[k]) < np.float32(np.inf)
-        marks[entry, item - entry * per_entry] = finite
+        tile = item - entry * per_entry
+        marks[entry, tile] = is_finite(tile_at(tiles, entry, tile))
 
 
 @kernel

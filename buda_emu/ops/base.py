@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.pack import accumulate_tiles
 from buda_emu.netlist.model import FusedOp
 from buda_emu.ops.registry import Registry
 from buda_emu.spec.attributes import Attributes
@@ -96,24 +95,6 @@ class Implementation(Protocol):
         entry for every w); `out`: float32[w, tiles, 1024], contents undefined on entry. Raises ProgramError as
         `reference` does."""
         ...
-
-
-def run_onto(
-    implementation: Implementation,
-    call: OpCall,
-    inputs: Sequence[Tiles],
-    previous: Tiles,
-    out: Tiles,
-    parallel: Parallel,
-) -> None:
-    """out = previous + the op's result (OPS 6.12), everything as for `Implementation.run`; `previous` like `out`.
-
-    An implementation that has a method `run_onto` with these arguments may do both at once; it answers whether it did.
-    """
-    at_once = getattr(implementation, "run_onto", None)
-    if at_once is None or not at_once(call, inputs, previous, out, parallel):
-        implementation.run(call, inputs, out, parallel)
-        parallel(accumulate_tiles, out.shape[0] * out.shape[1], out, previous)
 
 
 OPS: Final = Registry[Implementation](

@@ -59,7 +59,7 @@ class Matmul:
     def run_onto(
         self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
     ) -> bool:
-        """The sum of gradients; see `buda_emu.ops.base.run_onto`."""
+        """The sum of gradients; see `buda_emu.ops.operands.run_onto`."""
         attributes = call.attributes
         if attributes.identity or attributes.accumulate or has_tail(call):
             return False

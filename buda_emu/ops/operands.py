@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from buda_emu.kernels import binary, gather
+from buda_emu.kernels.pack import accumulate_tiles
 from buda_emu.kernels.quantise import quantisers
-from buda_emu.ops.base import OpCall, Parallel, Tiles
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles
 from buda_emu.ops.common import items
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensor.tilemap import TileMap
@@ -57,6 +58,24 @@ def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: in
     source, tiles, pad_value, _ = operand
     term = source, tiles, pad_value, arrange
     parallel(binary.binary_tiles, items(out), out, plain(out), term, binary.ADD, np.float32(0), *FULL_TILE)
+
+
+def run_onto(
+    implementation: Implementation,
+    call: OpCall,
+    inputs: Sequence[Tiles],
+    previous: Tiles,
+    out: Tiles,
+    parallel: Parallel,
+) -> None:
+    """out = previous + the op's result (OPS 6.12), everything as for `Implementation.run`; `previous` like `out`.
+
+    An implementation that has a method `run_onto` with these arguments may do both at once; it answers whether it did.
+    """
+    at_once = getattr(implementation, "run_onto", None)
+    if at_once is None or not at_once(call, inputs, previous, out, parallel):
+        implementation.run(call, inputs, out, parallel)
+        parallel(accumulate_tiles, items(out), out, previous)
 
 
 def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: bool) -> None:

@@ -144,9 +144,12 @@ def on_region(call: OpCall, type: str, region: Region, tiles: Tiles, outside: Ti
 def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel: Parallel) -> None:
     """The kernel of function `type` on the region of float32[w, n, 1024], in place; the rest keeps its values."""
     function = _FUNCTIONS[type]
-    failed = np.zeros(items(tiles) if function.marks else 0, np.bool_)
     arguments = function.arguments(call.attributes, region)
-    parallel(function.kernel, items(tiles), tiles, *region.runs, *((failed,) if function.marks else ()), *arguments)
+    if not function.marks:
+        parallel(function.kernel, items(tiles), tiles, *region.runs, *arguments)
+        return
+    failed = np.zeros(items(tiles), np.bool_)
+    parallel(function.kernel, items(tiles), tiles, *region.runs, failed, *arguments)
     _require_none(call, type, int(failed.sum()))
 
 

@@ -13,8 +13,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
 from buda_emu.kernels.pack import relu_tiles
 from buda_emu.netlist.model import TemporalGraph
-from buda_emu.ops.base import run_onto
-from buda_emu.ops.operands import convert
+from buda_emu.ops.operands import convert, run_onto
 from buda_emu.runtime.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.journal import SETTINGS

@@ -131,13 +131,10 @@ class _Crew:
 class _Task(ABC):
     """What the workers do together now."""
 
-    def __init__(
-        self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, crew: _Crew, number: int, kernel: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.number = number
         self._crew = crew
         self._kernel = kernel
-        self._items = items
         self._args = args
         self._error: BaseException | None = None
 
@@ -156,7 +153,7 @@ class _SharedKernel(_Task):
     def __init__(
         self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
     ) -> None:
-        super().__init__(crew, number, kernel, items, args)
+        super().__init__(crew, number, kernel, args)
         grain = max(1, items // (GRAINS_PER_THREAD * crew.threads))
         self._job = Job(items, grain, crew.address, number, crew.looks)
 
@@ -188,7 +185,7 @@ class _Ranges(_Task):
     def __init__(
         self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
     ) -> None:
-        super().__init__(crew, number, kernel, items, args)
+        super().__init__(crew, number, kernel, args)
         self._todo = deque(parts(items, crew.threads))
         self._changed = threading.Condition()
         self._working = 0
