@@ -1,4 +1,4 @@
-"""Memory fresh from the system, in pages as large as it has."""
+"""Memory fresh from the system: it begins at a cache line, and lies in pages as large as the system has."""
 
 import mmap
 from typing import Final
@@ -6,17 +6,24 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+CACHE_LINE: Final = 64  # bytes; kernels are slower where vectors straddle two
 LARGE_PAGE: Final = 2 << 20  # of the machines where there is more than one size
 
 
-def fresh(count: int) -> NDArray[np.float32]:
-    """float32[count] with undefined contents. From one large page on it begins at the start of one.
+class _Memory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+    """A class of its own: so numpy names the array made on it as base of that array's views, not this."""
 
-    Only whole large pages are asked for, so nothing is wasted at the end. Raises MemoryError.
+
+def fresh(count: int) -> NDArray[np.float32]:
+    """float32[count] with undefined contents, in memory that is nobody else's.
+
+    It begins at the start of a cache line, from one large page on at the start of one. Only whole large pages are asked
+    for, so nothing is wasted at the end. Raises MemoryError.
     """
     size = 4 * count
     if size < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.empty(count, np.float32)
+        piece = _Memory(size + CACHE_LINE, np.uint8)
+        return np.ndarray((count,), np.float32, piece, -piece.ctypes.data % CACHE_LINE)
     try:
         mapping = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:

@@ -72,7 +72,7 @@ class SpareMemory:
     def give(self, array: NDArray[np.float32], user: str = "") -> None:
         """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more."""
         flat = array
-        while isinstance(flat.base, np.ndarray):
+        while type(flat.base) is np.ndarray:
             flat = flat.base
         if not self._least <= flat.nbytes <= self._limit or not flat.flags.writeable:
             return

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device import pages
 from buda_emu.device.spare import SPARE
 from buda_emu.errors import HostError
 
@@ -124,7 +125,7 @@ class TileStore:
 
     def fresh(self, slices: int) -> Arrays:
         """Undefined memory for so many slices, as `arrays` gives it and `replace` takes it. Raises MemoryError."""
-        return (np.empty((slices, self.tiles, TILE_ELEMENTS), np.float32),)
+        return (pages.fresh(slices * self.tiles * TILE_ELEMENTS).reshape(slices, self.tiles, TILE_ELEMENTS),)
 
     def arrays(self) -> Arrays:
         """All that is held; slice by slice along the first axis of each: float32[>=slices, tiles, 1024]."""

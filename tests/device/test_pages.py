@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from buda_emu.device import pages
-from buda_emu.device.pages import LARGE_PAGE, fresh
+from buda_emu.device.pages import CACHE_LINE, LARGE_PAGE, fresh
+from buda_emu.device.spare import SpareMemory
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, LARGE_PAGE // 4, LARGE_PAGE // 4 + 1, 5 * LARGE_PAGE // 4 + 3])
@@ -15,6 +16,7 @@ def test_all_of_it_can_be_written(count):
     assert (array.dtype, array.shape) == (np.float32, (count,))
     array[:] = 1
     assert array.sum(dtype=np.float64) == count
+    assert array.ctypes.data % CACHE_LINE == 0
 
 
 def test_large_ones_begin_at_a_large_page_where_there_are_such():
@@ -23,11 +25,22 @@ def test_large_ones_begin_at_a_large_page_where_there_are_such():
     assert fresh(LARGE_PAGE).ctypes.data % LARGE_PAGE == 0
 
 
-def test_views_keep_it_alive():
-    view = fresh(LARGE_PAGE)[:10].reshape(2, 5)
+@pytest.mark.parametrize("count", [10, LARGE_PAGE])
+def test_views_keep_it_alive(count):
+    view = fresh(count)[:10].reshape(2, 5)
     gc.collect()
     view[:] = 2
     assert view.sum() == 20
+
+
+@pytest.mark.parametrize("count", [1000, LARGE_PAGE])
+def test_a_part_given_back_is_all_of_it(count):
+    spare = SpareMemory(4 * LARGE_PAGE, least=0)
+    array = fresh(count)
+    address = array.ctypes.data
+    spare.give(array[:500].reshape(10, -1))
+    del array
+    assert spare.take(count).ctypes.data == address
 
 
 def test_what_is_not_to_be_had_is_a_memory_error():
