@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device import pages
-from buda_emu.kernels.matmul import matmul_blocks, matmul_tiles
+from buda_emu.kernels.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_tiles
 from conditions import conditions
 
 SHAPES = [  # in tiles: rows, inner, cols
@@ -73,9 +73,10 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
         index.flags.writeable = False  # as those of a tile map
 
     items, columns = matmul_blocks(1, 1, rows, cols)
+    ending = Ending(AS_IT_IS, *operands[0])
 
     def tiles(transposed: bool) -> None:
-        matmul_tiles(0, items, out, *operands[0], *operands[1], transposed, 1, rows, inner, cols, columns, False, out)
+        matmul_tiles(0, items, out, *operands[0], *operands[1], transposed, 1, rows, inner, cols, columns, *ending)
 
     start = time.perf_counter()
     tiles(False)

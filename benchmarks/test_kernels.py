@@ -17,6 +17,7 @@ from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantisers
 from buda_emu.kernels.reduce import Z, reduce_tiles
 from buda_emu.kernels.splice import place_tiles
+from buda_emu.kernels.tile_memory import NO_RELU, RELU_FROM
 from buda_emu.kernels.transcendental import FUNCTIONS
 from buda_emu.spec.formats import FORMATS
 
@@ -69,7 +70,7 @@ def test_binary(benchmark, tiles, name):
     out, other = np.empty_like(tiles), tiles.copy()
     code = getattr(binary, name)
     measure(benchmark, 3 * BYTES, binary.binary_tiles, 0, TILES, out, plain(tiles), plain(other), code, np.float32(0),
-            32, 32)  # fmt: skip
+            32, 32, NO_RELU, np.float32(0))  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -86,7 +87,7 @@ def test_function(benchmark, tiles, name):
 
 
 def test_relu(benchmark, tiles):
-    measure(benchmark, 2 * BYTES, relu_tiles, 0, TILES, tiles, False, np.float32(0))
+    measure(benchmark, 2 * BYTES, relu_tiles, 0, TILES, tiles, RELU_FROM, np.float32(0))
 
 
 def test_accumulate(benchmark, tiles):

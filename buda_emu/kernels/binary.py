@@ -7,6 +7,7 @@ import numpy as np
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tile_memory import relu_tile, tile_at
 
 ADD: Final = 0
 SUBTRACT: Final = 1
@@ -58,8 +59,10 @@ def binary_tiles(
     zero_point: np.float32,
     height: int,
     width: int,
+    relu: int,
+    threshold: np.float32,
 ) -> None:
-    """out[w, n, 1024] = a OP b, blanked outside `height` x `width`. Items: the w*n tiles."""
+    """out[w, n, 1024] = a OP b, blanked outside `height` x `width`, then `relu_tile`. Items: the w*n tiles."""
     tiles = out.shape[1]
     scratch_a = np.empty(1024, np.float32)
     scratch_b = np.empty(1024, np.float32)
@@ -70,3 +73,4 @@ def binary_tiles(
         combine(code, to, fetch_tile(a, entry, tile, scratch_a), fetch_tile(b, entry, tile, scratch_b), zero_point)
         if height < 32 or width < 32:
             blank_tile(to, height, width)
+        relu_tile(tile_at(out, entry, tile), relu, threshold)

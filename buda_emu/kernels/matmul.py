@@ -6,9 +6,11 @@ dimension at a time, so that those of `a` stay in the cache.
 
 A product of a tile of zeros, of padding for example, with finite numbers is left out: it adds zeros to a sum that began
 at +0, which changes no bit.
+
+A term that is added to the product (a bias, a sum of gradients) and relu are done while a result tile is in the cache.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +20,33 @@ from buda_emu.kernels.dense_product import add_dense_product, dense_product
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tile_memory import (
     EDGE,
+    NO_RELU,
     WORKING_TILES,
+    add_row,
     add_tile,
     copy_tile,
     fill_tile,
     is_aligned,
     is_finite,
     is_zero,
+    relu_tile,
     tile_at,
     transpose_tile,
     working_tiles,
 )
 
-__all__ = ["COLUMNS", "GROUP", "matmul_blocks", "matmul_reference", "matmul_tiles"]
+__all__ = [
+    "AS_IT_IS",
+    "COLUMNS",
+    "GROUP",
+    "ONTO",
+    "PLUS",
+    "PLUS_ROW",
+    "Ending",
+    "matmul_blocks",
+    "matmul_reference",
+    "matmul_tiles",
+]
 
 DEPTH: Final = 16
 COLUMNS: Final = 32
@@ -43,6 +59,23 @@ PARKING: Final = 2
 ACCUMULATORS: Final = 3
 GROUP: Final = 4
 assert ACCUMULATORS + GROUP <= WORKING_TILES
+
+
+AS_IT_IS: Final = 0  # nothing is added
+ONTO: Final = 1  # term + product (OPS 6.12)
+PLUS: Final = 2  # product + term
+PLUS_ROW: Final = 3  # product + row 0 of the term's tile, in every row (OPS 6.1)
+
+
+class Ending(NamedTuple):
+    """What becomes of the product: `how` a term is added, an operand of the shape of the result, then relu."""
+
+    how: int
+    term: NDArray[np.float32]
+    term_index: NDArray[np.int32]
+    term_pad: np.float32
+    relu: int = NO_RELU
+    threshold: np.float32 = np.float32(0)
 
 
 def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -79,12 +112,16 @@ def matmul_tiles(
     inner: int,
     cols: int,
     columns: int,
-    onto: bool,
-    previous: NDArray[np.float32],
+    how: int,
+    term: NDArray[np.float32],
+    term_index: NDArray[np.int32],
+    term_pad: np.float32,
+    relu: int,
+    threshold: np.float32,
 ) -> None:
     """out = a x b for each of `t` slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
 
-    With `onto`, out = previous + a x b (OPS 6.12), `previous` being of the shape of out; else it is not read.
+    Then what `Ending` says: its fields are the last arguments.
 
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
     a_index: int32[t * rows * inner] is the source tile of each post-TM tile, negative for a tile full of `a_pad`;
@@ -155,8 +192,21 @@ def matmul_tiles(
                         )
                 for g in range(group):
                     place = (row + g) * cols + col
-                    sum_here = tile_at(work, 0, ACCUMULATORS + g)
-                    if onto and end == inner:
-                        add_tile(tile_at(out, entry, place), tile_at(previous, entry, place), sum_here)
+                    here, sum_here = tile_at(out, entry, place), tile_at(work, 0, ACCUMULATORS + g)
+                    if end < inner or how == AS_IT_IS:
+                        copy_tile(here, sum_here)
                     else:
-                        copy_tile(tile_at(out, entry, place), sum_here)
+                        at = term_index[place]
+                        other = panel
+                        if at < 0:
+                            fill_tile(panel, term_pad)
+                        else:
+                            other = tile_at(term, entry if term.shape[0] > 1 else 0, at)
+                        if how == ONTO:
+                            add_tile(here, other, sum_here)
+                        elif how == PLUS:
+                            add_tile(here, sum_here, other)
+                        else:
+                            add_row(here, sum_here, other)
+                    if end == inner:
+                        relu_tile(here, relu, threshold)

@@ -17,11 +17,15 @@ __all__ = [
     "CACHE_LINE",
     "EDGE",
     "FLOAT",
+    "NO_RELU",
+    "RELU_FROM",
+    "RELU_WITHIN",
     "SIZE",
     "TILE",
     "WORKING_TILES",
     "Builder",
     "Value",
+    "add_row",
     "add_tile",
     "call_shared",
     "copy_tile",
@@ -29,6 +33,7 @@ __all__ = [
     "is_aligned",
     "is_finite",
     "is_zero",
+    "relu_tile",
     "tile_at",
     "tile_pointer",
     "transpose_tile",
@@ -41,6 +46,9 @@ CACHE_LINE: Final = 64  # bytes
 WORKING_TILES: Final = 8
 INFINITY: Final = 0x7F800000
 MAGNITUDE: Final = 0x7FFFFFFF
+NO_RELU: Final = 0
+RELU_FROM: Final = 1  # x where x >= threshold, else +0
+RELU_WITHIN: Final = 2  # threshold where x >= threshold, else x where x >= 0, else +0
 # llvmlite says nothing of its types.
 Builder: TypeAlias = Any
 Value: TypeAlias = Any
@@ -88,6 +96,19 @@ def copy_tile(target: Any, source: Any) -> None:
 def add_tile(target: Any, first: Any, second: Any) -> None:
     """target = first + second; they may not overlap."""
     target[:] = first + second
+
+
+def add_row(target: Any, first: Any, second: Any) -> None:
+    """target = first + row 0 of second, in every row; they may not overlap."""
+    target[:] = (first.reshape(EDGE, EDGE) + second[:EDGE]).reshape(TILE)
+
+
+def relu_tile(tile: Any, relu: int, threshold: Any) -> None:
+    """Relu in place (OPS 5, 6.13): NO_RELU, RELU_FROM or RELU_WITHIN; NaN becomes 0, and -0 is not below 0."""
+    if relu == RELU_FROM:
+        tile[:] = np.where(tile >= threshold, tile, np.float32(0))
+    elif relu == RELU_WITHIN:
+        tile[:] = np.where(tile >= threshold, threshold, np.where(tile >= 0, tile, np.float32(0)))
 
 
 def fill_tile(target: Any, value: Any) -> None:
@@ -229,6 +250,7 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
         builder.store(value, builder.gep(to, [loop.index]), align=4)
 
 
+@type_callable(add_row)
 @type_callable(add_tile)
 def _type_add_tile(_context: Any) -> Any:
     return lambda target, first, second: types.none if target == first == second == types.uintp else None
@@ -245,6 +267,59 @@ def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> N
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (one, other))
         builder.store(builder.fadd(left, right), builder.gep(to, [loop.index]), align=4)
+
+
+@lower_builtin(add_row, types.uintp, types.uintp, types.uintp)
+def _lower_add_row(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    call_shared(builder, "add_row", arguments, _emit_add_row)
+    return context.get_dummy_value()
+
+
+def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
+    to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
+    vectors = EDGE // VECTOR.count
+    row = [builder.load(builder.gep(other, [SIZE(n)]), align=4) for n in range(vectors)]
+    with cgutils.for_range(builder, SIZE(EDGE)) as loop:
+        for n in range(vectors):
+            place = builder.add(builder.mul(loop.index, SIZE(vectors)), SIZE(n))
+            value = builder.load(builder.gep(one, [place]), align=4)
+            builder.store(builder.fadd(value, row[n]), builder.gep(to, [place]), align=4)
+
+
+@type_callable(relu_tile)
+def _type_relu_tile(_context: Any) -> Any:
+    def typer(tile: Any, relu: Any, threshold: Any) -> Any:
+        if isinstance(relu, types.Integer) and (tile, threshold) == (types.uintp, types.float32):
+            return signature(types.none, tile, types.intp, threshold)
+        return None
+
+    return typer
+
+
+@lower_builtin(relu_tile, types.uintp, types.intp, types.float32)
+def _lower_relu_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    with builder.if_then(builder.icmp_signed("!=", arguments[1], SIZE(NO_RELU))):
+        call_shared(builder, "relu_tile", arguments, _emit_relu)
+    return context.get_dummy_value()
+
+
+def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
+    data = tile_pointer(builder, tile, VECTOR)
+    bound, zero = _splat(builder, threshold), ir.Constant(VECTOR, [0.0] * VECTOR.count)
+    within = builder.icmp_signed("==", relu, SIZE(RELU_WITHIN))
+    least = builder.select(within, zero, bound)
+    with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
+        place = builder.gep(data, [loop.index])
+        value = builder.load(place, align=4)
+        kept = builder.select(builder.fcmp_ordered(">=", value, least), value, zero)
+        most = builder.select(within, bound, kept)
+        builder.store(builder.select(builder.fcmp_ordered(">=", value, bound), most, kept), place, align=4)
+
+
+def _splat(builder: Builder, value: Value) -> Value:
+    undefined = ir.Constant(VECTOR, ir.Undefined)
+    first = ir.Constant(WORDS, [0] * VECTOR.count)
+    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
 
 
 @type_callable(fill_tile)

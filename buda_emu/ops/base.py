@@ -18,6 +18,8 @@ from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.tensor.tilemap import TileMap
 
 Tiles: TypeAlias = NDArray[np.float32]
+Relu: TypeAlias = tuple[str, float]
+"""relu_mode and threshold (OPS 5, 6.13)."""
 
 
 class Parallel(Protocol):

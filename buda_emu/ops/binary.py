@@ -6,8 +6,17 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels import binary
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
-from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands, require_same_shape
+from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
+from buda_emu.ops.common import (
+    arranged,
+    blank,
+    items,
+    kept_dims,
+    kernel_operand,
+    relu_arguments,
+    require_operands,
+    require_same_shape,
+)
 from buda_emu.spec.blocking import Shape
 
 
@@ -69,6 +78,13 @@ class Binary:
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernel; see `buda_emu.ops.base`."""
+        self.run_relu(call, inputs, None, out, parallel)
+
+    def run_relu(
+        self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
+    ) -> bool:
+        """The same kernel; see `buda_emu.ops.operands.run_relu`."""
         a, b = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
         code, zero_point = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
-        parallel(binary.binary_tiles, items(out), out, a, b, code, zero_point, *kept_dims(call))
+        parallel(binary.binary_tiles, items(out), out, a, b, code, zero_point, *kept_dims(call), *relu_arguments(relu))
+        return True

@@ -7,7 +7,8 @@ import numpy as np
 
 from buda_emu.errors import ProgramError
 from buda_emu.kernels import gather
-from buda_emu.ops.base import OpCall, Tiles
+from buda_emu.kernels.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
+from buda_emu.ops.base import OpCall, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.tensor.tilemap import tile_broadcast
 
@@ -71,6 +72,14 @@ def relu(tiles: Tiles, mode: str, threshold: float) -> Tiles:
     if mode == "max":
         return np.where(tiles >= bound, bound, np.where(tiles >= zero, tiles, zero))
     return np.where(tiles >= bound, tiles, zero)
+
+
+def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
+    """Relu as the kernels take it: what is done, and the threshold."""
+    if relu is None:
+        return NO_RELU, np.float32(0)
+    mode, threshold = relu
+    return RELU_WITHIN if mode == "max" else RELU_FROM, np.float32(threshold)
 
 
 def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.Operand:

@@ -6,7 +6,7 @@ import numpy as np
 
 from buda_emu.errors import ProgramError
 from buda_emu.kernels import gather
-from buda_emu.kernels.matmul import matmul_blocks, matmul_reference, matmul_tiles
+from buda_emu.kernels.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_reference, matmul_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.operands import blanked, plain, run_add
 from buda_emu.spec.blocking import Shape
@@ -42,16 +42,16 @@ def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
 
 
 def run_product(
-    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, previous: Tiles | None = None
+    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
     """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them.
 
-    It is added to `previous` where that is given, which cannot be together with attribute accumulate.
+    An `ending` cannot be together with attribute accumulate.
     """
     left = blanked(call, 0, inputs, parallel)
     right = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
     if not call.attributes.accumulate:
-        _multiply(call, left, right, out, parallel, previous)
+        _multiply(call, left, right, out, parallel, ending)
         return
     # out[b] = sum over s of product[b * z + s]: one product for each s, so that no more than one waits in memory.
     z, term = call.attributes.z, np.empty_like(out)
@@ -77,7 +77,7 @@ def _multiply(
     right: gather.Operand,
     out: Tiles,
     parallel: Parallel,
-    previous: Tiles | None = None,
+    ending: Ending | None = None,
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
     (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
@@ -85,5 +85,6 @@ def _multiply(
     transposed = right[3] == gather.TRANSPOSE
     items, columns = matmul_blocks(out.shape[0], t, rows, cols)
     block = t, rows, inner, cols, columns
-    before = out if previous is None else previous
-    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, *block, previous is not None, before)
+    if ending is None:
+        ending = Ending(AS_IT_IS, *left[:3])
+    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, *block, *ending)

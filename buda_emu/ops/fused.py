@@ -6,15 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.kernels.pack import relu_tiles
 from buda_emu.netlist.model import Tm
 from buda_emu.numerics import quantise
 from buda_emu.ops import sfpu
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements, serial
-from buda_emu.ops.common import items, relu
+from buda_emu.ops.common import relu
 from buda_emu.ops.fused_parts import Part, fused_parts
 from buda_emu.ops.fused_plan import OUTPUT, FusedPlan, Step, fused_plan
-from buda_emu.ops.operands import convert
+from buda_emu.ops.operands import convert, relu_in_place, run_relu
 from buda_emu.spec.blocking import Shape
 
 # Tiles of one temporary. A tile-wise schedule of large entries runs on parts of them small enough for caches (1 MiB).
@@ -136,10 +135,11 @@ def _run_step(
     if step.in_place:
         result[...] = operands[0]
         sfpu.run_in_place(step.call, step.call.type, sfpu.region_of(step.call), result, parallel)
+        if step.relu is not None:
+            relu_in_place(result, step.relu, parallel)
+    elif step.relu is not None:
+        run_relu(step.implementation, step.call, operands, step.relu, result, parallel)
     else:
         step.implementation.run(step.call, operands, result, parallel)
-    if step.relu is not None:
-        mode, threshold = step.relu
-        parallel(relu_tiles, items(result), result, mode == "max", np.float32(threshold))
     if step.convert:
         convert(result, step.convert, parallel, truncate=True)

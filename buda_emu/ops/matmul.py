@@ -6,11 +6,12 @@ from typing import Final
 import numpy as np
 
 from buda_emu.errors import ProgramError
+from buda_emu.kernels.matmul import AS_IT_IS, ONTO, PLUS, PLUS_ROW, Ending
 from buda_emu.ops import dense, sparse
-from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
-from buda_emu.ops.common import blank
-from buda_emu.ops.matmul_tail import check_tail, has_tail, reference_tail, run_tail
-from buda_emu.ops.operands import all_entries
+from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
+from buda_emu.ops.common import blank, kernel_operand, relu_arguments
+from buda_emu.ops.matmul_tail import check_tail, follows_bias, integer_mode, reference_tail, run_bias, run_tail
+from buda_emu.ops.operands import all_entries, plain
 from buda_emu.spec.blocking import Shape
 
 DENSE_OPERANDS: Final = 2
@@ -20,6 +21,20 @@ SPARSE_OPERANDS: Final = 3
 def _product_operands(call: OpCall) -> int:
     """How many inputs the product takes; bias and scale follow."""
     return SPARSE_OPERANDS if call.attributes.identity else DENSE_OPERANDS
+
+
+def _is_one_kernel(call: OpCall) -> bool:
+    """Whether the kernel of the product adds the bias as well."""
+    return not (call.attributes.identity or call.attributes.accumulate)
+
+
+def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
+    """What the kernel of a dense product does with it: bias and relu."""
+    if call.attributes.bias:
+        how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
+    else:
+        how, number = AS_IT_IS, 0  # any operand will do
+    return Ending(how, *kernel_operand(call, number, inputs)[:3], *relu_arguments(relu))
 
 
 @implements("matmul")
@@ -53,15 +68,25 @@ class Matmul:
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernels; see `buda_emu.ops.base`."""
-        (sparse if call.attributes.identity else dense).run_product(call, inputs, out, parallel)
-        run_tail(call, inputs, out, parallel, _product_operands(call))
+        if _is_one_kernel(call):
+            dense.run_product(call, inputs, out, parallel, _ending(call, inputs, None))
+        else:
+            (sparse if call.attributes.identity else dense).run_product(call, inputs, out, parallel)
+            run_bias(call, inputs, out, parallel, _product_operands(call))
+        run_tail(call, inputs, out, parallel)
+
+    def run_relu(self, call: OpCall, inputs: Sequence[Tiles], relu: Relu, out: Tiles, parallel: Parallel) -> bool:
+        """With relu at the end; see `buda_emu.ops.operands.run_relu`."""
+        if not _is_one_kernel(call) or follows_bias(call):
+            return False
+        dense.run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
+        return True
 
     def run_onto(
         self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
     ) -> bool:
         """The sum of gradients; see `buda_emu.ops.operands.run_onto`."""
-        attributes = call.attributes
-        if attributes.identity or attributes.accumulate or has_tail(call):
+        if not _is_one_kernel(call) or call.attributes.bias or follows_bias(call):
             return False
-        dense.run_product(call, inputs, out, parallel, previous)
+        dense.run_product(call, inputs, out, parallel, Ending(ONTO, *plain(previous)[:3]))
         return True

@@ -12,7 +12,7 @@ from buda_emu.kernels.matmul_tail import count_beyond
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.binary import multiply
 from buda_emu.ops.common import blank, items, kernel_operand
-from buda_emu.ops.operands import blank_in_place, plain, run_add
+from buda_emu.ops.operands import blank_in_place, run_add, run_binary
 from buda_emu.ops.sfpu import on_region, region_of, run_in_place
 from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import FULL_TILE, Shape
@@ -73,19 +73,23 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
     return blank(result, call.blocking.tile_dim)
 
 
-def has_tail(call: OpCall) -> bool:
-    """Whether `run_tail` does anything."""
+def follows_bias(call: OpCall) -> bool:
+    """Whether `run_tail` does more than add the bias."""
     attributes = call.attributes
-    some = attributes.bias or attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
+    some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
     return some or call.blocking.tile_dim != FULL_TILE
 
 
-def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
-    """The kernels, in place on the product in `out`."""
-    attributes = call.attributes
-    if attributes.bias:
+def run_bias(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, first: int) -> None:
+    """The bias, operand `first`, in place on the product in `out`, if the op has one."""
+    if call.attributes.bias:
         arrange = gather.AS_IS if integer_mode(call) else gather.FIRST_ROW
         run_add(out, kernel_operand(call, first, inputs), parallel, arrange)
+
+
+def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+    """The kernels of what comes after the bias, in place on the product in `out`."""
+    attributes = call.attributes
     if attributes.requant or attributes.dequant:
         if _must_be_exact(call):
             counts = np.zeros(items(out), np.int64)
@@ -93,8 +97,7 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
             _check_exact(call, int(counts.sum()))
         code = binary_kernel.SCALE_SHIFT if attributes.requant else binary_kernel.SHIFT_SCALE
         scale = kernel_operand(call, len(inputs) - 1, inputs)
-        zero_point = np.float32(attributes.zero_point)
-        parallel(binary_kernel.binary_tiles, items(out), out, plain(out), scale, code, zero_point, *FULL_TILE)
+        run_binary(out, code, scale, parallel, attributes.zero_point)
     if attributes.sfpu_op == "gelu":
         run_in_place(call, "gelu", region_of(call), out, parallel)
     blank_in_place(out, call.blocking.tile_dim, parallel)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from buda_emu.kernels import binary, gather
-from buda_emu.kernels.pack import accumulate_tiles
+from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantisers
-from buda_emu.ops.base import Implementation, OpCall, Parallel, Tiles
-from buda_emu.ops.common import items
+from buda_emu.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
+from buda_emu.ops.common import items, relu_arguments
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensor.tilemap import TileMap
 
@@ -56,8 +56,15 @@ def after_tms(call: OpCall, index: int, inputs: Sequence[Tiles]) -> Tiles:
 def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: int = gather.AS_IS) -> None:
     """out += the operand's tiles, arranged first."""
     source, tiles, pad_value, _ = operand
-    term = source, tiles, pad_value, arrange
-    parallel(binary.binary_tiles, items(out), out, plain(out), term, binary.ADD, np.float32(0), *FULL_TILE)
+    run_binary(out, binary.ADD, (source, tiles, pad_value, arrange), parallel)
+
+
+def run_binary(
+    out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0
+) -> None:
+    """out = out OP operand, with a code of `kernels.binary`."""
+    settings = np.float32(zero_point), *FULL_TILE, *relu_arguments(None)
+    parallel(binary.binary_tiles, items(out), out, plain(out), operand, code, *settings)
 
 
 def run_onto(
@@ -76,6 +83,29 @@ def run_onto(
     if at_once is None or not at_once(call, inputs, previous, out, parallel):
         implementation.run(call, inputs, out, parallel)
         parallel(accumulate_tiles, items(out), out, previous)
+
+
+def run_relu(
+    implementation: Implementation,
+    call: OpCall,
+    inputs: Sequence[Tiles],
+    relu: Relu,
+    out: Tiles,
+    parallel: Parallel,
+) -> None:
+    """out = relu of the op's result (OPS 5, 6.13), everything as for `Implementation.run`.
+
+    An implementation that has a method `run_relu` with these arguments may do both at once; it answers whether it did.
+    """
+    at_once = getattr(implementation, "run_relu", None)
+    if at_once is None or not at_once(call, inputs, relu, out, parallel):
+        implementation.run(call, inputs, out, parallel)
+        relu_in_place(out, relu, parallel)
+
+
+def relu_in_place(out: Tiles, relu: Relu, parallel: Parallel) -> None:
+    """Relu of `out` float32[w, n, 1024]."""
+    parallel(relu_tiles, items(out), out, *relu_arguments(relu))
 
 
 def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: bool) -> None:

@@ -11,9 +11,8 @@ from buda_emu.device.host_memory import size_text
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.gather import AS_IS, gather_tiles
-from buda_emu.kernels.pack import relu_tiles
 from buda_emu.netlist.model import TemporalGraph
-from buda_emu.ops.operands import convert, run_onto
+from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
 from buda_emu.runtime.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.journal import SETTINGS
@@ -170,14 +169,14 @@ class FormatRun(ChunkRun[Tensor]):
         convert(out, step.format, self._context.parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
-        step.implementation.run(step.call, inputs, out, self._context.parallel)
-        self._finish(step, out)
+        if step.relu is None:
+            step.implementation.run(step.call, inputs, out, self._context.parallel)
+        else:
+            run_relu(step.implementation, step.call, inputs, step.relu, out, self._context.parallel)
+        self._convert_output(step, out)
 
-    def _finish(self, step: Run, out: Tensor) -> None:
-        """Relu and output conversion (OPS 3 steps 8 and 9)."""
-        if step.relu is not None:
-            mode, threshold = step.relu
-            self._context.parallel(relu_tiles, out.shape[0] * out.shape[1], out, mode == "max", np.float32(threshold))
+    def _convert_output(self, step: Run, out: Tensor) -> None:
+        """OPS 3 step 9."""
         if step.output_format:
             convert(out, step.output_format, self._context.parallel, truncate=True)
 
@@ -206,7 +205,9 @@ class FormatRun(ChunkRun[Tensor]):
             else:
                 before = previous[np.newaxis]
                 run_onto(step.implementation, step.call, operands, before, target, self._context.parallel)
-            self._finish(step, target)
+            if step.relu is not None:
+                relu_in_place(target, step.relu, self._context.parallel)
+            self._convert_output(step, target)
             latest[slot] = target[0]
             zeroed = False
         self._values[step.value] = out

@@ -13,8 +13,29 @@ from numpy.typing import NDArray
 from buda_emu.kernels.dense_product import _block_for, dense_product
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import kernel
-from buda_emu.kernels.matmul import COLUMNS, DEPTH, GROUP, matmul_blocks, matmul_reference, matmul_tiles
-from buda_emu.kernels.tile_memory import WORKING_TILES, tile_at, transpose_tile, working_tiles
+from buda_emu.kernels.matmul import (
+    AS_IT_IS,
+    COLUMNS,
+    DEPTH,
+    GROUP,
+    ONTO,
+    PLUS,
+    PLUS_ROW,
+    Ending,
+    matmul_blocks,
+    matmul_reference,
+    matmul_tiles,
+)
+from buda_emu.kernels.tile_memory import (
+    NO_RELU,
+    RELU_FROM,
+    RELU_WITHIN,
+    WORKING_TILES,
+    tile_at,
+    transpose_tile,
+    working_tiles,
+)
+from buda_emu.ops.common import relu
 
 pytestmark = pytest.mark.tiny
 
@@ -40,6 +61,11 @@ def assert_same_bits(x: Array, y: Array) -> None:
     assert np.array_equal(np.isnan(x), np.isnan(y))
     number = ~np.isnan(x)
     assert np.array_equal(x[number].view(np.uint32), y[number].view(np.uint32))
+
+
+def nothing(out: Array) -> Ending:
+    """Ends a product as it is; the term is not read."""
+    return Ending(AS_IT_IS, out, np.zeros(0, np.int32), np.float32(0))
 
 
 def by_the_text(a: Array, b: Array) -> np.float32:
@@ -100,9 +126,9 @@ def run(
     right = expected[1].swapaxes(-1, -2) if transposed else expected[1]
     out = np.full((entries, t * rows * cols, 1024), np.nan, np.float32)
     items, columns = matmul_blocks(entries, t, rows, cols)
-    edges = [0, *cuts, items]
-    for start, stop in pairwise(edges):
-        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, t, rows, inner, cols, columns, False, out)
+    block = t, rows, inner, cols, columns
+    for start, stop in pairwise([0, *cuts, items]):
+        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, *block, *nothing(out))
     return out.reshape(entries, t, rows, cols, 32, 32), matmul_reference(expected[0], right)
 
 
@@ -164,22 +190,38 @@ def test_tiles_of_zeros_change_no_bit(rows: int, poison: float | None, columns: 
     a_index, b_index = (np.arange(tiles.shape[1], dtype=np.int32) for tiles in (a, b))
     out = np.empty((1, rows * cols, 1024), np.float32)
     items = -(-rows // GROUP) * -(-cols // columns)
-    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols, columns, False, out)
+    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols, columns, *nothing(out))
     expected = matmul_reference(a.reshape(rows, inner, 32, 32), b.reshape(inner, cols, 32, 32))
     assert_same_bits(out, expected.reshape(out.shape))
 
 
 @pytest.mark.parametrize("inner", [1, 20])
-def test_product_onto_what_was_there(inner: int) -> None:
+@pytest.mark.parametrize("how", [AS_IT_IS, ONTO, PLUS, PLUS_ROW])
+@pytest.mark.parametrize("mode", ["", "min", "max"])
+def test_what_becomes_of_the_product(inner: int, how: int, mode: str) -> None:
+    """The term is read through a tile map, a tile of it being pad; one entry of it serves both."""
     a, b = values((2, 5, inner, 32, 32), "wild", 5), values((1, inner, 3, 32, 32), "wild", 6)
-    previous = values((2, 15, 1024), "wild", 7)
-    out = np.full_like(previous, np.nan)
+    product = matmul_reference(a, b)
+    term = values((1, 15, 32, 32), "special", 7)
+    index = np.random.default_rng(8).permutation(15).astype(np.int32)
+    index[4] = -1
+    seen = term[:, index].reshape(1, 5, 3, 32, 32)
+    seen[:, 1, 1] = np.float32(0.5)
+    with np.errstate(all="ignore"):
+        expected = {
+            AS_IT_IS: product, ONTO: seen + product, PLUS: product + seen, PLUS_ROW: product + seen[..., :1, :],
+        }[how]  # fmt: skip
+    threshold = np.float32(0.25)
+    if mode:
+        expected = relu(expected, mode, float(threshold))
+    code = {"": NO_RELU, "min": RELU_FROM, "max": RELU_WITHIN}[mode]
+    out = np.full((2, 15, 1024), np.nan, np.float32)
     zero = np.float32(0)
     sources = [(x.reshape(len(x), -1, 1024), np.arange(x[0].size // 1024, dtype=np.int32)) for x in (a, b)]
+    ending = Ending(how, term.reshape(1, 15, 1024), index, np.float32(0.5), code, threshold)
     items, columns = matmul_blocks(2, 1, 5, 3)
-    matmul_tiles(0, items, out, *sources[0], zero, *sources[1], zero, False, 1, 5, inner, 3, columns, True, previous)
-    assert_same_bits(out, previous + matmul_reference(a, b).reshape(previous.shape))
-
+    matmul_tiles(0, items, out, *sources[0], zero, *sources[1], zero, False, 1, 5, inner, 3, columns, *ending)
+    assert_same_bits(out, expected.reshape(out.shape))
 
 def test_padding_of_zero_does_not_hide_infinity() -> None:
     a = np.full((1, 1, 1, 2, 32, 32), 1, np.float32)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
+from buda_emu.kernels.tile_memory import RELU_FROM, RELU_WITHIN
 from buda_emu.ops.common import relu
 
 pytestmark = pytest.mark.tiny
@@ -17,7 +18,7 @@ def values():
 def relu_both(clamp, threshold):
     tiles = values()
     expected = relu(tiles, "max" if clamp else "min", threshold)
-    relu_tiles(0, 2, tiles, clamp, np.float32(threshold))
+    relu_tiles(0, 2, tiles, RELU_WITHIN if clamp else RELU_FROM, np.float32(threshold))
     np.testing.assert_array_equal(tiles.view(np.uint32), expected.view(np.uint32))
     return tiles[0, 1, :9].tolist()
 
