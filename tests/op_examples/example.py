@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError
-from buda_emu.ops.base import OpCall, Operand
+from buda_emu.ops.base import OpCall, Operand, Parallel
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.tensor.tilemap import TileMap
@@ -132,15 +132,19 @@ def sources_of(example: Example, entries: Sequence[int], seed: int) -> list[F32]
     ]
 
 
-def run(call: OpCall, sources: Sequence[F32]) -> F32:
-    """The kernels' result float32[w, t, R, C, 32, 32]."""
+Kernels = Callable[[OpCall, Sequence[F32], F32, Parallel], None]
+"""As `Implementation.run`."""
+
+
+def run(call: OpCall, sources: Sequence[F32], kernels: Kernels | None = None) -> F32:
+    """The kernels' result float32[w, t, R, C, 32, 32]; not of `Implementation.run` but of `kernels`, if given."""
     implementation = ops.implementation(call.type)
     w = max(source.shape[0] for source in sources)
     shape = implementation.shape(call)
     out = np.full((w, int(np.prod(shape)), 1024), GARBAGE)
     inputs = [np.ascontiguousarray(source).reshape(source.shape[0], -1, 1024) for source in sources]
     kept = [tensor.copy() for tensor in inputs]
-    implementation.run(call, inputs, out, uneven)
+    (kernels or implementation.run)(call, inputs, out, uneven)
     for tensor, before in zip(inputs, kept, strict=True):
         assert_same_bits(tensor, before, same_nans=True)  # a fork's other readers see the same values
     return out.reshape(w, *shape, 32, 32)
@@ -152,15 +156,21 @@ def reference(call: OpCall, sources: Sequence[F32]) -> F32:
     return ops.implementation(call.type).reference(call, operands)
 
 
-def assert_kernel_equals_reference(example: Example, entries: Sequence[int] = (2,), seed: int = 1) -> None:
-    """The two faces of an op agree, bit for bit, on random content."""
+def assert_kernel_equals_reference(
+    example: Example,
+    entries: Sequence[int] = (2,),
+    seed: int = 1,
+    kernels: Kernels | None = None,
+    after: Callable[[F32], F32] = np.asarray,
+) -> None:
+    """The two faces of an op agree, bit for bit, on random content: `after` of the reference, and `kernels`."""
     sources = sources_of(example, entries, seed)
     try:
-        expected = reference(example.call, sources)
+        expected = after(reference(example.call, sources))
     except ProgramError as failure:
         expected = str(failure)
     try:
-        actual = run(example.call, sources)
+        actual = run(example.call, sources, kernels)
     except ProgramError as failure:
         actual = str(failure)
     if isinstance(actual, str) or isinstance(expected, str):

@@ -1,7 +1,11 @@
 """The one test that every op type passes through: its kernels give the bits of its reference."""
 
+import numpy as np
 import pytest
 
+from buda_emu import ops
+from buda_emu.ops.common import relu
+from buda_emu.ops.operands import run_onto, run_relu
 from buda_emu.spec.ops import OP_TYPES
 from op_examples import FAMILIES, Example, assert_kernel_equals_reference, examples
 
@@ -26,3 +30,27 @@ def test_first_example_of_each_type(type: str):
 @pytest.mark.parametrize("entries", [(1,), (1, 3), (3, 1)], ids=["one entry", "first repeated", "second repeated"])
 def test_an_operand_may_be_one_entry_for_all(example: Example, entries: tuple[int, ...]):
     assert_kernel_equals_reference(example, entries, seed=2)
+
+
+@pytest.mark.parametrize("example", examples(), ids=str)
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_relu_may_be_done_at_once(example: Example, mode: str):
+    def kernels(call, inputs, out, parallel):
+        run_relu(ops.implementation(call.type), call, inputs, (mode, 0.5), out, parallel)
+
+    assert_kernel_equals_reference(example, kernels=kernels, after=lambda result: relu(result, mode, 0.5))
+
+
+@pytest.mark.parametrize("example", examples(), ids=str)
+def test_a_sum_of_gradients_may_be_done_at_once(example: Example):
+    def previous(result):
+        return np.random.default_rng(4).standard_normal(result.shape, np.float32)
+
+    def kernels(call, inputs, out, parallel):
+        run_onto(ops.implementation(call.type), call, inputs, previous(out), out, parallel)
+
+    def sum_of(result):
+        with np.errstate(all="ignore"):
+            return previous(result) + result
+
+    assert_kernel_equals_reference(example, kernels=kernels, after=sum_of)
