@@ -46,23 +46,23 @@ class SpareMemory:
 
         Of several the one that this user gave: who touches only a part of it has no other part cleared by the system.
         """
-        if 4 * count >= self._least:
-            with self._lock:
-                size = count
-                if count not in self._free:
-                    size = min((size for size in self._free if count <= size <= 2 * count), default=0)
-                if size:
-                    flat = self._taken(size, user)
-                    return flat if size == count else flat[:count]
+        if 4 * count < self._least:
+            return self._fresh(count)
+        with self._lock:
+            size = count
+            if count not in self._free:
+                size = min((size for size in self._free if count <= size <= 2 * count), default=0)
+            if size:
+                flat = self._remove(size, user)
+                return flat if size == count else flat[:count]
         return self._fresh(count)
 
-    def _taken(self, size: int, user: str) -> NDArray[np.float32]:
+    def _remove(self, size: int, user: str | None) -> NDArray[np.float32]:
+        """A piece of that size: this user's, else the one given last; with None the one given first."""
         pieces = self._free[size]
-        at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at].user == user), -1)
-        return self._remove(size, at)
-
-    def _remove(self, size: int, at: int) -> NDArray[np.float32]:
-        pieces = self._free[size]
+        at = -1 if user is not None else 0
+        if user and len(pieces) > 1:
+            at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at].user == user), -1)
         flat = pieces.pop(at).flat
         if not pieces:
             del self._free[size]
@@ -82,7 +82,7 @@ class SpareMemory:
             self._free.setdefault(flat.size, []).append(_Piece(self._given, user, flat))
             self._bytes += flat.nbytes
             while self._bytes > self._limit:
-                self._remove(min(self._free, key=lambda size: self._free[size][0].number), 0)
+                self._remove(min(self._free, key=lambda size: self._free[size][0].number), None)
 
     def drop(self, into: "SpareMemory | None" = None) -> int:
         """Give everything to the system, or to another. The bytes that were kept."""

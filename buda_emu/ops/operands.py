@@ -1,8 +1,10 @@
 """Operands that an op cannot read as they are: blanked to their tile dims, or wanted as one tensor after their TMs."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.kernels import binary, gather
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
@@ -21,7 +23,12 @@ def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
 
 def plain(tiles: Tiles) -> gather.Operand:
     """A tensor float32[w, n, 1024] as a kernel operand that is read as it stands."""
-    return tiles, TileMap.identity((1, 1, tiles.shape[1])).index, np.float32(0), gather.AS_IS
+    return tiles, _each_in_its_place(tiles.shape[1]), np.float32(0), gather.AS_IS
+
+
+@lru_cache(maxsize=128)
+def _each_in_its_place(tiles: int) -> NDArray[np.int32]:
+    return TileMap.identity((1, 1, tiles)).index
 
 
 def blanked(
@@ -40,7 +47,7 @@ def blanked(
 def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
     """The tiles of an operand, float32[w or 1, n, 1024]: its source where that is read as it stands, else a copy."""
     source, tiles, pad_value, arrange = operand
-    if arrange == gather.AS_IS and np.array_equal(tiles, np.arange(source.shape[1], dtype=np.int32)):
+    if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
         return source
     copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
     parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *FULL_TILE)

@@ -16,7 +16,7 @@ from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.buffers import BufferPool
 from buda_emu.runtime.gate import Gate
 from buda_emu.runtime.machine import Memory, Watched
-from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run
+from buda_emu.runtime.plan import Convert, Plan, Push, Read, Run, Same
 from buda_emu.runtime.schedule import Chunk
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class ChunkRun(ABC, Generic[V]):
                     self._convert(step)
                 case Run():
                     self._op(step)
+                case Same():
+                    self._same(step)
                 case Push():
                     self._pushes.append(step)
             for value in freed:
@@ -138,6 +140,12 @@ class ChunkRun(ABC, Generic[V]):
             raise
         for listener in listeners:
             listener.op_value(step.op, self._seen(out), self._chunk.inputs)
+            listener.op_end(step.op, self._chunk.inputs)
+
+    def _same(self, step: Same) -> None:
+        for listener in self._context.watched.listeners:
+            listener.op_start(step.op, self._chunk.inputs)
+            listener.op_value(step.op, self._seen(self._values[step.value]), self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
 
     def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:

@@ -14,6 +14,7 @@ from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
 from buda_emu.numerics import quantise
 from buda_emu.ops.base import Implementation, OpCall, Operand
+from buda_emu.ops.unary import passes_on
 from buda_emu.runtime.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS
@@ -60,6 +61,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Same:
+    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
+
+    op: Op
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
 class Push:
     """Store a tensor in a queue or ram, through the queue's own TMs."""
 
@@ -69,7 +78,7 @@ class Push:
     label: str
 
 
-Step: TypeAlias = Read | Convert | Run | Push
+Step: TypeAlias = Read | Convert | Run | Same | Push
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,19 +201,27 @@ class _Builder:
             self._add(Run(op, call, implementation, tuple(inputs), self._tensor(shape, op.out_df), None, "", device))
             return
         output_format = self._output_format(op)
-        label = output_format or implementation.label(call)
-        value = self._tensor(shape, label)
         relu = None
         if op.attributes.relu_en and op.type != "fused_op":
             relu = (op.attributes.relu_mode, op.attributes.relu_threshold)
+        if passes_on(call) and relu is None and not output_format and self._may_share(op, inputs[0]):
+            self._add(Same(op, inputs[0]))
+            return
+        value = self._tensor(shape, output_format or implementation.label(call))
         self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format))
 
-    def _add(self, run: Run) -> None:
+    def _may_share(self, op: Op, value: int) -> bool:
+        """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor
+        is memory of a queue, which another push may change before."""
+        held = any(isinstance(step, Read) and step.value == value for step in self._steps)
+        return not op.gradient_op and not (held and self._topology.sinks.get(op.name))
+
+    def _add(self, step: Run | Same) -> None:
         """An op, and the pushes of its result."""
-        self._steps.append(run)
-        self._values[run.op.name, False] = run.value
-        for queue in self._topology.sinks.get(run.op.name, ()):
-            self._push(queue, run.value)
+        self._steps.append(step)
+        self._values[step.op.name, False] = step.value
+        for queue in self._topology.sinks.get(step.op.name, ()):
+            self._push(queue, step.value)
 
     def _operand(self, op: Op, position: int, value: int) -> Operand:
         """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4)."""
@@ -325,7 +342,7 @@ def _uses(step: Step) -> tuple[int, ...]:
             return (step.source, step.value)
         case Run():
             return (*step.inputs, step.value)
-        case Push():
+        case Same() | Push():
             return (step.value,)
 
 
@@ -335,6 +352,8 @@ def _reads(step: Step) -> tuple[int, ...]:
             return (step.source,)
         case Run():
             return step.inputs
+        case Same():
+            return (step.value,)
         case _:
             return ()
 

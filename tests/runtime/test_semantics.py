@@ -145,6 +145,47 @@ def test_a_feedback_ram_is_read_with_its_old_content(load):  # NETLIST 4.2
         assert firsts(emu.outputs("raw")["r"]) == [16]
 
 
+@pytest.mark.parametrize("ops", [["w", "n"], ["n", "w"]])
+def test_a_nop_of_a_ram_stores_what_the_ram_held_before(load, ops):
+    half = "Float16_b"  # Float32 would be truncated, which makes a copy
+    text_of = {"w": op("w", "nop", ["a"], df=half), "n": op("n", "nop", ["r"], loc=(0, 1), df=half)}
+    net = load(
+        text(
+            [queue("a", df=half), queue("r", "w", kind="ram", entries=1, df=half), queue("o", "n", df=half)],
+            [graph("g", *(text_of[name] for name in ops), inputs=2)],
+            [program("p", ZERO, execute("g", fifo_settings("a"), ram_settings("r")))],
+        )
+    )
+    with be.Emulator(net, threads=1) as emu:
+        emu.push("a", entries(1, 2))
+        emu.push("r", entries(10))
+        emu.run("p")
+        assert firsts(emu.peek("o")) == [10, 1]
+
+
+def test_nops_after_each_other_into_several_queues(load):
+    class Watch(be.Listener):
+        def op_value(self, op, value, _):
+            seen[op.name] = value[:, 0, 0].tolist()
+
+    seen: dict[str, list[float]] = {}
+    net = load(
+        text(
+            [queue("a"), queue("o", "n"), queue("p", "m"), queue("q", "m", kind="ram", entries=1), queue("r", "s")],
+            [graph("g", op("x", "add", ["a", "a"]), op("n", "nop", ["x"], loc=(0, 1)),
+                   op("m", "datacopy", ["n"], loc=(0, 2)), op("s", "add", ["m", "n"], loc=(0, 3)), inputs=2)],
+            [program("p", ZERO, execute("g", fifo_settings("a"), ram_settings("q")))],
+        )
+    )  # fmt: skip
+    for listeners in ((), (Watch(),)):
+        with be.Emulator(net, threads=1, listeners=listeners) as emu:
+            emu.push("a", entries(1, 2))
+            emu.run("p")
+            found = {name: firsts(array) for name, array in emu.outputs("raw").items()}
+        assert found == {"o": [2, 4], "p": [2, 4], "q": [4], "r": [4, 8]}
+    assert seen == {"x": [2, 4], "n": [2, 4], "m": [2, 4], "s": [4, 8]}
+
+
 def test_a_queue_between_two_ops_of_one_graph_hands_over_the_same_input(load):
     net = load(
         text(
@@ -353,7 +394,7 @@ def test_what_queues_hold_is_not_there_for_intermediates(load):
     net = load(
         text(
             [queue("a"), queue("big", t=64), queue("o", "m")],
-            [graph("g", op("n", "nop", ["a"]), op("m", "nop", ["n"], loc=(0, 1)))],
+            [graph("g", op("n", "exp", ["a"]), op("m", "exp", ["n"], loc=(0, 1)))],
             [program("p", ZERO, execute("g", fifo_settings("a")))],
         )
     )
