@@ -131,20 +131,21 @@ class ChunkRun(ABC, Generic[V]):
             listener.op_start(step.op, self._chunk.inputs)
         try:
             if step.op.gradient_op:
-                out = self._accumulated(step, inputs, each=bool(listeners))
+                self._values[step.value] = self._accumulated(step, inputs, each=bool(listeners))
             else:
-                out = self._new(step.value, max(len(array) for array in inputs))
-                self._run(step, inputs, out)
+                self._run(step, inputs, self._new(step.value, max(len(array) for array in inputs)))
         except ProgramError as error:
             error.belongs_to(step.op.name)
             raise
-        for listener in listeners:
-            listener.op_value(step.op, self._seen(out), self._chunk.inputs)
-            listener.op_end(step.op, self._chunk.inputs)
+        self._tell_result(step)
 
     def _same(self, step: Same) -> None:
         for listener in self._context.watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
+        self._tell_result(step)
+
+    def _tell_result(self, step: Run | Same) -> None:
+        for listener in self._context.watched.listeners:
             listener.op_value(step.op, self._seen(self._values[step.value]), self._chunk.inputs)
             listener.op_end(step.op, self._chunk.inputs)
 

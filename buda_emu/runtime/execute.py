@@ -210,7 +210,6 @@ class FormatRun(ChunkRun[Tensor]):
             self._convert_output(step, target)
             latest[slot] = target[0]
             zeroed = False
-        self._values[step.value] = out
         if spare is not None:
             self._context.pool.give_back(spare)
         if ram is None:
