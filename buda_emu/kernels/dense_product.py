@@ -18,7 +18,18 @@ from numba.extending import lower_builtin, type_callable
 from numpy.typing import NDArray
 
 from buda_emu.kernels.fma import fma_f32, llvm_fma
-from buda_emu.kernels.tile_memory import CACHE_LINE, EDGE, FLOAT, SIZE, TILE, Builder, Value, call_shared, tile_pointer
+from buda_emu.kernels.tile_memory import (
+    CACHE_LINE,
+    EDGE,
+    FLOAT,
+    SIZE,
+    TILE,
+    Builder,
+    Value,
+    call_shared,
+    splat,
+    tile_pointer,
+)
 
 __all__ = ["add_dense_product", "dense_product"]
 
@@ -140,11 +151,7 @@ class _BlockCode:
         self.builder.store(value, self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
 
     def splat(self, value: Value) -> Value:
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        first = ir.Constant(ir.VectorType(ir.IntType(32), self.block.width), [0] * self.block.width)
-        return self.builder.shuffle_vector(
-            self.builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first
-        )
+        return splat(self.builder, value, self.vector)
 
 
 @type_callable(add_dense_product)

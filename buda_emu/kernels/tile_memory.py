@@ -34,6 +34,7 @@ __all__ = [
     "is_finite",
     "is_zero",
     "relu_tile",
+    "splat",
     "tile_at",
     "tile_pointer",
     "transpose_tile",
@@ -139,6 +140,13 @@ def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: C
     builder.call(function, arguments)
 
 
+def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
+    """A vector of that type, every element of it the value."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
+
+
 def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
     """The address of a tile as pointer to its first float, or to another type."""
     return builder.inttoptr(address, kind.as_pointer())
@@ -237,12 +245,6 @@ def _type_move(_context: Any) -> Any:
     return lambda target, source: types.none if target == source == types.uintp else None
 
 
-@lower_builtin(copy_tile, types.uintp, types.uintp)
-def _lower_copy_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    call_shared(builder, "copy_tile", arguments, _emit_copy)
-    return context.get_dummy_value()
-
-
 def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
     to, data = (tile_pointer(builder, address, VECTOR) for address in (target, source))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
@@ -256,23 +258,11 @@ def _type_add_tile(_context: Any) -> Any:
     return lambda target, first, second: types.none if target == first == second == types.uintp else None
 
 
-@lower_builtin(add_tile, types.uintp, types.uintp, types.uintp)
-def _lower_add_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    call_shared(builder, "add_tile", arguments, _emit_add)
-    return context.get_dummy_value()
-
-
 def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
     to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
         left, right = (builder.load(builder.gep(data, [loop.index]), align=4) for data in (one, other))
         builder.store(builder.fadd(left, right), builder.gep(to, [loop.index]), align=4)
-
-
-@lower_builtin(add_row, types.uintp, types.uintp, types.uintp)
-def _lower_add_row(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    call_shared(builder, "add_row", arguments, _emit_add_row)
-    return context.get_dummy_value()
 
 
 def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
@@ -305,7 +295,7 @@ def _lower_relu_tile(context: Any, builder: Builder, _call: Any, arguments: Any)
 
 def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
     data = tile_pointer(builder, tile, VECTOR)
-    bound, zero = _splat(builder, threshold), ir.Constant(VECTOR, [0.0] * VECTOR.count)
+    bound, zero = splat(builder, threshold, VECTOR), ir.Constant(VECTOR, [0.0] * VECTOR.count)
     within = builder.icmp_signed("==", relu, SIZE(RELU_WITHIN))
     least = builder.select(within, zero, bound)
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
@@ -316,33 +306,15 @@ def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> 
         builder.store(builder.select(builder.fcmp_ordered(">=", value, bound), most, kept), place, align=4)
 
 
-def _splat(builder: Builder, value: Value) -> Value:
-    undefined = ir.Constant(VECTOR, ir.Undefined)
-    first = ir.Constant(WORDS, [0] * VECTOR.count)
-    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
-
-
 @type_callable(fill_tile)
 def _type_fill_tile(_context: Any) -> Any:
     return lambda target, value: types.none if (target, value) == (types.uintp, types.float32) else None
-
-
-@lower_builtin(fill_tile, types.uintp, types.float32)
-def _lower_fill_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    call_shared(builder, "fill_tile", arguments, _emit_fill)
-    return context.get_dummy_value()
 
 
 def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
     to = tile_pointer(builder, target)
     with cgutils.for_range(builder, SIZE(TILE)) as loop:
         builder.store(value, builder.gep(to, [loop.index]))
-
-
-@lower_builtin(transpose_tile, types.uintp, types.uintp)
-def _lower_transpose_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    call_shared(builder, "transpose_tile", arguments, _emit_transpose)
-    return context.get_dummy_value()
 
 
 def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
@@ -367,3 +339,19 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
             ]
         for number in range(QUAD):
             builder.store(rows[number], row(to, i, j, number), align=4)
+
+
+def _lower_shared(function: Callable[..., None], emit: Callable[..., None], *arguments: Any) -> None:
+    """A call of `function` with arguments of these types is a call of the code that `emit` makes."""
+
+    @lower_builtin(function, *arguments)
+    def lower(context: Any, builder: Builder, _call: Any, values: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
+        call_shared(builder, function.__name__, values, emit)
+        return context.get_dummy_value()
+
+
+_lower_shared(copy_tile, _emit_copy, types.uintp, types.uintp)
+_lower_shared(transpose_tile, _emit_transpose, types.uintp, types.uintp)
+_lower_shared(fill_tile, _emit_fill, types.uintp, types.float32)
+_lower_shared(add_tile, _emit_add, types.uintp, types.uintp, types.uintp)
+_lower_shared(add_row, _emit_add_row, types.uintp, types.uintp, types.uintp)

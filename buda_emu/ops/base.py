@@ -76,8 +76,8 @@ class Implementation(Protocol):
     """The behaviour of one op type: OPS 3 step 6 (and, for fused ops, relu and conversions of its sub-ops).
 
     Gradient accumulation, relu and output conversion of other ops are applied by the runtime (OPS 3 steps 7-9). Where a
-    kernel can do one of the first two while it has a tile at hand, the implementation has `run_onto` or `run_relu`, too:
-    see `buda_emu.ops.operands`.
+    kernel can do one of the first two while it has a tile at hand, the implementation has `run_onto` or `run_relu`,
+    too: see `buda_emu.ops.operands`.
     """
 
     def shape(self, call: OpCall) -> Shape:

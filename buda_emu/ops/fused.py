@@ -135,11 +135,8 @@ def _run_step(
     if step.in_place:
         result[...] = operands[0]
         sfpu.run_in_place(step.call, step.call.type, sfpu.region_of(step.call), result, parallel)
-        if step.relu is not None:
-            relu_in_place(result, step.relu, parallel)
-    elif step.relu is not None:
-        run_relu(step.implementation, step.call, operands, step.relu, result, parallel)
+        relu_in_place(result, step.relu, parallel)
     else:
-        step.implementation.run(step.call, operands, result, parallel)
+        run_relu(step.implementation, step.call, operands, step.relu, result, parallel)
     if step.convert:
         convert(result, step.convert, parallel, truncate=True)

@@ -74,7 +74,7 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
 
 
 def follows_bias(call: OpCall) -> bool:
-    """Whether `run_tail` does more than add the bias."""
+    """Whether `run_tail` does anything."""
     attributes = call.attributes
     some = attributes.requant or attributes.dequant or attributes.sfpu_op == "gelu"
     return some or call.blocking.tile_dim != FULL_TILE

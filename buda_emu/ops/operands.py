@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,8 +87,7 @@ def run_onto(
 
     An implementation that has a method `run_onto` with these arguments may do both at once; it answers whether it did.
     """
-    at_once = getattr(implementation, "run_onto", None)
-    if at_once is None or not at_once(call, inputs, previous, out, parallel):
+    if not _at_once(implementation, "run_onto", call, inputs, previous, out, parallel):
         implementation.run(call, inputs, out, parallel)
         parallel(accumulate_tiles, items(out), out, previous)
 
@@ -96,23 +96,29 @@ def run_relu(
     implementation: Implementation,
     call: OpCall,
     inputs: Sequence[Tiles],
-    relu: Relu,
+    relu: Relu | None,
     out: Tiles,
     parallel: Parallel,
 ) -> None:
-    """out = relu of the op's result (OPS 5, 6.13), everything as for `Implementation.run`.
+    """out = relu, if any, of the op's result (OPS 5, 6.13), everything as for `Implementation.run`.
 
     An implementation that has a method `run_relu` with these arguments may do both at once; it answers whether it did.
     """
-    at_once = getattr(implementation, "run_relu", None)
-    if at_once is None or not at_once(call, inputs, relu, out, parallel):
+    if relu is None or not _at_once(implementation, "run_relu", call, inputs, relu, out, parallel):
         implementation.run(call, inputs, out, parallel)
         relu_in_place(out, relu, parallel)
 
 
-def relu_in_place(out: Tiles, relu: Relu, parallel: Parallel) -> None:
-    """Relu of `out` float32[w, n, 1024]."""
-    parallel(relu_tiles, items(out), out, *relu_arguments(relu))
+def _at_once(implementation: Implementation, method: str, *arguments: Any) -> bool:
+    """Whether the implementation has such a method, and that has done it."""
+    run = getattr(implementation, method, None)
+    return run is not None and run(*arguments)
+
+
+def relu_in_place(out: Tiles, relu: Relu | None, parallel: Parallel) -> None:
+    """Relu of `out` float32[w, n, 1024], if any."""
+    if relu is not None:
+        parallel(relu_tiles, items(out), out, *relu_arguments(relu))
 
 
 def convert(tiles: Tiles, format_name: str, parallel: Parallel, *, truncate: bool) -> None:

@@ -169,10 +169,7 @@ class FormatRun(ChunkRun[Tensor]):
         convert(out, step.format, self._context.parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
-        if step.relu is None:
-            step.implementation.run(step.call, inputs, out, self._context.parallel)
-        else:
-            run_relu(step.implementation, step.call, inputs, step.relu, out, self._context.parallel)
+        run_relu(step.implementation, step.call, inputs, step.relu, out, self._context.parallel)
         self._convert_output(step, out)
 
     def _convert_output(self, step: Run, out: Tensor) -> None:
@@ -205,8 +202,7 @@ class FormatRun(ChunkRun[Tensor]):
             else:
                 before = previous[np.newaxis]
                 run_onto(step.implementation, step.call, operands, before, target, self._context.parallel)
-            if step.relu is not None:
-                relu_in_place(target, step.relu, self._context.parallel)
+            relu_in_place(target, step.relu, self._context.parallel)
             self._convert_output(step, target)
             latest[slot] = target[0]
             zeroed = False

@@ -213,8 +213,10 @@ class _Builder:
     def _may_share(self, op: Op, value: int) -> bool:
         """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor
         is memory of a queue, which another push may change before."""
-        held = any(isinstance(step, Read) and step.value == value for step in self._steps)
-        return not op.gradient_op and not (held and self._topology.sinks.get(op.name))
+        if op.gradient_op:
+            return False
+        pushed = op.name in self._topology.sinks
+        return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
 
     def _add(self, step: Run | Same) -> None:
         """An op, and the pushes of its result."""
