@@ -19,7 +19,7 @@ from buda_emu.verify.entries import default_parameters
 from buda_emu.verify.inputs import default_inputs
 from conditions import ROOT, SHARED, conditions
 
-BOUND_MS = 5.0
+BOUND_MS = 1.5
 
 
 def times(netlist_path: str, threads: int, repeat: int) -> list[float]:

@@ -1,14 +1,24 @@
 """One execute's queue settings with their values at that moment (NETLIST 3.5), and the texts they came from."""
 
-from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from buda_emu.errors import ProgramError
-from buda_emu.netlist.model import QueueSettings
-from buda_emu.program.values import Variables
+from buda_emu.netlist.model import Netlist, QueueSettings
+from buda_emu.program.values import Variables, immediate, is_variable
+
+_FLAGS: Final = ("prologue", "epilogue", "zero", "read_only")
+_NOT_A_PARAMETER: Final = ("prologue", "epilogue")
+_NUMBERS: Final = (
+    "rd_ptr_global",
+    "rd_ptr_local",
+    "wr_ptr_global",
+    "rd_ptr_autoinc",
+    "global_rdptr_autoinc",
+    "global_wrptr_autoinc",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatedSettings:
+class EvaluatedSettings(NamedTuple):
     """Settings of one queue. `source` keeps the texts, which later varinsts are matched against (NETLIST 4.3)."""
 
     source: QueueSettings
@@ -29,36 +39,68 @@ class EvaluatedSettings:
         return self.source.queue
 
 
-def evaluate(settings: QueueSettings, is_ram: bool, variables: Variables) -> EvaluatedSettings:
-    """Settings with the variables' values now. Raises ProgramError naming queue and field.
+assert EvaluatedSettings._fields == ("source", *_FLAGS, *_NUMBERS)
+
+
+class PreparedSettings:
+    """Settings of one queue in one execute, read once, evaluated every time that it runs.
 
     For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
     """
 
-    def value(field: str, text: str) -> int:
-        try:
-            return variables.value(text)
-        except ProgramError as error:
-            error.within(f"queue_settings of {settings.queue}, {field}")
-            error.queue = settings.queue
-            raise
+    __slots__ = ("_constants", "_open", "source", "texts")
 
-    for field, text in (("prologue", settings.prologue), ("epilogue", settings.epilogue)):
-        if variables.is_param(text):
-            raise ProgramError(
-                f"queue_settings of {settings.queue}: {field} may not be the parameter {text}",
-                kind="settings", queue=settings.queue,
-            )  # fmt: skip
-    return EvaluatedSettings(
-        source=settings,
-        prologue=bool(value("prologue", settings.prologue)),
-        epilogue=bool(value("epilogue", settings.epilogue)),
-        zero=bool(value("zero", settings.zero)),
-        read_only=bool(value("read_only", settings.read_only)),
-        rd_ptr_global=value("rd_ptr_global", settings.rd_ptr_global),
-        rd_ptr_local=0 if is_ram else value("rd_ptr_local", settings.rd_ptr_local),
-        wr_ptr_global=value("wr_ptr_global", settings.wr_ptr_global) if is_ram else 0,
-        rd_ptr_autoinc=value("rd_ptr_autoinc", settings.rd_ptr_autoinc),
-        global_rdptr_autoinc=value("global_rdptr_autoinc", settings.global_rdptr_autoinc),
-        global_wrptr_autoinc=value("global_wrptr_autoinc", settings.global_wrptr_autoinc),
-    )
+    def __init__(self, source: QueueSettings, is_ram: bool) -> None:
+        self.source = source
+        self._constants: list[Any] = []  # of all fields, 0 for those that are open
+        self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
+        for number, field in enumerate((*_FLAGS, *_NUMBERS)):
+            text, value = getattr(source, field), 0
+            if field == ("rd_ptr_local" if is_ram else "wr_ptr_global"):
+                pass
+            elif is_variable(text):
+                self._open.append((number, field, text))
+            else:
+                try:
+                    value = immediate(text)
+                except ProgramError:  # raised where it is evaluated
+                    self._open.append((number, field, text))
+            self._constants.append(bool(value) if field in _FLAGS else value)
+        self.texts = frozenset(text for _, _, text in self._open)
+
+    def evaluate(self, variables: Variables) -> EvaluatedSettings:
+        """Settings with the variables' values now. Raises ProgramError naming queue and field."""
+        values = self._constants.copy()
+        for _, field, text in self._open:
+            if field in _NOT_A_PARAMETER and variables.is_param(text):
+                raise ProgramError(
+                    f"queue_settings of {self.source.queue}: {field} may not be the parameter {text}",
+                    kind="settings", queue=self.source.queue,
+                )  # fmt: skip
+        for number, field, text in self._open:
+            try:
+                value = variables.value(text)
+            except ProgramError as error:
+                error.within(f"queue_settings of {self.source.queue}, {field}")
+                error.queue = self.source.queue
+                raise
+            values[number] = bool(value) if number < len(_FLAGS) else value
+        return EvaluatedSettings(self.source, *values)
+
+
+class AllSettings:
+    """Settings of a netlist's executes, prepared when they are first asked for."""
+
+    __slots__ = ("_netlist", "_prepared")
+
+    def __init__(self, netlist: Netlist) -> None:
+        self._netlist = netlist
+        self._prepared: dict[int, PreparedSettings] = {}  # by the id of their source, which they keep
+
+    def of(self, source: QueueSettings) -> PreparedSettings:
+        """Those of one queue in one execute."""
+        found = self._prepared.get(id(source))
+        if found is None:
+            found = PreparedSettings(source, self._netlist.queues[source.queue].is_ram)
+            self._prepared[id(source)] = found
+        return found

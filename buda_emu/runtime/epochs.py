@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
-from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
-from buda_emu.program.settings import EvaluatedSettings, evaluate
+from buda_emu.netlist.model import Execute, Netlist, TemporalGraph
+from buda_emu.program.settings import AllSettings, EvaluatedSettings, PreparedSettings
 from buda_emu.program.values import Variables
 from buda_emu.runtime.journal import SETTINGS
 from buda_emu.runtime.machine import Memory, Watched
@@ -21,10 +21,11 @@ class Epochs:
         self._memory = memory
         self._run_graph = run_graph
         self._watched = watched
+        self._settings = AllSettings(netlist)
         self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
         self._pending: dict[int, dict[str, EvaluatedSettings]] = {}
         self._done: dict[int, set[str]] = {}
-        self._seen: dict[str, QueueSettings] = {}
+        self._seen: dict[str, PreparedSettings] = {}
 
     def begin_run(self) -> None:
         """Forget what an earlier run_program left pending; pointers persist."""
@@ -40,8 +41,7 @@ class Epochs:
         pending = self._pending.setdefault(temporal.id, {})
         own: list[str] = []
         for source in instruction.queue_settings:
-            is_ram = self._netlist.queues[source.queue].is_ram
-            settings = evaluate(source, is_ram, variables)
+            settings = self._settings.of(source).evaluate(variables)
             other = pending.get(source.queue)
             if other is not None and other != settings:
                 raise ProgramError(
@@ -75,11 +75,9 @@ class Epochs:
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Propagation of a varinst to queues seen in this run, by equality of texts (NETLIST 4.3)."""
-        for name, source in self._seen.items():
-            channel = self._memory.channels[name]
-            # all settings of a seen queue are evaluated again, so every variable they name must still exist
-            settings = evaluate(source, isinstance(channel, Ram), variables)
-            self._propagate(channel, settings, text)
+        for name, settings in self._seen.items():
+            if text in settings.texts:
+                self._propagate(self._memory.channels[name], settings.evaluate(variables), text)
 
     def allocate(self, queue: str) -> None:
         """allocate_queue."""
@@ -111,7 +109,7 @@ class Epochs:
         if settings.zero:
             channel.view.store.zero_entries(channel.view)
         first = settings.queue not in self._seen
-        self._seen[settings.queue] = settings.source
+        self._seen[settings.queue] = self._settings.of(settings.source)
         if first:
             self._place(channel, settings)
         else:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
-from buda_emu.program.settings import evaluate
+from buda_emu.program.settings import AllSettings
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables, stored_name
 from buda_emu.runtime.journal import Journal
@@ -113,6 +113,7 @@ class Walked:
 
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
+        self._settings = AllSettings(netlist)
         self._firsts = {temporal.graphs[0] for temporal in netlist.temporal_graphs if temporal.graphs}
         self.entries: dict[str, int] = {}
         self.graph_inputs: dict[str, int] = {}
@@ -131,7 +132,7 @@ class Walked:
             queue = self._netlist.queues[source.queue]
             if queue.is_ram or not queue.host_fed:
                 continue
-            settings = evaluate(source, False, variables)
+            settings = self._settings.of(source).evaluate(variables)
             if settings.prologue or settings.epilogue:
                 furthest = queue.entries
             else:
