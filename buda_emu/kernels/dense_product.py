@@ -55,16 +55,13 @@ def dense_product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.
         return total(LANE_TREE)
 
 
-def add_dense_product(
-    accumulator: Any, a: Any, b: Any, parking: Any, after: Any, soon: Any, part: int, parts: int
-) -> None:
+def add_dense_product(accumulator: Any, a: Any, b: Any, parking: Any, soon: Any, part: int, parts: int) -> None:
     """accumulator += D(a, b), tiles from `tile_at`; `parking` is overwritten.
 
     `b`, `parking` and `accumulator` should begin at a cache line: vectors that straddle two cost a quarter of the
-    speed. Meanwhile the tile `after` is fetched into the first level of cache, and part number `part` of `parts` of the
-    tile `soon` into the second.
+    speed. Meanwhile part number `part` of `parts` of the tile `soon` is fetched into the second level of cache.
     """
-    del parking, after, soon, part, parts  # matters of speed
+    del parking, soon, part, parts  # matters of speed
     square = (EDGE, EDGE)
     accumulator += dense_product(a.reshape(square), b.reshape(square)).reshape(TILE)
 
@@ -156,16 +153,16 @@ class _BlockCode:
 
 @type_callable(add_dense_product)
 def _type_add_dense_product(_context: Any) -> Any:
-    def typer(accumulator: Any, a: Any, b: Any, parking: Any, after: Any, soon: Any, part: Any, parts: Any) -> Any:
+    def typer(accumulator: Any, a: Any, b: Any, parking: Any, soon: Any, part: Any, parts: Any) -> Any:
         integers = isinstance(part, types.Integer) and isinstance(parts, types.Integer)
-        if not integers or not accumulator == a == b == parking == after == soon == types.uintp:
+        if not integers or not accumulator == a == b == parking == soon == types.uintp:
             return None
-        return signature(types.none, *[types.uintp] * 6, types.intp, types.intp)
+        return signature(types.none, *[types.uintp] * 5, types.intp, types.intp)
 
     return typer
 
 
-@lower_builtin(add_dense_product, *[types.uintp] * 6, types.intp, types.intp)
+@lower_builtin(add_dense_product, *[types.uintp] * 5, types.intp, types.intp)
 def _lower_add_dense_product(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
     block = _block_for(context.codegen().magic_tuple()[2])
     # In a function of its own LLVM cannot know that nobody else reads the parking tile, and keeps it in memory.
@@ -175,28 +172,24 @@ def _lower_add_dense_product(context: Any, builder: Builder, _call: Any, argumen
 
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
     accumulator, a, b, parking = (tile_pointer(builder, address) for address in arguments[:4])
-    after, soon, part, parts = arguments[4:]
+    soon, part, parts = arguments[4:]
     down, across = EDGE // block.rows, EDGE // (block.width * block.vectors)
-    all_lines = 4 * TILE // CACHE_LINE // (down * across)
-    lines = builder.udiv(SIZE(all_lines), parts)
+    lines = builder.udiv(SIZE(4 * TILE // CACHE_LINE // (down * across)), parts)
     first_line = builder.mul(part, builder.mul(lines, SIZE(down * across)))
     with cgutils.for_range(builder, SIZE(down)) as i, cgutils.for_range(builder, SIZE(across)) as j:
         number = builder.add(builder.mul(i.index, SIZE(across)), j.index)
-        first_after = builder.add(after, builder.mul(number, SIZE(all_lines * CACHE_LINE)))
-        for line in range(all_lines):
-            _emit_prefetch(builder, builder.add(first_after, SIZE(line * CACHE_LINE)), 1)
         with cgutils.for_range(builder, lines) as loop:
             line = builder.add(builder.add(first_line, builder.mul(number, lines)), loop.index)
-            _emit_prefetch(builder, builder.add(soon, builder.mul(line, SIZE(CACHE_LINE))), 2)
+            _emit_prefetch(builder, builder.add(soon, builder.mul(line, SIZE(CACHE_LINE))))
         first_row = builder.mul(i.index, SIZE(block.rows * EDGE))
         first_column = builder.mul(j.index, SIZE(block.width * block.vectors))
         code = _BlockCode(builder, block, builder.gep(a, [first_row]), builder.gep(b, [first_column]), parking)
         code.add_to(builder.gep(accumulator, [builder.add(first_row, first_column)]))
 
 
-def _emit_prefetch(builder: Builder, address: Value, level: int) -> None:
+def _emit_prefetch(builder: Builder, address: Value) -> None:
     byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    read, locality, data = flag(0), flag(4 - level), flag(1)
-    builder.call(function, [builder.inttoptr(address, byte_pointer), read, locality, data])
+    read, second_level, data = flag(0), flag(2), flag(1)
+    builder.call(function, [builder.inttoptr(address, byte_pointer), read, second_level, data])

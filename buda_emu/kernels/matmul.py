@@ -177,18 +177,8 @@ def matmul_tiles(
                         left = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
                         if (no_right and is_finite(left)) or (zeros[g * DEPTH + k - begin] and is_finite(right)):
                             continue
-                        # of the tiles of a the one after this is fetched, too: from the next row, else the next k
-                        behind = (row + g + 1) * inner + k if g + 1 < group else row * inner + k + 1
-                        next_a = a_index[behind] if behind < a_index.size else -1
                         add_dense_product(
-                            tile_at(work, 0, ACCUMULATORS + g),
-                            left,
-                            right,
-                            parking,
-                            soon if next_a < 0 else tile_at(a, a_entry, next_a),
-                            soon,
-                            g,
-                            group,
+                            tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group
                         )
                 for g in range(group):
                     place = (row + g) * cols + col
