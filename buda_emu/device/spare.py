@@ -7,7 +7,7 @@ undefined, as of `numpy.empty`.
 import os
 from collections.abc import Callable
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,8 @@ LEAST_BYTES: Final = 1 << 20  # smaller pieces the allocator keeps by itself
 SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 
 
-class _Piece(NamedTuple):
-    number: int  # in the order in which they were given
-    user: str
-    flat: NDArray[np.float32]
+_Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
+"""Number in the order in which pieces were given, user, flat memory. A plain tuple: every op that runs makes one."""
 
 
 class SpareMemory:
@@ -62,8 +60,8 @@ class SpareMemory:
         pieces = self._free[size]
         at = -1 if user is not None else 0
         if user and len(pieces) > 1:
-            at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at].user == user), -1)
-        flat = pieces.pop(at).flat
+            at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at][1] == user), -1)
+        _, _, flat = pieces.pop(at)
         if not pieces:
             del self._free[size]
         self._bytes -= flat.nbytes
@@ -74,15 +72,17 @@ class SpareMemory:
         flat = array
         while type(flat.base) is np.ndarray:
             flat = flat.base
-        if not self._least <= flat.nbytes <= self._limit or not flat.flags.writeable:
+        size = flat.nbytes
+        if not self._least <= size <= self._limit or not flat.flags.writeable:
             return
-        flat = flat.reshape(-1)  # one that `take` did not make may have any shape
+        if flat.ndim > 1:  # `take` did not make it
+            flat = flat.reshape(-1)
         with self._lock:
             self._given += 1
-            self._free.setdefault(flat.size, []).append(_Piece(self._given, user, flat))
-            self._bytes += flat.nbytes
+            self._free.setdefault(flat.size, []).append((self._given, user, flat))
+            self._bytes += size
             while self._bytes > self._limit:
-                self._remove(min(self._free, key=lambda size: self._free[size][0].number), None)
+                self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
     def drop(self, into: "SpareMemory | None" = None) -> int:
         """Give everything to the system, or to another. The bytes that were kept."""
@@ -90,8 +90,8 @@ class SpareMemory:
             dropped, self._free = self._free, {}
             kept, self._bytes = self._bytes, 0
         if into is not None:
-            for piece in sorted(piece for pieces in dropped.values() for piece in pieces):
-                into.give(piece.flat, piece.user)
+            for _, user, flat in sorted(piece for pieces in dropped.values() for piece in pieces):
+                into.give(flat, user)
         return kept
 
 
