@@ -1,5 +1,6 @@
 """One execute's queue settings with their values at that moment (NETLIST 3.5), and the texts they came from."""
 
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from buda_emu.errors import ProgramError
@@ -52,19 +53,14 @@ class PreparedSettings:
 
     def __init__(self, source: QueueSettings, is_ram: bool) -> None:
         self.source = source
-        self._constants: list[Any] = []  # of all fields, 0 for those that are open
+        self._constants: list[Any] = []  # of all fields; those that are open get their value later
         self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
+        unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
         for number, field in enumerate((*_FLAGS, *_NUMBERS)):
-            text, value = getattr(source, field), 0
-            if field == ("rd_ptr_local" if is_ram else "wr_ptr_global"):
-                pass
-            elif is_variable(text):
+            text = getattr(source, field)
+            value = 0 if field == unused else _constant(text)
+            if value is None:
                 self._open.append((number, field, text))
-            else:
-                try:
-                    value = immediate(text)
-                except ProgramError:  # raised where it is evaluated
-                    self._open.append((number, field, text))
             self._constants.append(bool(value) if field in _FLAGS else value)
         self.texts = frozenset(text for _, _, text in self._open)
 
@@ -86,6 +82,14 @@ class PreparedSettings:
                 raise
             values[number] = bool(value) if number < len(_FLAGS) else value
         return EvaluatedSettings(self.source, *values)
+
+
+def _constant(text: str) -> int | None:
+    """What an operand says by itself; None for a variable, and for what has no value: evaluating it says so."""
+    if not is_variable(text):
+        with suppress(ProgramError):
+            return immediate(text)
+    return None
 
 
 class AllSettings:
