@@ -123,7 +123,8 @@ class _BlockCode:
     def lane(self, lane: int) -> Sums:
         sums: Sums = {}
         for k in range(lane, EDGE, LANES):
-            factors = [self.splat(self.builder.load(self.at(self.a, EDGE * row + k))) for row in range(self.block.rows)]
+            numbers = [self.builder.load(self.at(self.a, EDGE * row + k)) for row in range(self.block.rows)]
+            factors = [splat(self.builder, number, self.vector) for number in numbers]
             columns = [self.load(self.b, EDGE * k + self.block.width * n) for n in range(self.block.vectors)]
             for row, n in self.block.cells:
                 # The first product needs no addend: a zero of either sign added to +0 changes nothing (OPS 6.1).
@@ -146,9 +147,6 @@ class _BlockCode:
 
     def store(self, value: Value, pointer: Value, place: int) -> None:
         self.builder.store(value, self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
-
-    def splat(self, value: Value) -> Value:
-        return splat(self.builder, value, self.vector)
 
 
 @type_callable(add_dense_product)

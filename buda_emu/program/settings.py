@@ -7,17 +7,6 @@ from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist, QueueSettings
 from buda_emu.program.values import Variables, immediate, is_variable
 
-_FLAGS: Final = ("prologue", "epilogue", "zero", "read_only")
-_NOT_A_PARAMETER: Final = ("prologue", "epilogue")
-_NUMBERS: Final = (
-    "rd_ptr_global",
-    "rd_ptr_local",
-    "wr_ptr_global",
-    "rd_ptr_autoinc",
-    "global_rdptr_autoinc",
-    "global_wrptr_autoinc",
-)
-
 
 class EvaluatedSettings(NamedTuple):
     """Settings of one queue. `source` keeps the texts, which later varinsts are matched against (NETLIST 4.3)."""
@@ -40,7 +29,9 @@ class EvaluatedSettings(NamedTuple):
         return self.source.queue
 
 
-assert EvaluatedSettings._fields == ("source", *_FLAGS, *_NUMBERS)
+_FIELDS: Final = EvaluatedSettings._fields[1:]  # but for the source
+_FLAGS: Final = ("prologue", "epilogue", "zero", "read_only")
+_NOT_A_PARAMETER: Final = ("prologue", "epilogue")
 
 
 class PreparedSettings:
@@ -56,7 +47,7 @@ class PreparedSettings:
         self._constants: list[Any] = []  # of all fields; those that are open get their value later
         self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
         unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
-        for number, field in enumerate((*_FLAGS, *_NUMBERS)):
+        for number, field in enumerate(_FIELDS):
             text = getattr(source, field)
             value = 0 if field == unused else _constant(text)
             if value is None:
@@ -80,7 +71,7 @@ class PreparedSettings:
                 error.within(f"queue_settings of {self.source.queue}, {field}")
                 error.queue = self.source.queue
                 raise
-            values[number] = bool(value) if number < len(_FLAGS) else value
+            values[number] = bool(value) if field in _FLAGS else value
         return EvaluatedSettings(self.source, *values)
 
 

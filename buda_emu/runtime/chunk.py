@@ -126,12 +126,11 @@ class ChunkRun(ABC, Generic[V]):
 
     def _op(self, step: Run) -> None:
         inputs = [self._values[value] for value in step.inputs]
-        listeners = self._context.watched.listeners
-        for listener in listeners:
-            listener.op_start(step.op, self._chunk.inputs)
+        self._tell_start(step)
         try:
             if step.op.gradient_op:
-                self._values[step.value] = self._accumulated(step, inputs, each=bool(listeners))
+                each = bool(self._context.watched.listeners)
+                self._values[step.value] = self._accumulated(step, inputs, each=each)
             else:
                 self._run(step, inputs, self._new(step.value, max(len(array) for array in inputs)))
         except ProgramError as error:
@@ -140,9 +139,12 @@ class ChunkRun(ABC, Generic[V]):
         self._tell_result(step)
 
     def _same(self, step: Same) -> None:
+        self._tell_start(step)
+        self._tell_result(step)
+
+    def _tell_start(self, step: Run | Same) -> None:
         for listener in self._context.watched.listeners:
             listener.op_start(step.op, self._chunk.inputs)
-        self._tell_result(step)
 
     def _tell_result(self, step: Run | Same) -> None:
         for listener in self._context.watched.listeners:

@@ -251,7 +251,6 @@ class FormatRun(ChunkRun[Tensor]):
         if moved is not None:
             self._context.pool.give_back(moved)
 
-
     def _handed_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
         """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy."""
         tiles = self._values[value]

@@ -223,6 +223,7 @@ def test_what_becomes_of_the_product(inner: int, how: int, mode: str) -> None:
     matmul_tiles(0, items, out, *sources[0], zero, *sources[1], zero, False, 1, 5, inner, 3, columns, *ending)
     assert_same_bits(out, expected.reshape(out.shape))
 
+
 def test_padding_of_zero_does_not_hide_infinity() -> None:
     a = np.full((1, 1, 1, 2, 32, 32), 1, np.float32)
     b = np.full((1, 1, 2, 1, 32, 32), np.inf, np.float32)
