@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check, load
     from buda_emu.runtime.emulator import Emulator
-    from buda_emu.runtime.listeners import Listener
-    from buda_emu.runtime.running import Progress, Run
+    from buda_emu.runtime.machine.listeners import Listener
+    from buda_emu.runtime.machine.running import Progress, Run
 
 __version__ = "0.1.0"
 
@@ -39,9 +39,9 @@ _LAZY = {
     "check": "buda_emu.netlist.load",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
-    "Listener": "buda_emu.runtime.listeners",
-    "Progress": "buda_emu.runtime.running",
-    "Run": "buda_emu.runtime.running",
+    "Listener": "buda_emu.runtime.machine.listeners",
+    "Progress": "buda_emu.runtime.machine.running",
+    "Run": "buda_emu.runtime.machine.running",
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from buda_emu.netlist.diagnostics import Diagnostic
     from buda_emu.program.place import Place
-    from buda_emu.runtime.stopped import Stopped
+    from buda_emu.runtime.stop.stopped import Stopped
 
 
 class BudaError(Exception):

@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from buda_emu.verify.case import Case, unfinished
+from buda_emu.verify.runs.case import Case, unfinished
 
 
 def obey(case: Case):

@@ -31,7 +31,7 @@ ALLOWED = {
     "__init__.py": set(),
     "__main__.py": set(),
 }
-OWN = {"verify/dask_plugin.py": {"distributed"}}  # runs on Dask workers only
+OWN = {"verify/runs/dask_plugin.py": {"distributed"}}  # runs on Dask workers only
 
 
 def test_import_contracts(root, child_environment):

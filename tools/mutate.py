@@ -1,6 +1,6 @@
 """Mutation testing, small: does a test fail when a constant or an operator of the code changes?
 
-    python tools/mutate.py buda_emu/verify/pcc.py tests/verify/test_pcc.py
+    python tools/mutate.py buda_emu/verify/comparison/pcc.py tests/verify/comparison/test_pcc.py
 
 Each mutant of the file replaces one number, comparison, arithmetic or logical operator. The tests run in a forked
 process in which the mutant stands in place of the module; nothing is written. What survives is printed; exit code 1 if

@@ -14,11 +14,11 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.runtime.host_io import Readout
+from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters, parameter_names
-from buda_emu.verify.feed import push
-from buda_emu.verify.inputs import InputBlock, default_inputs
+from buda_emu.verify.inputs.default import InputBlock, default_inputs
+from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
+from buda_emu.verify.inputs.feed import push
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run

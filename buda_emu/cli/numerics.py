@@ -47,8 +47,8 @@ def main(args: argparse.Namespace) -> int:
 
     netlist = load(args.file, arch=args.arch, cache=args.cache)
     from buda_emu.report.numerics_console import numerics_lines
-    from buda_emu.verify.numerics import explain
     from buda_emu.verify.observed import rounding_warnings
+    from buda_emu.verify.op_by_op.numerics import explain
 
     try:
         with rounding_warnings() as warned:

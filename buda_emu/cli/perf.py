@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.report.perf_console import check_lines, perf_lines
     from buda_emu.timing.checks import evaluate
     from buda_emu.timing.model import model_netlist
-    from buda_emu.verify.entries import chosen_programs, default_parameters, known_parameters
+    from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 
     netlist = load(args.file, arch=args.arch)
     bodies = chosen_programs(netlist, args.program)

@@ -25,8 +25,8 @@ from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
-    from buda_emu.verify.case import Case
     from buda_emu.verify.result import CaseResult, TestRun
+    from buda_emu.verify.runs.case import Case
 
 EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
 DEFAULT_TIMEOUT = 600.0
@@ -108,8 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
-    from buda_emu.verify.collect import collect, selection
-    from buda_emu.verify.last_failed import failed_last_time, remember
+    from buda_emu.verify.runs.collect import collect, selection
+    from buda_emu.verify.runs.last_failed import failed_last_time, remember
 
     names = collect(args.path)
     if args.k:
@@ -151,8 +151,8 @@ def exit_code(results: "list[CaseResult]") -> int:
 
 
 def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
-    from buda_emu.verify.case import Case, Settings
-    from buda_emu.verify.reference import DirectoryFiles
+    from buda_emu.verify.inputs.reference import DirectoryFiles
+    from buda_emu.verify.runs.case import Case, Settings
 
     workers = 1 if args.dask else min(args.workers or usable_processors(), len(names))
     report = args.report is not None
@@ -192,11 +192,11 @@ def _run(
     interrupted = False
     try:
         if args.dask:
-            from buda_emu.verify.dask_workers import run_all as run_on_dask
+            from buda_emu.verify.runs.dask_workers import run_all as run_on_dask
 
             run_on_dask(cases, args.dask, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
         else:
-            from buda_emu.verify.workers import run_all
+            from buda_emu.verify.runs.workers import run_all
 
             run_all(cases, workers, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
     except KeyboardInterrupt:

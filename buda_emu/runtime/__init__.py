@@ -1,1 +1,1 @@
-"""Plan a graph once, run it on kernels, keep the machine's state: the Emulator and its parts."""
+"""A netlist on its machine: the Emulator and, a room each, what it is made of."""

@@ -14,21 +14,21 @@ from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
-from buda_emu.runtime.chunk import Context
-from buda_emu.runtime.epochs import Epochs
-from buda_emu.runtime.exchange import Exchange
-from buda_emu.runtime.execute import Executor
-from buda_emu.runtime.gate import Gate
-from buda_emu.runtime.host_io import HostIo, Readout
-from buda_emu.runtime.listeners import Listener
-from buda_emu.runtime.machine import Memory, MemoryUse, Watched
-from buda_emu.runtime.programs import Programs
-from buda_emu.runtime.running import ProgressCallback, Run
-from buda_emu.runtime.threads import WorkerPool
+from buda_emu.runtime.graph.chunk import Context
+from buda_emu.runtime.graph.epochs import Epochs
+from buda_emu.runtime.graph.execute import Executor
+from buda_emu.runtime.graph.threads import WorkerPool
+from buda_emu.runtime.host.exchange import Exchange
+from buda_emu.runtime.host.host_io import HostIo, Readout
+from buda_emu.runtime.host.programs import Programs
+from buda_emu.runtime.machine.gate import Gate
+from buda_emu.runtime.machine.listeners import Listener
+from buda_emu.runtime.machine.memory import Memory, MemoryUse, Watched
+from buda_emu.runtime.machine.running import ProgressCallback, Run
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
-    from buda_emu.runtime.state import Machine
+    from buda_emu.runtime.snapshots.state import Machine
 
 DEFAULT_STEP_LIMIT = 10_000_000
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
@@ -221,7 +221,7 @@ class Emulator:
 
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """
-        from buda_emu.runtime import state  # only those who save need it
+        from buda_emu.runtime.snapshots import state  # only those who save need it
 
         self._require_open("save")
         if self._netlist_text is None:
@@ -236,8 +236,8 @@ class Emulator:
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
         runs or waits for its turn.
         """
-        from buda_emu.runtime import state
-        from buda_emu.runtime.snapshot import Reader
+        from buda_emu.runtime.snapshots import state
+        from buda_emu.runtime.snapshots.archive import Reader
 
         self._require_open("restore")
         with Reader(path) as reader, self._gate:
@@ -259,8 +259,8 @@ class Emulator:
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
         the file keeps. Raises HostError."""
-        from buda_emu.runtime import state
-        from buda_emu.runtime.snapshot import Reader
+        from buda_emu.runtime.snapshots import state
+        from buda_emu.runtime.snapshots.archive import Reader
 
         with Reader(path) as reader:
             found = cls(
@@ -282,7 +282,7 @@ class Emulator:
         return found
 
     def _state(self) -> "Machine":
-        from buda_emu.runtime.state import Machine
+        from buda_emu.runtime.snapshots.state import Machine
 
         return Machine(
             self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal

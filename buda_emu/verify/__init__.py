@@ -1,1 +1,1 @@
-"""test-config: stimulus, comparison, reference tensors, runs of one netlist and of thousands (NETLIST 5)."""
+"""test-config: a netlist is fed, compared, looked at op by op, and thousands are run (NETLIST 5)."""

@@ -8,7 +8,7 @@ from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
 from buda_emu.numerics.stored import stored_tile_bytes
-from buda_emu.verify.entries import Walked, walked
+from buda_emu.verify.inputs.entries import Walked, walked
 
 _NAMED = 3  # queues that the error names
 

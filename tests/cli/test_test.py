@@ -17,8 +17,8 @@ import pytest
 from buda_emu.cli.main import main
 from buda_emu.cli.test import exit_code
 from buda_emu.report.schema import schema
-from buda_emu.verify.case import run_case
 from buda_emu.verify.result import STATUSES, CaseResult
+from buda_emu.verify.runs.case import run_case
 from report.results import nop
 from shared_files import ROOT
 from small_netlists import endless, execute, fifo_settings, graph, op, program, queue, text
@@ -34,7 +34,7 @@ ALL = ["nets/bad.yaml", "nets/good.yaml", "nets/more/rejected.yaml", "nets/more/
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Netlists of several fates in the working directory; what is remembered stays in it."""
-    monkeypatch.setattr("buda_emu.verify.last_failed.user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets/more").mkdir(parents=True)
     for name, content in zip(ALL, (BAD, GOOD, REJECTED, STOPPED), strict=True):
@@ -52,7 +52,7 @@ def here(monkeypatch):
             if stop_at_first and result.status not in ("passed", "skipped"):
                 break
 
-    monkeypatch.setattr("buda_emu.verify.workers.run_all", run_all)
+    monkeypatch.setattr("buda_emu.verify.runs.workers.run_all", run_all)
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_a_bug_of_ours_is_an_error_with_its_traceback(results, monkeypatch):
     def explode(*_arguments):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("buda_emu.verify.case.read_test_config", explode)
+    monkeypatch.setattr("buda_emu.verify.runs.case.read_test_config", explode)
     code, run, printed = results("nets/good.yaml")
     assert (code, statuses(run)) == (101, {"nets/good.yaml": "error"})
     assert run["cases"][0]["message"].startswith("RuntimeError: a bug\nTraceback ")

@@ -9,8 +9,8 @@ import buda_emu as be
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.netlist.yaml_reader import read_tree
-from buda_emu.verify.entries import default_parameters
-from buda_emu.verify.inputs import default_inputs
+from buda_emu.verify.inputs.default import default_inputs
+from buda_emu.verify.inputs.entries import default_parameters
 from mutations import Tree, mutated, text_of, tree_of
 from netlist.netlist_texts import FUSED, NETLIST
 

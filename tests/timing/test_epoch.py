@@ -237,7 +237,7 @@ def test_whatever_the_check_accepts_is_modelled_or_refused(corpus):
     from buda_emu.report.perf_console import perf_lines
     from buda_emu.report.perf_html import perf_page
     from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
-    from buda_emu.verify.entries import default_parameters
+    from buda_emu.verify.inputs.entries import default_parameters
 
     modelled = refused = 0
     for path in sorted((corpus / "mutants").rglob("*.yaml")):
@@ -264,7 +264,7 @@ def test_whatever_the_check_accepts_is_modelled_or_refused(corpus):
 def test_every_public_netlist_is_modelled(corpus):
     """In seconds, the biggest among them."""
     from buda_emu.netlist.load import check
-    from buda_emu.verify.entries import default_parameters
+    from buda_emu.verify.inputs.entries import default_parameters
 
     for path in sorted((corpus / "netlists").rglob("*.yaml")):
         netlist = check(path).netlist
@@ -298,7 +298,7 @@ def test_silicon_figures_that_public_netlists_state(corpus):
     from buda_emu.netlist.load import load
     from buda_emu.netlist.performance_check import read_performance_checks
     from buda_emu.timing.checks import evaluate
-    from buda_emu.verify.entries import default_parameters
+    from buda_emu.verify.inputs.entries import default_parameters
 
     with (corpus / "expectations.tsv").open(newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))

@@ -10,7 +10,7 @@ from buda_emu.api.run_netlist import run_netlist
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
-from buda_emu.verify.entries import walked
+from buda_emu.verify.inputs.entries import walked
 from buda_emu.verify.room import bytes_held, foreseen, require_room
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 

@@ -1,0 +1,214 @@
+"""One pass over a plan's steps for the inputs of one chunk: what every precision has in common."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.store import EntryView, consecutive
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.netlist.model import Netlist
+from buda_emu.ops.base import Parallel
+from buda_emu.program.steps import StepBudget
+from buda_emu.runtime.graph.buffers import BufferPool
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
+from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.runtime.machine.gate import Gate
+from buda_emu.runtime.machine.memory import Memory, Watched
+
+if TYPE_CHECKING:
+    from buda_emu.tensix.words import Core
+
+Tensor = NDArray[np.float32]
+V = TypeVar("V", bound=Any)
+"""What holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What every epoch of one machine shares. `quantised` is precision "format" (OPS 4.2)."""
+
+    netlist: Netlist
+    memory: Memory
+    parallel: Parallel
+    quantised: bool
+    watched: Watched
+    steps: StepBudget
+    inputs_at_once: int | None
+    gate: Gate
+    core: "Core | None" = None  # whose arithmetic the ops have: precision "device"
+    pool: BufferPool = field(default_factory=BufferPool)
+    gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
+
+    def free(self) -> None:
+        """Let go of all tensors."""
+        self.pool.free()
+        self.gradients.clear()
+
+
+class ChunkRun(ABC, Generic[V]):
+    """The steps for the inputs of one chunk: `compute`, `store`, `tell`."""
+
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        self._context = context
+        self._plan = plan
+        self._chunk = chunk
+        self._values: dict[int, V] = {}
+        self._owned: set[int] = set()
+        self._pushes: list[Push] = []
+        self._direct = self._places()
+
+    def _places(self) -> dict[int, tuple[str, V]]:
+        """A queue with free slots that a result may be computed into: nobody reads them while the chunk runs."""
+        found: dict[int, tuple[str, V]] = {}
+        for step in self._plan.direct:
+            slots = self._chunk.writes[step.queue]
+            busy = self._chunk.reads.get(step.queue, ())
+            if step.value not in found and consecutive(slots) and not set(slots).intersection(busy):
+                view = self._context.memory.channels[step.queue].view
+                found[step.value] = step.queue, self._block(view, slots[0], len(slots))
+        return found
+
+    def compute(self) -> None:
+        """Every step but the pushes."""
+        for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
+            match step:
+                case Read():
+                    self._read(step)
+                case Convert():
+                    self._convert(step)
+                case Run():
+                    self._op(step)
+                case Same():
+                    self._same(step)
+                case Push():
+                    self._pushes.append(step)
+            for value in freed:
+                self._release(value)
+
+    def store(self) -> None:
+        """Results into queues and rams."""
+        # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
+        # till here.
+        for push in self._pushes:
+            self._push(push)
+        for value in list(self._values):
+            self._release(value)
+
+    def tell(self) -> None:
+        """Those who watch, of each entry written."""
+        for push in self._pushes:
+            source = self._context.netlist.queues[push.queue].input
+            for slot in self._chunk.writes[push.queue]:
+                self._context.watched.push(push.queue, source, slot)
+
+    def _release(self, value: int) -> None:
+        array = self._values.pop(value, None)
+        if array is not None and value in self._owned:
+            self._give_back(array)
+
+    def _new(self, value: int, entries: int) -> V:
+        """Where an op's result goes: into free slots of a queue, or into memory of the chunk."""
+        place = self._direct.get(value)
+        if place is not None and len(place[1]) == entries:
+            self._values[value] = place[1]
+            return place[1]
+        array = self._values[value] = self._take(value, entries)
+        self._owned.add(value)
+        return array
+
+    def _slots_to_read(self, step: Read) -> list[int]:
+        slots = self._chunk.reads[step.queue]
+        return slots[:1] if all(slot == slots[0] for slot in slots) else slots  # one entry serves every input
+
+    def _op(self, step: Run) -> None:
+        inputs = [self._values[value] for value in step.inputs]
+        self._tell_start(step)
+        try:
+            if step.op.gradient_op:
+                each = bool(self._context.watched.listeners)
+                self._values[step.value] = self._accumulated(step, inputs, each=each)
+            else:
+                self._run(step, inputs, self._new(step.value, max(len(array) for array in inputs)))
+        except ProgramError as error:
+            error.belongs_to(step.op.name)
+            raise
+        self._tell_result(step)
+
+    def _same(self, step: Same) -> None:
+        self._tell_start(step)
+        self._tell_result(step)
+
+    def _tell_start(self, step: Run | Same) -> None:
+        for listener in self._context.watched.listeners:
+            listener.op_start(step.op, self._chunk.inputs)
+
+    def _tell_result(self, step: Run | Same) -> None:
+        for listener in self._context.watched.listeners:
+            listener.op_value(step.op, self._seen(self._values[step.value]), self._chunk.inputs)
+            listener.op_end(step.op, self._chunk.inputs)
+
+    def _gradient_slots(self, step: Run) -> tuple[Ram | None, list[int], bool]:
+        """The ram that keeps the sums of a gradient op, its slot for each input, and whether the sum starts anew."""
+        ram: Ram | None = None
+        slots = [0] * self._chunk.inputs
+        zeroed = False
+        for queue, candidate in self._destinations(step):
+            if candidate.zero:
+                candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
+            if ram is None and isinstance(candidate, Ram):
+                ram, slots = candidate, self._chunk.writes[queue]
+        return ram, slots, zeroed
+
+    def _kept_sum(self, step: Run) -> Tensor | None:
+        """float32[tiles, 1024]: the sum of a gradient op that no ram keeps."""
+        previous = self._context.gradients.get(step.op.name)
+        if previous is not None and len(previous) != self._plan.tiles[step.value]:
+            raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
+        return previous
+
+    def _destinations(self, step: Run) -> list[tuple[str, Fifo | Ram]]:
+        return [
+            (queue, self._context.memory.channels[queue])
+            for queue in self._chunk.writes
+            if self._context.netlist.queues[queue].input == step.op.name
+        ]
+
+    @abstractmethod
+    def _block(self, view: EntryView, slot: int, count: int) -> V:
+        """Consecutive entries of a queue, writable."""
+
+    @abstractmethod
+    def _take(self, value: int, entries: int) -> V:
+        """Memory for a tensor of the plan."""
+
+    @abstractmethod
+    def _give_back(self, array: V) -> None:
+        """Nobody uses this memory any more."""
+
+    @abstractmethod
+    def _read(self, step: Read) -> None:
+        """The entries that a step reads."""
+
+    @abstractmethod
+    def _convert(self, step: Convert) -> None:
+        """A tensor truncated to a format."""
+
+    @abstractmethod
+    def _run(self, step: Run, inputs: list[V], out: V) -> None:
+        """An op that does not accumulate gradients."""
+
+    @abstractmethod
+    def _accumulated(self, step: Run, inputs: list[V], *, each: bool) -> V:
+        """A gradient op, input by input; `each`: the sum after every input is wanted."""
+
+    @abstractmethod
+    def _push(self, step: Push) -> None:
+        """A result into its queue or ram."""
+
+    @abstractmethod
+    def _seen(self, array: V) -> Tensor:
+        """What listeners are shown: float32[w, tiles, 1024]."""

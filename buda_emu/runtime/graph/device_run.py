@@ -1,0 +1,95 @@
+"""The steps of a plan in precision "device": tensors are the bits of their formats (DEVICE_NUMERICS 6)."""
+
+import numpy as np
+
+from buda_emu.device.bit_store import BitView
+from buda_emu.device.store import EntryView
+from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.kernels.gather import AS_IS
+from buda_emu.numerics.stored import Bits
+from buda_emu.ops.on_device.base import Stored, run
+from buda_emu.ops.on_device.units import KernelUnits
+from buda_emu.runtime.graph.chunk import ChunkRun, Tensor
+from buda_emu.runtime.graph.plan import Convert, Push, Read, Run
+
+
+class DeviceRun(ChunkRun[Bits]):
+    """Operands are unpacked by the ops, results packed by them: between two ops there are bits and nothing else."""
+
+    def _block(self, view: EntryView, slot: int, count: int) -> Bits:
+        return _bit_view(view).bits(slot, count)
+
+    def _take(self, value: int, entries: int) -> Bits:
+        return Bits.empty(self._plan.labels[value], entries, self._plan.tiles[value])
+
+    def _give_back(self, array: Bits) -> None:
+        """Memory of bits is not kept."""
+
+    def _seen(self, array: Bits) -> Tensor:
+        return array.values()
+
+    def _read(self, step: Read) -> None:
+        view = _bit_view(self._context.memory.channels[step.queue].view)
+        bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
+        for listener in self._context.watched.listeners:
+            listener.queue_value(step.queue, bits.values(), self._chunk.inputs)
+
+    def _convert(self, step: Convert) -> None:
+        raise InternalError(f"precision device does not convert tensors between ops ({step.format})")
+
+    def _run(self, step: Run, inputs: list[Bits], out: Bits) -> None:
+        self._run_from(step, inputs, out, None)
+
+    def _run_from(self, step: Run, inputs: list[Bits], out: Bits, previous: Bits | None) -> None:
+        if step.device is None or self._context.core is None:
+            raise InternalError(f"op {step.op.name} is not planned for precision device")
+        try:
+            run(step.device, inputs, out, previous, KernelUnits(self._context.core), self._context.parallel)
+        except UnsupportedError as error:
+            if str(error).startswith("op "):
+                raise
+            raise UnsupportedError(f"op {step.op.name}: {error}") from None
+
+    def _accumulated(self, step: Run, inputs: list[Bits], *, each: bool) -> Bits:  # noqa: ARG002
+        """As the chip does it: intermed_df, which is out_df, holds the sum that the next input is added to (2.8).
+
+        Where it starts is deviation NETLIST 9.2, as in the other precisions.
+        """
+        ram, slots, zeroed = self._gradient_slots(step)
+        out = self._new(step.value, len(slots))
+        latest: dict[int, Bits] = {}
+        for i, slot in enumerate(slots):
+            previous = latest.get(slot)
+            if previous is None and not zeroed:
+                if ram is not None:
+                    previous = _bit_view(ram.view).bits(slot, 1) if ram.view.label(slot) else None
+                else:
+                    kept = self._kept_sum(step)
+                    previous = None if kept is None else Bits.encoded(step.op.out_df, kept[np.newaxis])
+            operands = [bits[i : i + 1] if len(bits) > 1 else bits for bits in inputs]
+            self._run_from(step, operands, out[i : i + 1], previous)
+            latest[slot] = out[i : i + 1]
+            zeroed = False
+        if ram is None:
+            self._context.gradients[step.op.name] = out[-1].values()
+        return out
+
+    def _push(self, step: Push) -> None:
+        values, slots = self._values[step.value], self._chunk.writes[step.queue]
+        view = _bit_view(self._context.memory.channels[step.queue].view)
+        place = self._direct.get(step.value)
+        if step.map is not None:
+            whole = Stored(values, step.map.index, step.map.pad_value, AS_IS, "", "fp32")
+            moved = whole.stored_tiles(0, len(values) * step.map.index.size)
+            exponents = None if moved.exponents is None else moved.exponents.reshape(len(values), view.tiles, -1)
+            values = Bits(moved.df, moved.datums.reshape(len(values), view.tiles, -1), exponents)
+        elif place is not None and place[0] == step.queue and values is place[1] and view.holds_bits(slots[0], values):
+            view.mark(slots, step.label)
+            return
+        view.write_bits(slots, values, step.label)
+
+
+def _bit_view(view: EntryView) -> BitView:
+    if not isinstance(view, BitView):
+        raise InternalError(f"{view.name} does not hold bits")
+    return view

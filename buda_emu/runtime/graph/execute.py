@@ -1,0 +1,284 @@
+"""Runs a planned temporal graph on data: chunks of inputs through the steps, results into queues at a chunk's end."""
+
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.host_memory import size_text
+from buda_emu.device.store import TILE_ELEMENTS, EntryView
+from buda_emu.errors import ProgramError
+from buda_emu.kernels.gather import AS_IS, gather_tiles
+from buda_emu.netlist.model import TemporalGraph
+from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
+from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, build_plan
+from buda_emu.runtime.graph.schedule import Chunk, HostEnds, Scheduler, host_ends
+from buda_emu.runtime.graph.topology import Topology, topology
+from buda_emu.runtime.machine.gate import Gate
+from buda_emu.runtime.machine.journal import SETTINGS
+
+TILE_BYTES = 4 * TILE_ELEMENTS
+_CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
+
+
+class Executor:
+    """Plans temporal graphs and runs them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._topologies: dict[int, Topology] = {}
+        self._ends: dict[int, HostEnds] = {}
+        self._plans: dict[tuple[int, tuple[tuple[str, str], ...]], Plan] = {}
+
+    def free(self) -> None:
+        """Forget all plans."""
+        self._plans.clear()
+
+    @property
+    def widest_cut(self) -> int:
+        """Bytes of tensors of one input that are alive at once, entries read among them, in the widest plan so far."""
+        return max((plan.peak_tiles * TILE_BYTES for plan in self._plans.values()), default=0)
+
+    def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
+        """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
+        context = self._context
+        topo = self._topologies.get(temporal.id)
+        if topo is None:
+            topo = self._topologies[temporal.id] = topology(context.netlist, temporal)
+        for listener in context.watched.listeners:
+            listener.epoch_start(topo.graphs, topo.input_count)
+        run, gate = context.gate.run, context.gate
+        scheduler = Scheduler(context.memory, topo, popping, self._host_ends(temporal, topo) if run.wait else None)
+        run.epoch(topo.input_count)
+        gate.epoch(scheduler)
+        try:
+            self._inputs(temporal, topo, scheduler)
+        finally:
+            gate.epoch(None)
+        for channel in popping:
+            if channel.global_rdptr_autoinc:
+                context.watched.pop(channel.name, SETTINGS, channel.global_rdptr_autoinc * topo.input_count)
+        for graph in topo.graphs:
+            context.watched.journal.executed[graph] = context.watched.journal.executed.get(graph, 0) + 1
+        for listener in context.watched.listeners:
+            listener.epoch_end(topo.graphs)
+
+    def _inputs(self, temporal: TemporalGraph, topo: Topology, scheduler: Scheduler) -> None:
+        """Chunk after chunk. The gate is open while one computes; one that fails leaves the pointers before it."""
+        context, run, gate = self._context, self._context.gate.run, self._context.gate
+        left = topo.input_count
+        while left:
+            if run.wait:
+                _wait_for_host(scheduler, gate)
+            plan = self._plan(temporal.id, topo, scheduler.peek())
+            each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
+            if own > room:
+                raise ProgramError(
+                    f"one input needs {size_text(own)} of intermediate tensors; queues and rams leave "
+                    f"{size_text(room)} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
+                    kind="limit",
+                )
+            most = max(1, min(_CHUNK_BYTES // max(each, 1), room // max(own, 1)))
+            if context.inputs_at_once is not None:
+                most = min(most, context.inputs_at_once)
+            chunk = scheduler.take(min(left, most))
+            context.steps.take(chunk.inputs)
+            left -= chunk.inputs
+            try:
+                running = _chunk_run(context, plan, chunk)
+                gate.open()
+                try:
+                    running.compute()
+                finally:
+                    gate.shut()
+                running.store()
+                scheduler.done()
+                running.tell()
+                run.chunk(chunk.inputs)
+                gate.chunk_done()
+                run.check()
+            except BaseException:
+                scheduler.undo()
+                raise
+
+    def _host_ends(self, temporal: TemporalGraph, topo: Topology) -> HostEnds:
+        ends = self._ends.get(temporal.id)
+        if ends is None:
+            ends = self._ends[temporal.id] = host_ends(self._context.netlist, topo)
+        return ends
+
+    def _plan(self, temporal_id: int, topo: Topology, labels: Mapping[str, str]) -> Plan:
+        key = (temporal_id, tuple(sorted(labels.items())))
+        plan = self._plans.get(key)
+        if plan is None:
+            context = self._context
+            plan = self._plans[key] = build_plan(context.netlist, topo, labels, context.quantised, context.core)
+        return plan
+
+
+def _chunk_run(context: Context, plan: Plan, chunk: Chunk) -> ChunkRun[Any]:
+    if context.core is None:
+        return FormatRun(context, plan, chunk)
+    from buda_emu.runtime.graph.device_run import DeviceRun  # with all that only precision "device" needs
+
+    return DeviceRun(context, plan, chunk)
+
+
+class FormatRun(ChunkRun[Tensor]):
+    """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
+
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        super().__init__(context, plan, chunk)
+        self._replaced: list[Tensor] = []  # memory that queues had before
+
+    def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
+        return view.block(slot, count)
+
+    def _take(self, value: int, entries: int) -> Tensor:
+        return self._context.pool.take(entries, self._plan.tiles[value])
+
+    def _give_back(self, array: Tensor) -> None:
+        self._context.pool.give_back(array)
+
+    def _seen(self, array: Tensor) -> Tensor:
+        return array
+
+    def _read(self, step: Read) -> None:
+        channel = self._context.memory.channels[step.queue]
+        slots = self._slots_to_read(step)
+        if not step.flat:
+            tiles = self._values[step.value] = channel.view.read(slots)
+            for listener in self._context.watched.listeners:
+                listener.queue_value(step.queue, tiles, self._chunk.inputs)
+            return
+        flat = channel.flat
+        if flat is None or any(slot not in flat for slot in slots):
+            raise ProgramError(
+                f"{channel.describe()}: no row-major host data in the entry that a tilizer reads",
+                kind="unwritten", queue=step.queue,
+            )  # fmt: skip
+        self._values[step.value] = np.stack([flat[slot] for slot in slots])
+
+    def _convert(self, step: Convert) -> None:
+        source = self._values[step.source]
+        out = self._new(step.value, source.shape[0])
+        out[...] = source
+        convert(out, step.format, self._context.parallel, truncate=True)
+
+    def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
+        run_relu(step.implementation, step.call, inputs, step.relu, out, self._context.parallel)
+        self._convert_output(step, out)
+
+    def _convert_output(self, step: Run, out: Tensor) -> None:
+        """OPS 3 step 9."""
+        if step.output_format:
+            convert(out, step.output_format, self._context.parallel, truncate=True)
+
+    def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
+        """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
+
+        Input by input. Where one slot takes all sums and nobody else reads them (`each`), only the last is kept.
+        """
+        ram, slots, zeroed = self._gradient_slots(step)
+        each = each or len(set(slots)) > 1 or not self._plan.only_pushed[step.value]
+        count = len(slots) if each else 1
+        spare = None if each else self._context.pool.take(1, self._plan.tiles[step.value])
+        out = self._new(step.value, count)
+        latest: dict[int, Tensor] = {}
+        for i, slot in enumerate(slots):
+            previous = latest.get(slot)
+            if previous is None and not zeroed:
+                previous = self._sum_before(step, ram, slot)
+            target = out[i : i + 1] if each else out
+            if spare is not None and i:
+                target, spare = spare, out  # the last sum is in `out`, which becomes free after this one
+                out = target
+            operands = [array[i : i + 1] if len(array) > 1 else array for array in inputs]
+            if previous is None:
+                step.implementation.run(step.call, operands, target, self._context.parallel)
+            else:
+                before = previous[np.newaxis]
+                run_onto(step.implementation, step.call, operands, before, target, self._context.parallel)
+            relu_in_place(target, step.relu, self._context.parallel)
+            self._convert_output(step, target)
+            latest[slot] = target[0]
+            zeroed = False
+        if spare is not None:
+            self._context.pool.give_back(spare)
+        if ram is None:
+            self._context.gradients[step.op.name] = out[-1].copy()
+        return out
+
+    def _sum_before(self, step: Run, ram: Ram | None, slot: int) -> Tensor | None:
+        """What the first sum of the chunk is added to."""
+        if ram is not None:
+            return ram.view.entry(slot) if ram.view.label(slot) else None
+        return self._kept_sum(step)
+
+    def _push(self, step: Push) -> None:
+        values = self._values[step.value]
+        moved = None
+        channel = self._context.memory.channels[step.queue]
+        if step.map is not None:
+            moved = self._context.pool.take(values.shape[0], step.map.index.size)
+            pad_value = np.float32(step.map.pad_value)
+            self._context.parallel(
+                gather_tiles,
+                values.shape[0] * step.map.index.size,
+                moved,
+                values,
+                step.map.index,
+                pad_value,
+                AS_IS,
+                32,
+                32,
+            )
+            values = moved
+        slots = self._chunk.writes[step.queue]
+        if values.shape[0] == 1 and len(slots) > 1:
+            values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
+        place = self._direct.get(step.value)
+        direct = place is not None and place[0] == step.queue and values is place[1]
+        if direct and channel.view.holds(slots[0], values):
+            channel.view.mark(slots, step.label)
+        elif moved is None and self._handed_over(step.value, channel.view, slots):
+            channel.view.mark(slots[:1], step.label)
+        else:
+            channel.view.write(slots, values, step.label)
+        if moved is not None:
+            self._context.pool.give_back(moved)
+
+    def _handed_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
+        """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy."""
+        tiles = self._values[value]
+        if value not in self._owned or len(tiles) != 1 or any(slots):
+            return False
+        before = view.exchange(tiles)
+        if before is None:
+            return False
+        self._owned.discard(value)
+        self._replaced.append(before)
+        return True
+
+    def store(self) -> None:
+        """Results into queues and rams."""
+        super().store()
+        for array in self._replaced:  # till here a value may have been a view of it
+            self._give_back(array)
+
+
+def _wait_for_host(scheduler: Scheduler, gate: Gate) -> None:
+    """Until the next input can be read and its results stored. Raises ProgramError when that takes too long."""
+    error = scheduler.obstacle()
+    if error is None:
+        return
+    deadline = monotonic() + gate.run.wait
+    while error is not None:
+        if not gate.wait_for_host(deadline):
+            error.within(f"waited {gate.run.wait:g} s for the host")
+            raise error
+        gate.run.check()
+        error = scheduler.obstacle()

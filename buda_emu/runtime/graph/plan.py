@@ -1,0 +1,374 @@
+"""A temporal graph as numbered steps on numbered tensors, made once for each set of source labels (DESIGN: plan).
+
+Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the sources carry.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from buda_emu import ops
+from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.netlist.model import Netlist, Op, Pad, Tm
+from buda_emu.numerics import quantise
+from buda_emu.ops.base import Implementation, OpCall, Operand
+from buda_emu.ops.unary import passes_on
+from buda_emu.runtime.graph.topology import Topology
+from buda_emu.spec.blocking import Shape
+from buda_emu.spec.formats import FORMATS
+from buda_emu.tensor.tilemap import TileMap, TmError, require_tiles
+
+if TYPE_CHECKING:  # what only precision "device" needs is loaded when a plan for it is made
+    from buda_emu.ops.on_device.base import DeviceCall
+    from buda_emu.tensix.words import Core
+
+FORWARD = "<forward>"  # in place of a label: the entry read is the one that the graph has just pushed
+_TRUNCATED_INPUTS = ("Bfp4", "Bfp4_b", "Bfp2", "Bfp2_b")  # OPS 3 steps 5 and 9
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Take the entries of a queue or ram that the chunk reads. `flat`: the row-major host data instead of tiles."""
+
+    queue: str
+    value: int
+    flat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """OPS 3 step 5: a copy of a tensor truncated to a format."""
+
+    source: int
+    value: int
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One op with what follows it: gradient accumulation, relu, output conversion (OPS 3 steps 6-9)."""
+
+    op: Op
+    call: OpCall
+    implementation: Implementation
+    inputs: tuple[int, ...]
+    value: int
+    relu: tuple[str, float] | None
+    output_format: str
+    device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """An op whose result is the tensor that it reads: it takes no work, but there are those who watch."""
+
+    op: Op
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Store a tensor in a queue or ram, through the queue's own TMs."""
+
+    queue: str
+    value: int
+    map: TileMap | None
+    label: str
+
+
+Step: TypeAlias = Read | Convert | Run | Same | Push
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order, tiles of each tensor, and which tensors are no longer needed after each step."""
+
+    steps: tuple[Step, ...]
+    tiles: tuple[int, ...]
+    releases: tuple[tuple[int, ...], ...]
+    only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
+    direct: tuple[Push, ...]  # into a queue as they are, so that the tensor may be computed there
+    peak_tiles: int  # of one input: bounds how many inputs run together
+    own_tiles: int  # of these, those that lie in no queue: what is not read from one, nor computed in one
+    labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
+
+
+def build_plan(
+    netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None" = None
+) -> Plan:
+    """Plan for sources that carry `labels` (a format name, or FORWARD for a local queue). `core`: whose arithmetic the
+    ops have in precision "device", where a label is the format of the bits.
+
+    Raises ProgramError where the reference would abort on shapes, UnsupportedError for what is not emulated.
+    """
+    return _Builder(netlist, topology, labels, quantised, core).build()
+
+
+class _Builder:
+    def __init__(
+        self, netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None"
+    ) -> None:
+        self._netlist = netlist
+        self._topology = topology
+        self._labels = labels
+        self._quantised = quantised and core is None  # on the device no operand is converted before the op
+        self._core: Core | None = core
+        self._steps: list[Step] = []
+        self._shapes: list[Shape] = []
+        self._value_labels: list[str] = []
+        self._values: dict[tuple[str, bool], int] = {}  # (queue or op name, flat) -> tensor
+        self._converted: dict[tuple[int, str], int] = {}
+
+    def build(self) -> Plan:
+        for name in self._topology.reads:
+            try:
+                self._read(name, flat=False)
+            except TmError as error:
+                raise ProgramError(f"queue {name}: {error}", kind="op", queue=name) from None
+        for op in self._topology.ops:
+            try:
+                self._op(op)
+            except TmError as error:
+                raise ProgramError(f"op {op.name}: {error}", kind="op", op=op.name) from None
+            except ProgramError as error:
+                error.belongs_to(op.name)
+                raise
+        tiles = tuple(t * r * c for t, r, c in self._shapes)
+        releases = self._releases()
+        read = {value for step in self._steps for value in _reads(step)}
+        only_pushed = tuple(value not in read for value in range(len(tiles)))
+        queues = self._netlist.queues
+        pushes = [step for step in self._steps if isinstance(step, Push)]
+        direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
+        peak = _peak(self._steps, tiles, releases)
+        placed = {step.value for step in self._steps if isinstance(step, Read)} | {push.value for push in direct}
+        own = _peak(self._steps, tuple(0 if n in placed else count for n, count in enumerate(tiles)), releases)
+        return Plan(tuple(self._steps), tiles, releases, only_pushed, direct, peak, own, tuple(self._value_labels))
+
+    def _tensor(self, shape: Shape, label: str) -> int:
+        require_tiles(shape)
+        self._shapes.append(shape)
+        self._value_labels.append(label)
+        return len(self._shapes) - 1
+
+    def _read(self, queue: str, flat: bool) -> int:
+        key = (queue, flat)
+        if key not in self._values:
+            value = self._tensor(self._netlist.queues[queue].blocking.shape, self._labels[queue])
+            self._steps.append(Read(queue, value, flat))
+            self._values[key] = value
+        return self._values[key]
+
+    def _source(self, name: str, op: Op) -> int:
+        if (name, False) in self._values:
+            return self._values[name, False]
+        if name in self._topology.local:
+            return self._read(name, flat=False)  # stored entry of a queue that the graph also feeds
+        raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
+
+    def _op(self, op: Op) -> None:
+        queues = self._netlist.queues
+        inputs: list[int] = []
+        operands: list[Operand] = []
+        for position, name in enumerate(op.inputs):
+            value = self._source(name, op)
+            operand = self._operand(op, position, value)
+            if op.type == "tilizer":
+                # OPS 6.10: takes the unquantised row-major data as pushed
+                if name not in queues or queues[name].layout != "flat":
+                    raise UnsupportedError(f"op {op.name}: tilizer reads {name}, which is not a queue with layout flat")
+                operand = replace(operand, tile_dim=queues[name].blocking.tile_dim)
+                if self._core is None:
+                    value = self._read(name, flat=True)
+            else:
+                value, operand = self._truncate(value, operand)
+            inputs.append(value)
+            operands.append(operand)
+        fused = self._netlist.fused_ops[op.attributes.fused_op_id] if op.type == "fused_op" else None
+        call = OpCall(
+            name=op.name, type=op.type, attributes=op.attributes, blocking=op.blocking, operands=tuple(operands),
+            transpose=op.transpose, vector=op.vector, out_df=op.out_df, intermed_df=op.intermed_df, acc_df=op.acc_df,
+            fused=fused,
+        )  # fmt: skip
+        implementation = ops.implementation(op.type)
+        shape = implementation.shape(call)
+        if self._core is not None:
+            from buda_emu.ops.on_device.calls import device_call
+
+            device = device_call(call, op, self._core)
+            self._add(Run(op, call, implementation, tuple(inputs), self._tensor(shape, op.out_df), None, "", device))
+            return
+        output_format = self._output_format(op)
+        relu = None
+        if op.attributes.relu_en and op.type != "fused_op":
+            relu = (op.attributes.relu_mode, op.attributes.relu_threshold)
+        if passes_on(call) and relu is None and not output_format and self._may_share(op, inputs[0]):
+            self._add(Same(op, inputs[0]))
+            return
+        value = self._tensor(shape, output_format or implementation.label(call))
+        self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format))
+
+    def _may_share(self, op: Op, value: int) -> bool:
+        """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor
+        is memory of a queue, which another push may change before."""
+        if op.gradient_op:
+            return False
+        pushed = op.name in self._topology.sinks
+        return not (pushed and any(isinstance(step, Read) and step.value == value for step in self._steps))
+
+    def _add(self, step: Run | Same) -> None:
+        """An op, and the pushes of its result."""
+        self._steps.append(step)
+        self._values[step.op.name, False] = step.value
+        for queue in self._topology.sinks.get(step.op.name, ()):
+            self._push(queue, step.value)
+
+    def _operand(self, op: Op, position: int, value: int) -> Operand:
+        """Fold unpad, TMs and pad of one input into one tile map (OPS 3 steps 2-4)."""
+        tile_map = TileMap.identity(self._shapes[value])
+        unpad, pad = _at(op.input_unpad, position), _at(op.input_pad, position)
+        if unpad.rt or unpad.ct:
+            tile_map = tile_map.unpad(unpad.rt, unpad.ct)
+        for tm in op.input_tms[position] if position < len(op.input_tms) else ():
+            tile_map = apply_tm(tile_map, tm)
+        if pad.rt or pad.ct:
+            tile_map = tile_map.pad(pad.rt, pad.ct, pad.value)
+        return Operand(tile_map, op.input_tile_dims[position], self._value_labels[value])
+
+    def _truncate(self, value: int, operand: Operand) -> tuple[int, Operand]:
+        """OPS 3 step 5. Works on source tiles: TMs move whole tiles, so the order does not matter."""
+        label = operand.label
+        if not self._quantised:
+            return value, operand
+        if label == "Float32" and self._netlist.arch.tf32_inputs:
+            target = "Tf32"
+        elif label in _TRUNCATED_INPUTS:
+            target = label
+        else:
+            return value, operand
+        key = (value, target)
+        if key not in self._converted:
+            converted = self._tensor(self._shapes[value], target)
+            self._steps.append(Convert(value, converted, target))
+            self._converted[key] = converted
+        pad_tile = np.full((1, 32, 32), operand.map.pad_value, np.float32)
+        pad_value = float(quantise(target, pad_tile, rounding="truncate")[0, 0, 0])
+        return self._converted[key], replace(operand, map=replace(operand.map, pad_value=pad_value), label=target)
+
+    def _output_format(self, op: Op) -> str:
+        """OPS 3 step 9: the format that the result is converted to, "" for none."""
+        spec = FORMATS[op.out_df]
+        integer = op.out_df in ("Int8", "Int32")
+        narrow_block = self._quantised and spec.name in _TRUNCATED_INPUTS
+        if not (integer or narrow_block):
+            return ""
+        if op.type in ("quantization", "requantization") or op.attributes.requant:
+            return "Int8"
+        return op.out_df
+
+    def _push(self, queue: str, value: int) -> None:
+        spec = self._netlist.queues[queue]
+        tile_map = None
+        if spec.input_tms:
+            tile_map = TileMap.identity(self._shapes[value])
+            for tm in spec.input_tms:
+                tile_map = apply_tm(tile_map, tm)
+        shape = self._shapes[value] if tile_map is None else tile_map.shape
+        if shape != spec.blocking.shape:
+            raise ProgramError(
+                f"op {spec.input} writes {_dims(shape)} into {spec.type} {queue}, "
+                f"whose entries are {_dims(spec.blocking.shape)}"
+            )
+        label = self._value_labels[value]
+        if self._core is not None and label != spec.df:
+            raise UnsupportedError(
+                f"op {spec.input} writes {label} into {spec.type} {queue} of {spec.df}: precision device does not read "
+                "the bits of one format as another (V079)"
+            )
+        self._steps.append(Push(queue, value, tile_map, label))
+        if self._labels.get(queue) == FORWARD:
+            if tile_map is not None:
+                raise UnsupportedError(f"queue {queue} with input_tms is read by the graph that feeds it")
+            self._values[queue, False] = value
+
+    def _releases(self) -> tuple[tuple[int, ...], ...]:
+        """Tensors whose last use is each step. Pushes wait for the end of the chunk, so pushed tensors live on."""
+        last: dict[int, int] = {}
+        kept = {step.value for step in self._steps if isinstance(step, Push)}
+        for index, step in enumerate(self._steps):
+            for value in _uses(step):
+                last[value] = index
+        freed: list[list[int]] = [[] for _ in self._steps]
+        for value, index in last.items():
+            if value not in kept:
+                freed[index].append(value)
+        return tuple(tuple(values) for values in freed)
+
+
+def apply_tm(tile_map: TileMap, tm: Tm) -> TileMap:
+    """Append one TM of the netlist to a map (OPS 7). Raises TmError."""
+    match tm.name:
+        case "broadcast":
+            return tile_map.broadcast(str(tm.args[0]), int(tm.args[1]))
+        case "hslice":
+            return tile_map.hslice(int(tm.args[0]))
+        case "vslice":
+            return tile_map.vslice(int(tm.args[0]))
+        case "hstack":
+            return tile_map.hstack(int(tm.args[0]))
+        case "vstack":
+            return tile_map.vstack(int(tm.args[0]))
+        case "transpose":
+            return tile_map.transpose()
+        case "pad":
+            return tile_map.pad(int(tm.args[0]), int(tm.args[1]), float(tm.args[2]))
+        case _:
+            raise TmError(f"TM {tm.name} is not legal here")
+
+
+def _at(pads: tuple[Pad, ...], position: int) -> Pad:
+    return pads[position] if position < len(pads) else Pad()
+
+
+def _dims(shape: Shape) -> str:
+    return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
+
+
+def _uses(step: Step) -> tuple[int, ...]:
+    match step:
+        case Read():
+            return (step.value,)
+        case Convert():
+            return (step.source, step.value)
+        case Run():
+            return (*step.inputs, step.value)
+        case Same() | Push():
+            return (step.value,)
+
+
+def _reads(step: Step) -> tuple[int, ...]:
+    match step:
+        case Convert():
+            return (step.source,)
+        case Run():
+            return step.inputs
+        case Same():
+            return (step.value,)
+        case _:
+            return ()
+
+
+def _peak(steps: list[Step], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
+    """Most tiles alive at once for one input."""
+    alive = peak = 0
+    seen: set[int] = set()
+    for step, freed in zip(steps, releases, strict=True):
+        for value in _uses(step):
+            if value not in seen:
+                seen.add(value)
+                alive += tiles[value]
+        peak = max(peak, alive)
+        alive -= sum(tiles[value] for value in freed)
+    return peak

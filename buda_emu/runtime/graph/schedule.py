@@ -1,0 +1,193 @@
+"""Which slots the next inputs of an epoch read and write, and how many inputs may run together (NETLIST 4.2, 4.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.errors import ProgramError
+from buda_emu.netlist.model import Netlist
+from buda_emu.runtime.graph.plan import FORWARD
+from buda_emu.runtime.graph.topology import Topology
+from buda_emu.runtime.machine.memory import Memory
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Consecutive inputs that run as one: slots per queue, one for each input, and the sources' labels."""
+
+    inputs: int = 0
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    reads: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    writes: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+
+@dataclass(slots=True)
+class _Input:
+    """The slots of a single input."""
+
+    labels: dict[str, str]
+    reads: dict[str, int]
+    writes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HostEnds:
+    """Queues of a temporal graph that only the host fills, or only the host empties: what an epoch may wait for."""
+
+    filled: tuple[str, ...]
+    emptied: tuple[str, ...]
+
+
+def host_ends(netlist: Netlist, topology: Topology) -> HostEnds:
+    """Read queues that the host feeds, and fed queues that no op reads."""
+    read = {name for op in netlist.ops.values() for name in op.inputs}
+    fed = (name for names in topology.sinks.values() for name in names)
+    return HostEnds(
+        tuple(name for name in topology.reads if netlist.queues[name].host_fed),
+        tuple(name for name in fed if name not in read),
+    )
+
+
+class Scheduler:
+    """Moves the pointers of a temporal graph's queues input by input, and groups inputs that cannot see each other."""
+
+    def __init__(
+        self, memory: Memory, topology: Topology, popping: Sequence[Fifo], ends: HostEnds | None = None
+    ) -> None:
+        """With `ends` a chunk ends before an input that the host must help first, see `obstacle`."""
+        self._memory = memory
+        self._ends = ends
+        self._topology = topology
+        self._popping = popping
+        self._number = 0  # of the input that the pointers stand at, from 1
+        self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
+        self._chunk: Chunk | None = None  # taken and not done
+
+    def peek(self) -> Mapping[str, str]:
+        """Labels of the sources of the next input."""
+        if self._next is None:
+            self._next = self._counted()
+        return self._next.labels
+
+    def take(self, most: int) -> Chunk:
+        """The next 1 to `most` inputs. Raises ProgramError when one would read an empty or never written entry."""
+        chunk = Chunk()
+        written: set[tuple[int, int]] = set()
+        while chunk.inputs < most:
+            if chunk.inputs and self._ends is not None and self.obstacle() is not None:
+                break
+            one = self._next if self._next is not None else self._counted()
+            self._next = None
+            if chunk.inputs and (one.labels != chunk.labels or self._depends(one, written)):
+                self._next = one
+                break
+            chunk.labels = one.labels
+            chunk.inputs += 1
+            for queue, slot in one.reads.items():
+                chunk.reads.setdefault(queue, []).append(slot)
+            for queue, slot in one.writes.items():
+                chunk.writes.setdefault(queue, []).append(slot)
+                written.update(self._memory.channels[queue].view.slices(slot))
+        self._chunk = chunk
+        return chunk
+
+    def done(self) -> None:
+        """The results of the chunk taken last are stored."""
+        self._chunk = None
+
+    def slices(self, *, written_only: bool) -> set[tuple[int, int]]:
+        """(store, z-slice) of what the inputs that were begun and are not done will write, and may still read."""
+        channels = self._memory.channels
+        found: set[tuple[int, int]] = set()
+        if self._chunk is not None:
+            for slots in (self._chunk.writes,) if written_only else (self._chunk.writes, self._chunk.reads):
+                for queue, numbers in slots.items():
+                    for slot in numbers:
+                        found.update(channels[queue].view.slices(slot))
+        if self._next is not None:
+            for one in (self._next.writes,) if written_only else (self._next.writes, self._next.reads):
+                for queue, slot in one.items():
+                    found.update(channels[queue].view.slices(slot))
+        return found
+
+    def undo(self) -> None:
+        """Move the pointers back over inputs that were begun and are not done."""
+        inputs = (self._chunk.inputs if self._chunk is not None else 0) + (self._next is not None)
+        self._chunk = self._next = None
+        channels = self._memory.channels
+        for queue in (*self._topology.reads, *self._topology.local):
+            channels[queue].undo_reads(inputs)
+        for queues in self._topology.sinks.values():
+            for queue in queues:
+                channels[queue].undo_writes(inputs)
+        for channel in self._popping:
+            channel.undo_pops(inputs * channel.global_rdptr_autoinc)
+
+    def obstacle(self) -> ProgramError | None:
+        """What the host must do first: push to an input queue that is short, pop from an output queue that is full.
+        None for queues that another graph fills or frees: to wait for those is in vain."""
+        ends = self._ends
+        if self._next is not None or ends is None:
+            return None
+        error: ProgramError | None = None
+        for channel in (self._memory.channels[name] for name in ends.filled):
+            if isinstance(channel, Fifo) and not channel.holds_next_read():
+                problem = f"read beyond what was pushed to {channel.describe()}"
+                error = ProgramError(problem, kind="empty", queue=channel.name)
+        for channel in self._popping:
+            count = channel.global_rdptr_autoinc
+            if channel.name in ends.filled and channel.ring.occupancy < count:
+                error = ProgramError(f"pop of {count} from {channel.describe()}", kind="empty", queue=channel.name)
+        for channel in (self._memory.channels[name] for name in ends.emptied):
+            if isinstance(channel, Fifo) and channel.ring.full:
+                error = ProgramError(f"push to a full queue: {channel.describe()}", kind="full", queue=channel.name)
+        if error is not None:
+            error.input = self._number + 1, self._topology.input_count
+        return error
+
+    def _counted(self) -> _Input:
+        self._number += 1
+        try:
+            return self._advance()
+        except ProgramError as error:
+            error.input = self._number, self._topology.input_count
+            raise
+
+    def _advance(self) -> _Input:
+        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops."""
+        channels = self._memory.channels
+        one = _Input({}, {}, {})
+        for queue in self._topology.reads:
+            self._read(queue, channels[queue], one)
+        for op in self._topology.ops:
+            for queue in self._topology.sinks.get(op.name, ()):
+                channel = channels[queue]
+                one.writes[queue] = channel.next_write()
+                if queue in self._topology.local:
+                    slot = channel.next_read()
+                    if slot == one.writes[queue]:
+                        one.labels[queue] = FORWARD
+                    else:
+                        self._note(queue, channel, slot, one)
+        for channel in self._popping:
+            channel.pop(channel.global_rdptr_autoinc)
+        return one
+
+    def _read(self, queue: str, channel: Fifo | Ram, one: _Input) -> None:
+        self._note(queue, channel, channel.next_read(), one)
+
+    def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input) -> None:
+        label = channel.view.label(slot)
+        if not label:
+            raise ProgramError(
+                f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
+            )
+        one.labels[queue] = label
+        one.reads[queue] = slot
+
+    def _depends(self, one: _Input, written: set[tuple[int, int]]) -> bool:
+        """Does this input read what an earlier input of the chunk writes?"""
+        if not written:
+            return False
+        channels = self._memory.channels
+        return any(not written.isdisjoint(channels[queue].view.slices(slot)) for queue, slot in one.reads.items())

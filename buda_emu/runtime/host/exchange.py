@@ -1,0 +1,255 @@
+"""What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.store import TILE_ELEMENTS, EntryView
+from buda_emu.errors import HostError, HostTimeoutError
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.runtime.host.host_io import HostIo, Readout, whole_tiles
+from buda_emu.runtime.machine.gate import Gate, Slices
+from buda_emu.runtime.machine.journal import HOST
+from buda_emu.runtime.machine.memory import Channel, Memory, Watched
+
+_PART = 64  # entries that are converted and stored at a time: bounded temporaries
+
+
+class Exchange:
+    """Pushes, pops and reads. Arrays are converted outside of the gate, entries and pointers move within it."""
+
+    def __init__(self, netlist: Netlist, memory: Memory, host: HostIo, gate: Gate, watched: Watched) -> None:
+        self._netlist = netlist
+        self._memory = memory
+        self._host = host
+        self._gate = gate
+        self._watched = watched
+        self._pushing: dict[str, bool] = {}  # queue that a thread pushes to -> is it waiting for room?
+
+    def _channel(self, name: str) -> Channel:
+        if self._gate.closed:  # by another thread, after the caller's own check
+            raise HostError("this Emulator is closed")
+        return self._memory.channel(name)
+
+    # ------------------------------------------------------------------------------------------------------ push
+    def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
+        """See `Emulator.push`."""
+        channel = self._channel(name)
+        queue = self._netlist.queues[name]
+        values = self._host.host_array(queue, array)
+        if isinstance(channel, Ram):
+            self._push_ram(channel, queue, values, slot or 0)
+            return
+        if slot is not None:
+            raise HostError(f"push to {name}: slot= is for rams; a queue takes entries in order")
+        deadline = _deadline(timeout)
+        self._begin_push(channel, len(values), deadline)
+        try:
+            self._push_fifo(channel, queue, values, deadline, patient=timeout > 0)
+        finally:
+            self._pushing.pop(name, None)
+            self._gate.wake()
+
+    def _begin_push(self, channel: Fifo, count: int, deadline: float) -> None:
+        """Entries of one push stay together: a second thread that pushes to the queue waits for the first."""
+        name, pushing = channel.name, self._pushing
+        with self._gate as gate:
+            while name in pushing:
+                if not gate.wait(lambda: not pushing.get(name, False), deadline):
+                    raise HostTimeoutError(
+                        f"push of {count} entries to {channel.describe()}: it is full, another thread waits to push"
+                    )
+                gate.wait(lambda: pushing.get(name, True), None)  # it has room: it is through soon, or waits again
+            pushing[name] = False
+
+    def _push_fifo(
+        self, channel: Fifo, queue: Queue, values: NDArray[np.float32], deadline: float, *, patient: bool
+    ) -> None:
+        ring, count, done = channel.ring, len(values), 0
+        with self._gate:
+            if not patient and count > self._room(channel):
+                raise HostTimeoutError(f"push of {count} entries to {channel.describe()}: it is full")
+            slots = [ring.slot(ring.wr + i) for i in range(min(count, ring.entries))]
+            channel.view.reserve(max(slots, default=-1) + 1)
+        while done < count:
+            with self._gate as gate:
+                if not self._room(channel):
+                    self._wait_for_room(gate, channel, count, done, deadline)
+                part = values[done : done + min(self._room(channel), _PART)]
+            tiles = self._host.tiles(queue, part)
+            with self._gate as gate:
+                for entry, entry_tiles in zip(part, tiles, strict=True):
+                    if ring.occupancy >= ring.entries:  # a restored snapshot, or a program that moved the pointers
+                        self._wait_for_room(gate, channel, count, done, deadline)
+                    slot = ring.slot(ring.wr)
+                    self._write(channel, queue, slot, entry, entry_tiles)
+                    ring.advance_write()
+                    done += 1
+                    self._watched.push(queue.name, HOST, slot)
+                gate.changed()
+
+    def _wait_for_room(self, gate: Gate, channel: Fifo, count: int, done: int, deadline: float) -> None:
+        self._pushing[channel.name] = True
+        gate.changed()
+        if not gate.wait(lambda: self._room(channel) > 0, deadline):
+            pushed = f", {done} of them were pushed in time" if done else ""
+            raise HostTimeoutError(f"push of {count} entries to {channel.describe()}: it is full{pushed}", done)
+        self._pushing[channel.name] = False
+
+    def _room(self, channel: Fifo) -> int:
+        """Entries that may be written now. A slot that the running chunk still reads is not free yet."""
+        ring = channel.ring
+        free = max(0, ring.entries - ring.occupancy)  # a program may have placed the pointers further apart
+        return _before(channel.view, ring.wr, free, self._gate.in_flight(written_only=False))
+
+    def _push_ram(self, channel: Ram, queue: Queue, values: NDArray[np.float32], first: int) -> None:
+        count = len(values)
+        if first < 0 or first + count > channel.entries:
+            raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
+        with self._gate:
+            channel.view.reserve(first + count)
+        for start in range(0, count, _PART):
+            part = values[start : start + _PART]
+            tiles = self._host.tiles(queue, part)
+            slots = range(first + start, first + start + len(part))
+            with self._gate as gate:
+                self._settle(gate, channel.view, slots, written_only=False)
+                for slot, entry, entry_tiles in zip(slots, part, tiles, strict=True):
+                    self._write(channel, queue, slot, entry, entry_tiles)
+                    self._watched.push(queue.name, HOST, slot)
+                gate.changed()
+
+    def _write(
+        self, channel: Channel, queue: Queue, slot: int, entry: NDArray[np.float32], tiles: NDArray[np.float32]
+    ) -> None:
+        channel.view.write([slot], tiles[np.newaxis], self._host.label(queue))
+        if channel.flat is not None:
+            channel.flat[slot] = whole_tiles(entry)
+
+    # ------------------------------------------------------------------------------------------------ pop, read
+    def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
+        """See `Emulator.pop`."""
+        channel = self._channel(name)
+        if isinstance(channel, Ram):
+            raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
+        _check_readout(readout)
+        deadline = _deadline(timeout)
+        with self._gate as gate:
+            slots = self._await(gate, channel, count, deadline)
+            tiles = self._tiles(channel, slots)
+            channel.ring.advance_read(count)
+            self._watched.pop(name, HOST, count)
+            gate.changed()
+        return self._host.values(self._netlist.queues[name], tiles, readout)
+
+    def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
+        """See `Emulator.peek`."""
+        channel = self._channel(name)
+        _check_readout(readout)
+        deadline = _deadline(timeout)
+        with self._gate as gate:
+            if isinstance(channel, Fifo):
+                slots = self._await(gate, channel, self._available(channel) if count is None else count, deadline)
+            else:
+                slots = self._ram_slots(gate, channel, slot, 1 if count is None else count, deadline)
+            tiles = self._tiles(channel, slots)
+        return self._host.values(self._netlist.queues[name], tiles, readout)
+
+    def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
+        """See `Emulator.memory_image`."""
+        channel = self._channel(name)
+        if not 0 <= slot < channel.view.entries:
+            raise HostError(f"entry {slot} of {name} was never written")
+        with self._gate as gate:
+            self._settle(gate, channel.view, range(slot, slot + 1), written_only=True)
+            tiles = self._tiles(channel, [slot])
+        return self._host.image(self._netlist.queues[name], tiles[0])
+
+    def outputs(self, readout: Readout) -> dict[str, NDArray[Any]]:
+        """See `Emulator.outputs`."""
+        _check_readout(readout)
+        found: dict[str, NDArray[Any]] = {}
+        with self._gate as gate:
+            gate.wait(lambda: gate.is_runner or not gate.in_flight(written_only=True), None)
+            for queue in self._netlist.queues.values():
+                if queue.host_fed:
+                    continue
+                channel = self._memory.channels[queue.name]
+                if isinstance(channel, Fifo):
+                    slots: Sequence[int] = channel.window()[: self._available(channel)]
+                else:
+                    slots = range(channel.entries)
+                if slots:
+                    tiles = self._tiles(channel, slots, missing_is_zero=True)
+                    found[queue.name] = self._host.values(queue, tiles, readout)
+        return found
+
+    def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
+        """The slots of the oldest `count` entries, once they are there."""
+        if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
+            raise HostError(f"read of {count} entries from {channel.describe()}")
+        if not gate.wait(lambda: self._available(channel) >= count, deadline):
+            raise HostTimeoutError(f"read of {count} entries from {channel.describe()}")
+        ring = channel.ring
+        return [ring.slot(ring.rd + i) for i in range(count)]
+
+    def _ram_slots(self, gate: Gate, channel: Ram, first: int, count: int, deadline: float) -> range:
+        if first < 0 or count < 0 or first + count > channel.entries:
+            raise HostError(f"read of slots {first}..{first + count - 1} of {channel.describe()}")
+        slots = range(first, first + count)
+        self._settle(gate, channel.view, slots, written_only=True)
+        gate.wait(lambda: all(channel.view.label(slot) for slot in slots), deadline)
+        self._settle(gate, channel.view, slots, written_only=True)
+        return slots
+
+    def _available(self, channel: Fifo) -> int:
+        """Entries that may be read now. Those that the running chunk is to write are not there yet."""
+        ring = channel.ring
+        return _before(channel.view, ring.rd, ring.occupancy, self._gate.in_flight(written_only=True))
+
+    def _tiles(self, channel: Channel, slots: Sequence[int], *, missing_is_zero: bool = False) -> NDArray[np.float32]:
+        """A copy of entries, float32[len(slots), tiles, 1024]. Raises HostError for one that was never written."""
+        view = channel.view
+        copy = np.empty((len(slots), view.tiles, TILE_ELEMENTS), np.float32)
+        for position, slot in enumerate(slots):
+            if view.label(slot):
+                copy[position] = view.entry(slot)
+            elif missing_is_zero:
+                copy[position] = 0
+            else:
+                raise HostError(f"entry {slot} of {channel.name} was never written")
+        return copy
+
+    def _settle(self, gate: Gate, view: EntryView, slots: range, *, written_only: bool) -> None:
+        """Wait until the running chunk has nothing to do with these slots; that is never long."""
+
+        def settled() -> bool:
+            taken = gate.in_flight(written_only=written_only)
+            return _before(view, slots.start, len(slots), taken) == len(slots)
+
+        if not gate.is_runner:
+            gate.wait(settled, None)
+
+
+def _before(view: EntryView, first: int, count: int, taken: Slices) -> int:
+    """How many of `count` entries from pointer `first` on come before the first one that is taken."""
+    if taken:
+        for position in range(count):
+            if not taken.isdisjoint(view.slices((first + position) % view.entries)):
+                return position
+    return count
+
+
+def _deadline(timeout: float) -> float:
+    if not timeout >= 0:
+        raise HostError(f"timeout must be 0 or more seconds, not {timeout}")
+    return monotonic() + timeout
+
+
+def _check_readout(readout: str) -> None:
+    if readout not in get_args(Readout):
+        raise HostError(f"readout {readout!r} is not one of: raw, host")

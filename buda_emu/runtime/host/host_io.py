@@ -1,0 +1,83 @@
+"""Host tensors into queue entries and back (NETLIST 4.6, FORMATS 3.10 and 3.11, LAYOUT 2)."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.device.store import TILE_ELEMENTS
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.numerics import host_read, host_widen
+from buda_emu.ops.base import Parallel
+from buda_emu.ops.operands import convert
+from buda_emu.runtime.host.arrays import host_array
+from buda_emu.spec.formats import is_raw
+from buda_emu.tensor.layout import EntryLayout, Form, pack_entry
+from buda_emu.tensor.tilize import tilize, untilize
+
+Readout = Literal["raw", "host"]
+
+
+class HostIo:
+    """What a host tensor is in tiles, and back. `quantised`: pushes are rounded to the queue's format (precision
+    "format"). Pointers and slots are the business of `buda_emu.runtime.host.exchange`."""
+
+    def __init__(self, netlist: Netlist, parallel: Parallel, quantised: bool) -> None:
+        self._netlist = netlist
+        self._parallel = parallel
+        self._quantised = quantised
+        self._ops = netlist.ops
+
+    def label(self, queue: Queue) -> str:
+        """The format label of pushed entries (OPS 3.1)."""
+        return queue.df if self._quantised or is_raw(queue.df) else "Float32"
+
+    def values(self, queue: Queue, tiles: NDArray[np.float32], readout: Readout) -> NDArray[Any]:
+        """Entries float32[w, tiles, 1024] as the host reads them: [w, t, rows, cols], float32 or uint32 (RawUInt)."""
+        t, rows, cols = queue.blocking.shape
+        shaped = tiles.reshape(len(tiles), t, rows, cols, 32, 32)
+        values = untilize(shaped, queue.blocking.tile_dim, _is_megarow(queue))
+        if is_raw(queue.df):
+            return values.view(np.uint32)
+        if readout == "raw" or not self._quantised:
+            return values
+        return host_widen(queue.df, host_read(queue.df, values))
+
+    def image(self, queue: Queue, tiles: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
+        """The bytes of one entry, float32[tiles, 1024], in each buffer of the grid, row-major (LAYOUT 3); see
+        `Emulator.memory_image`."""
+        producer = self._ops.get(queue.input)
+        form: Form = "flat" if queue.layout == "flat" else "tilized"
+        if producer is not None and producer.untilize_output:
+            form = "untilized"
+        layout = EntryLayout(queue.df, queue.blocking, form, self._netlist.arch.alignment)
+        with np.errstate(all="ignore"):
+            return pack_entry(tiles.reshape(*queue.blocking.shape, 32, 32), layout)
+
+    def host_array(self, queue: Queue, array: object) -> NDArray[np.float32]:
+        """What the caller gave as float32 [entries, t, rows, cols]; raw words as the bits of float32 (NETLIST 7.4).
+        Raises HostError for a shape or element type that does not fit."""
+        return host_array(array, queue)
+
+    def tiles(self, queue: Queue, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """float32[w, tiles, 1024] of one part of a push, rounded to the queue's format in precision "format"."""
+        tiles = tilize(values, queue.blocking.tile_dim, _is_megarow(queue))
+        t, rows, cols = queue.blocking.shape
+        result = tiles.reshape(len(values), t * rows * cols, TILE_ELEMENTS)
+        if self._quantised and queue.df != "Float32":
+            with np.errstate(all="ignore"):
+                convert(result, queue.df, self._parallel, truncate=False)
+        return result
+
+
+def _is_megarow(queue: Queue) -> bool:
+    """Tiles hold consecutive runs of the host's data (LAYOUT 2 Megarow)."""
+    return is_raw(queue.df) or queue.layout == "flat"
+
+
+def whole_tiles(entry: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Row-major elements of one entry in whole 1024-element rows: float32[tiles, 1024]."""
+    count = -(-entry.size // TILE_ELEMENTS)
+    flat = np.zeros(count * TILE_ELEMENTS, np.float32)
+    flat[: entry.size] = entry.reshape(-1)
+    return flat.reshape(count, TILE_ELEMENTS)

@@ -1,0 +1,143 @@
+"""Runs the programs of one machine, one at a time, in the order in which they were asked for."""
+
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.netlist.model import Instruction, Netlist
+from buda_emu.program.interpreter import Interpreter
+from buda_emu.program.place import Place
+from buda_emu.program.steps import StepBudget
+from buda_emu.program.values import Variables
+from buda_emu.runtime.graph.epochs import Epochs
+from buda_emu.runtime.machine.gate import Gate
+from buda_emu.runtime.machine.memory import Memory, Watched
+from buda_emu.runtime.machine.running import ProgressCallback, Run
+
+
+class Programs:
+    """The interpreters, each with the variables of its program, and the threads of `run_async`."""
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        memory: Memory,
+        epochs: Epochs,
+        steps: StepBudget,
+        gate: Gate,
+        watched: Watched,
+        free: Callable[[], None],
+    ) -> None:
+        """`free` is called after a program that a closed gate ended."""
+        self._netlist = netlist
+        self._memory = memory
+        self._epochs = epochs
+        self._steps = steps
+        self._gate = gate
+        self._watched = watched
+        self._free = free
+        self._interpreters: dict[str, Interpreter] = {}
+        self._threads: set[threading.Thread] = set()
+
+    def interpreter(self, program: str) -> Interpreter:
+        """Of a program, made when it is first asked for. Raises HostError for an unknown name."""
+        found = self._interpreters.get(program)
+        if found is None:
+            body = self._netlist.programs.get(program)
+            if body is None:
+                raise HostError(f"no program {program!r}; programs: {', '.join(self._netlist.programs)}")
+            found = Interpreter(body, self._epochs, self._steps, self._observe)
+            self._interpreters[program] = found
+        return found
+
+    @property
+    def known(self) -> list[str]:
+        """Programs that have run, or tried to."""
+        return list(self._interpreters)
+
+    def forget(self) -> None:
+        """Forget the variables of all programs."""
+        self._interpreters.clear()
+
+    def run(self, program: str, params: Mapping[str, object] | None, wait: float) -> None:
+        """On the calling thread; see `Emulator.run`."""
+        self._carry_out(self._enlisted(program, wait, None), _texts(params))
+
+    def start(
+        self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
+    ) -> Run:
+        """On a thread of its own; see `Emulator.run_async`."""
+        run = self._enlisted(program, wait, progress)
+        thread = threading.Thread(
+            target=self._thread, args=(run, _texts(params)), name=f"buda-emu run {program}", daemon=True
+        )
+        self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._threads.discard(thread)
+            self._gate.withdraw(run)
+            raise HostError(f"no thread for program {program}: {error}") from None
+        return run
+
+    def join(self) -> None:
+        """Wait for the threads of ended runs."""
+        for thread in tuple(self._threads):
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _enlisted(self, program: str, wait: float, progress: ProgressCallback | None) -> Run:
+        if not wait >= 0:
+            raise HostError(f"wait must be 0 or more seconds, not {wait}")
+        self.interpreter(program)
+        run = Run(program, wait, progress, self._gate.wake)
+        self._gate.enlist(run)
+        return run
+
+    def _thread(self, run: Run, params: Mapping[str, str]) -> None:
+        error: BaseException | None = None
+        try:
+            self._carry_out(run, params)
+        except BaseException as raised:  # noqa: BLE001 - it comes out of Run.result
+            error = raised
+        self._threads.discard(threading.current_thread())
+        run.end(error)
+
+    def _carry_out(self, run: Run, params: Mapping[str, str]) -> None:
+        self._gate.begin(run)
+        try:
+            self._run = run
+            self._interpreter = interpreter = self.interpreter(run.program)
+            self._watched.journal.find = self._place
+            self._epochs.begin_run()
+            self._steps.begin_run()
+            with np.errstate(all="ignore"):  # inf and NaN are values here
+                interpreter.run(params)
+        except ProgramError as error:
+            if error.place is not None:
+                from buda_emu.runtime.stop.stopped import stopped  # a run that ends well need not wait for it
+
+                channels = self._memory.channels
+                error.stopped = stopped(error, error.place, self._netlist, channels, self._watched.journal)
+            raise
+        finally:
+            self._gate.end(run)
+            if self._gate.closed:
+                self._free()
+
+    def _place(self) -> Place:
+        return self._interpreter.place(*self._now)
+
+    def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
+        self._gate.stand_aside()
+        self._run.instruction()
+        self._watched.journal.next_instruction()
+        self._now = index, instruction
+        for listener in self._watched.listeners:
+            listener.instruction(self._interpreter.program.name, index, instruction, variables)
+
+
+def _texts(params: Mapping[str, object] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (params or {}).items()}

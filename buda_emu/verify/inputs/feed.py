@@ -1,0 +1,71 @@
+"""Which inputs a test run is fed with: tensors from outside first, the rest made up (NETLIST 5.4)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from buda_emu.errors import HostError
+from buda_emu.netlist.model import Netlist, Program, Queue
+from buda_emu.netlist.test_config import TestConfig
+from buda_emu.runtime.emulator import Emulator
+from buda_emu.verify.inputs.default import InputBlock, default_inputs
+from buda_emu.verify.inputs.entries import entries_read
+from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.reference import Files, Tensors, tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Makes the same inputs as often as they are asked for, without keeping them."""
+
+    netlist: Netlist
+    config: TestConfig
+    programs: Sequence[Program]
+    parameters: Mapping[str, str]
+    seed: int
+    reference: Files | None
+
+    def blocks(self) -> Iterator[InputBlock]:
+        """Every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
+        given: set[str] = set()
+        if self.reference is not None:
+            needed = entries_read(self.netlist, self.programs, self.parameters)
+            for queue in self.netlist.queues.values():
+                found = initial_tensors(self.reference, queue)
+                if found is not None:
+                    given.add(queue.name)
+                    wanted = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+                    yield _block(queue, found, wanted)
+        yield from default_inputs(self.netlist, self.config, self.programs, self.parameters, self.seed, given=given)
+
+
+def initial_tensors(files: Files, queue: Queue) -> Tensors | None:
+    """What the files hold for a queue that the host fills, or for a ram that ops write, before the first program."""
+    if queue.host_fed:
+        return tensors(files, queue.name, queue.df, queue.blocking.element_shape)
+    if queue.is_ram:
+        return tensors(files, f"{queue.name}.init", queue.df, queue.blocking.element_shape)
+    return None
+
+
+def _block(queue: Queue, found: Tensors, wanted: int) -> InputBlock:
+    """The first entries that the programs read. Raises HostError where there are not so many."""
+    entries = found.array.shape[0]
+    if entries < wanted and not queue.is_ram:
+        raise HostError(f"{found.source} has {entries} entries of queue {queue.name}, the programs read {wanted}")
+    return InputBlock(queue.name, found.array[:wanted], 0 if queue.is_ram else None, found.source)
+
+
+def push(
+    emulator: Emulator, blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
+) -> tuple[InputUsed, ...]:
+    """Push them all; says what was pushed."""
+    queues = emulator.netlist.queues
+    pushed: dict[str, InputUsed] = {}
+    for block in blocks:
+        progress(f"input {block.queue}")
+        emulator.push(block.queue, block.array, block.slot)
+        before = pushed.get(block.queue)
+        entries = (before.shape[0] if before else 0) + block.array.shape[0]
+        shape = (entries, *block.array.shape[1:])
+        pushed[block.queue] = InputUsed(block.queue, queues[block.queue].df, shape, block.source)
+    return tuple(pushed.values())

@@ -1,0 +1,322 @@
+"""One netlist under test, from its text to a verdict (NETLIST 5).
+
+Observed is the run in `Settings.precision`, by default on the device; expected is the run in `Settings.expected` on the
+same inputs, or tensors from outside where there are any. Both are read as the host reads them.
+"""
+
+import shlex
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError, InternalError, NetlistError, ProgramError, UnsupportedError
+from buda_emu.netlist.load import check, check_bytes
+from buda_emu.netlist.model import Netlist, Program, Queue
+from buda_emu.netlist.render import render
+from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.runtime.emulator import Emulator
+from buda_emu.spec.precision import Precision
+from buda_emu.verify.comparison.compare import Mode, compare
+from buda_emu.verify.comparison.figures import figures
+from buda_emu.verify.inputs.entries import default_parameters, parameter_names
+from buda_emu.verify.inputs.feed import Feed, push
+from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.reference import Files, tensors
+from buda_emu.verify.observed import refusals, rounding_warnings
+from buda_emu.verify.op_by_op.per_op import run_pair
+from buda_emu.verify.result import (
+    CaseResult,
+    FirstBad,
+    OpResult,
+    OutputResult,
+    PerformanceResult,
+    Status,
+)
+from buda_emu.verify.room import foreseen, require_room
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything beside the netlist that decides a verdict."""
+
+    precision: Precision = "device"  # of the run under test
+    expected: Precision = "ideal"  # of the run that it is held against
+    compare: Mode = "vendor"
+    seed: int = 0
+    arch: str | None = None
+    programs: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    threads: int = 1  # never changes results
+    memory_limit: int | None = None  # bytes of one case; None: a share of what its machine has available
+    cache: bool = True  # take large netlists from the user's caches; never changes results
+    per_op: bool = False
+    detail: bool = False  # what pictures need
+    perf: bool = False  # also hold `performance-check` against modelled cycles
+    threshold: float = 0.99  # PCC below which an op counts as the first to go wrong
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def arguments(self) -> list[str]:
+        """Of the command line, those that are not the default."""
+        found: list[str] = []
+        for option in ("precision", "expected", "compare", "seed", "arch", "threshold"):
+            value = getattr(self, option)
+            if value != getattr(_DEFAULTS, option):
+                found += [f"--{option}", str(value)]
+        for name in self.programs:
+            found += ["--program", name]
+        if self.perf:
+            found.append("--perf")
+        for name, value in self.parameters:
+            found += ["--param", f"{name.removeprefix('$')}={value}"]
+        return found
+
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One netlist to test, by path or by content. `defaults`: name and content of a defaults file (NETLIST 5)."""
+
+    name: str
+    path: str
+    text: bytes | None = None
+    reference: Files | None = None
+    defaults: tuple[str, bytes] | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def command(self) -> str:
+        """How to run this one again."""
+        words = ["buda-emu", "test", self.name, *self.settings.arguments()]
+        if self.reference is not None:
+            words += ["--reference", self.reference.where]
+        if self.defaults is not None:
+            words += ["--defaults", self.defaults[0]]
+        return shlex.join(words)
+
+
+def run_case(case: Case) -> CaseResult:
+    """Test one netlist. What is wrong with it, or with us, is the result's status: nothing is raised but
+    KeyboardInterrupt."""
+    start = time.perf_counter()
+    result = unfinished(case, "error", "", 0.0)
+    try:
+        result = _tested(case, result)
+    except (NetlistError, HostError) as error:
+        result = replace(result, status="rejected", message=str(error))
+    except UnsupportedError as error:
+        result = replace(result, status="unsupported", message=str(error))
+    except ProgramError as error:
+        stopped = error.stopped.as_json() if error.stopped is not None else None
+        result = replace(result, status="stopped", message=str(error), stopped=stopped)
+    except MemoryError as error:
+        result = replace(result, status="unsupported", message=f"not enough memory{f': {error}' if str(error) else ''}")
+    except InternalError as error:
+        result = replace(result, status="error", message=f"{error}\n{traceback.format_exc()}")
+    except Exception as error:  # noqa: BLE001 - one netlist's trouble must not end the others
+        result = replace(result, status="error", message=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+    return replace(result, seconds=time.perf_counter() - start)
+
+
+def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseResult:
+    """The result of a case whose process gave none."""
+    settings = case.settings
+    return CaseResult(
+        case.name, status, text, settings.arch or "", precision=settings.precision, compare=settings.compare,
+        expected=case.reference.where if case.reference is not None else settings.expected, seed=settings.seed,
+        seconds=seconds, command=case.command,
+    )  # fmt: skip
+
+
+def _tested(case: Case, result: CaseResult) -> CaseResult:
+    settings = case.settings
+    checked = (
+        check(case.path, settings.arch, cache=settings.cache)
+        if case.text is None
+        else check_bytes(case.text, case.path, settings.arch)
+    )
+    netlist = checked.netlist
+    if netlist is None:
+        raise NetlistError(render(checked.diagnostics), checked.diagnostics)
+    result = replace(result, arch=netlist.arch_name)
+    if settings.arch is not None and netlist.arch_name != settings.arch.lower():
+        return replace(result, status="skipped", message=f"it is for {', '.join(netlist.archs)}, not {settings.arch}")
+    missing = [name for name in settings.programs if name not in netlist.programs]
+    if missing:
+        known = ", ".join(netlist.programs)
+        return replace(result, status="skipped", message=f"no program {', '.join(missing)}; programs: {known}")
+    config = _config(case, netlist)
+    bodies = [netlist.programs[name] for name in settings.programs or dict.fromkeys(netlist.program_order)]
+    parameters = _parameters(bodies, config, settings)
+    feed = Feed(netlist, config, bodies, parameters, settings.seed, case.reference)
+    compared, skipped = _outputs_to_compare(netlist, config)
+    with rounding_warnings() as warned:
+        runs = _run(netlist, bodies, parameters, feed, case, compared)
+    for name in list(compared):
+        if name not in runs.observed:
+            skipped[name] = "it holds no entries"
+    outputs = tuple(
+        _judged(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed
+    )
+    result = replace(
+        result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
+        outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad, warnings=tuple(warned),
+    )  # fmt: skip
+    if settings.perf:
+        result = replace(result, performance=performance(netlist, bodies, parameters))
+    if not outputs:
+        return replace(result, status="skipped", message="nothing to compare: " + _why_nothing(skipped))
+    good = all(output.passed for output in outputs) and all(item.passed for item in result.performance)
+    status: Status = "passed" if good else "failed"
+    return replace(result, status=status)
+
+
+def performance(
+    netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
+) -> tuple[PerformanceResult, ...]:
+    """`performance-check` against modelled cycles. Raises NetlistError, UnsupportedError."""
+    from buda_emu.netlist.performance_check import read_performance_checks
+    from buda_emu.timing.checks import evaluate
+    from buda_emu.timing.model import model_netlist
+
+    checks = read_performance_checks(netlist.path, netlist.sections)
+    if not checks:
+        return ()
+    return tuple(
+        PerformanceResult(
+            item.config, item.graph, item.target, item.bound.metric, str(item.bound), item.observed, item.passed
+        )
+        for item in evaluate(netlist, model_netlist(netlist, bodies, parameters), checks)
+    )
+
+
+def _config(case: Case, netlist: Netlist) -> TestConfig:
+    own = read_test_config(case.name, netlist.sections)
+    if case.defaults is None:
+        return own
+    return merged(own, read_defaults(*case.defaults))
+
+
+def _parameters(bodies: Sequence[Program], config: TestConfig, settings: Settings) -> dict[str, str]:
+    """As the harness gives them, then those of the settings that the programs take."""
+    names = parameter_names(bodies)
+    own = {name: value for name, value in settings.parameters if name in names}
+    return {**default_parameters(bodies, config.args), **own}
+
+
+def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str], dict[str, str]]:
+    """Those that io-config lists, else every op-fed queue and ram but e2e ones (NETLIST 5.4); why not the others."""
+    compared: list[str] = []
+    unknown = [name for name in config.outputs if name not in netlist.queues]
+    skipped = dict.fromkeys(unknown, "io-config lists it, but there is no such queue")
+    for queue in netlist.queues.values():
+        if queue.host_fed:
+            if queue.name in config.outputs:
+                skipped[queue.name] = "io-config lists it, but the host feeds it, not an op"
+            continue
+        if config.outputs and queue.name not in config.outputs:
+            skipped[queue.name] = "io-config does not list it"
+        elif not config.outputs and "e2e" in queue.name:
+            skipped[queue.name] = "it links graphs (e2e in its name)"
+        else:
+            compared.append(queue.name)
+    return compared, skipped
+
+
+def _why_nothing(skipped: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in skipped.items()) or "no op feeds a queue"
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What the runs left: outputs as the host reads them, and what the ops looked like where that was asked for."""
+
+    observed: Arrays
+    expected: Arrays
+    inputs: tuple[InputUsed, ...]
+    ops: tuple[OpResult, ...] = ()
+    first_bad: FirstBad | None = None
+
+
+def _run(
+    netlist: Netlist,
+    bodies: Sequence[Program],
+    parameters: Mapping[str, str],
+    feed: Feed,
+    case: Case,
+    compared: Sequence[str],
+) -> _Runs:
+    settings, reference = case.settings, case.reference
+    steps = foreseen(netlist, bodies, parameters)
+    limit = require_room(netlist, steps, settings.memory_limit, machines=2 if settings.per_op else 1)
+    inputs: list[InputUsed] = []
+
+    def fill(emulator: Emulator) -> None:
+        inputs[:] = push(emulator, feed.blocks())
+
+    def once(precision: Precision) -> Arrays:
+        with refusals(precision), Emulator(netlist, precision, settings.threads, memory_limit=limit) as emulator:
+            fill(emulator)
+            for body in bodies:
+                emulator.run(body.name, parameters)
+            return {name: array for name, array in emulator.outputs().items() if name in compared}
+
+    if settings.per_op:
+
+        def named_op(name: str) -> NDArray[Any] | None:
+            if reference is None:
+                return None
+            op = netlist.ops[name]
+            found = tensors(reference, name, op.out_df, op.blocking.element_shape)
+            return found.array if found is not None else None
+
+        pair = run_pair(
+            netlist, fill, [(body.name, parameters) for body in bodies], precision=settings.precision,
+            expected=settings.expected, threads=settings.threads, reference=named_op, threshold=settings.threshold,
+            memory_limit=limit,
+        )  # fmt: skip
+        return _Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad)
+    outside = {name for name in compared if reference is not None and _expected(netlist.queues[name], reference)}
+    expected: Arrays = once(settings.expected) if outside != set(compared) else {}
+    return _Runs(once(settings.precision), expected, tuple(inputs))
+
+
+def _expected(queue: Queue, reference: Files) -> tuple[NDArray[Any], str] | None:
+    """Entries from outside and where they come from."""
+    found = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
+    return (found.array, found.source) if found is not None else None
+
+
+def _judged(queue: Queue, config: TestConfig, runs: _Runs, case: Case) -> OutputResult:
+    """Compare one output; where the expected entries are fewer than the observed ones, or more, the first of them."""
+    comparison = config.comparison(queue.name)
+    observed = runs.observed[queue.name]
+    outside = _expected(queue, case.reference) if case.reference is not None else None
+    expected, source = outside or (runs.expected[queue.name], case.settings.expected)
+    entries = min(len(observed), len(expected))
+    if not entries:
+        raise HostError(f"{source} holds no entries for output {queue.name}")
+    if entries < max(len(observed), len(expected)):
+        source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
+    observed, expected = observed[:entries], expected[:entries]
+    tile_dim = queue.blocking.tile_dim
+    with np.errstate(all="ignore"):
+        verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)
+        found = figures(expected, observed, comparison, tile_dim, detail=case.settings.detail)
+    return OutputResult(
+        queue.name, queue.type, queue.df, tuple(observed.shape), tile_dim, source, comparison, verdict.passed,
+        verdict.reason, found.pcc, found.match, found.max_error, found.mean_error, found.max_error_at,
+        found.not_finite_expected, found.not_finite_observed, found.tiles, found.bad_tiles, found.first_bad_tile,
+        found.detail,
+    )  # fmt: skip

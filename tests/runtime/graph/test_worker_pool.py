@@ -1,0 +1,224 @@
+"""Kernel work split over threads: everything once, whatever fails."""
+
+import ast
+import gc
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import buda_emu.kernels
+from buda_emu.kernels.crew import breathe, can_share, claimed, looks_in, read
+from buda_emu.kernels.jit import kernel
+from buda_emu.runtime.graph.threads import WorkerPool, parts
+
+BIG = np.zeros(1 << 21, np.uint8)  # enough to be worth splitting
+FAILING = np.int64(-1)
+
+
+@kernel
+def count_items(start, stop, counts, work, failing, _big):
+    """counts[item] += 1; what the threads do is done `work` times, so that all get some of it."""
+    for item in claimed(start, stop):
+        for _ in range(work):
+            counts[item] += 1
+            counts[item] -= 1
+        counts[item] += 1
+        if item == failing:
+            raise ValueError("here")
+
+
+@kernel
+def meet(start, stop, seen, address, patience, _big):
+    """seen[item] = 1; whoever has item 0 waits for item 1, and makes it 2 when that comes."""
+    for item in claimed(start, stop):
+        seen[item] = 1
+        if item == 0:
+            for _ in range(patience):
+                if read(address, 1) != 0:
+                    seen[0] = 2
+                    break
+                breathe()
+
+
+@pytest.fixture
+def pool():
+    pool = WorkerPool(2)
+    yield pool
+    pool.close()
+
+
+def named_threads():
+    return [thread for thread in threading.enumerate() if thread.name == "buda-emu"]
+
+
+@given(st.integers(1, 3000), st.integers(1, 16))
+def test_parts_cover_everything_once_and_are_even(items, threads):
+    found = parts(items, threads)
+    assert [item for start, stop in found for item in range(start, stop)] == list(range(items))
+    sizes = {stop - start for start, stop in found}
+    assert max(sizes) - min(sizes) <= 1
+    assert len(found) == min(items, 4 * threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("items", [1, 2, 7, 1000])
+def test_every_item_is_worked_on_once(threads, items):
+    seen = np.zeros(items, np.int64)
+
+    def function(start, stop, _big):
+        seen[start:stop] += 1
+
+    pool = WorkerPool(threads)
+    pool(function, items, BIG)
+    pool(count_items, items, seen, 1, FAILING, BIG)
+    assert (seen == 2).all()
+    pool.close()
+    pool(count_items, items, seen, 1, FAILING, BIG)  # a closed pool is the caller alone
+    assert (seen == 3).all()
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_many_jobs_one_after_the_other(threads):
+    """Helpers that come too late for a job must not touch the next one's items."""
+    rng = np.random.default_rng(threads)
+    pool = WorkerPool(threads)
+    for number in range(3000):
+        seen = np.zeros(int(rng.integers(2, 60)), np.int64)
+        if number % 100 == 0:
+            time.sleep(0.002)  # the helpers fall asleep
+        if number % 7 == 0:
+            pool(lambda start, stop, counts, _big: np.add(counts[start:stop], 1, counts[start:stop]), len(seen), seen,
+                 BIG)  # fmt: skip
+        else:
+            pool(count_items, len(seen), seen, int(rng.integers(0, 50)), FAILING, BIG)
+        assert (seen == 1).all(), number
+    pool.close()
+
+
+def test_a_helper_takes_part_in_a_kernel(pool):
+    if not can_share(meet):
+        pytest.skip("kernels are not compiled")
+    for _ in range(20):
+        seen = np.zeros(40, np.int64)
+        pool(meet, len(seen), seen, seen.ctypes.data, 1 << 30, BIG)
+        assert seen[0] == 2
+        assert (seen[1:] == 1).all()
+
+
+def test_a_slow_part_does_not_hold_up_the_others(pool):
+    """The helper is stuck in its first part until the caller has done all the rest."""
+    done, caller, count = threading.Event(), threading.get_ident(), []
+
+    def function(start, _stop, _big):
+        if threading.get_ident() != caller:
+            assert done.wait(10)
+        else:
+            count.append(start)
+            if len(count) >= 7:
+                done.set()
+
+    pool(function, 64, BIG)
+    assert len(count) >= 7
+
+
+@pytest.mark.parametrize("failing", [0, 7])
+def test_a_failing_function_ends_all(pool, failing):
+    def function(start, stop, _big):
+        if start <= failing < stop:
+            raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here"):
+        pool(function, 8, BIG)
+    seen = np.zeros(8, np.int64)
+    pool(count_items, 8, seen, 1, FAILING, BIG)
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("failing", range(0, 40, 3))
+def test_a_failing_kernel_ends_all(pool, failing):
+    """Whichever thread meets the item; the pool serves on."""
+    for _ in range(20):
+        seen = np.zeros(40, np.int64)
+        with pytest.raises(ValueError, match="here"):
+            pool(count_items, len(seen), seen, 100, np.int64(failing), BIG)
+        assert seen.max() == 1
+        assert seen[failing] == 1
+        seen[:] = 0
+        pool(count_items, len(seen), seen, 1, FAILING, BIG)
+        assert (seen == 1).all()
+
+
+def test_two_callers_at_once(pool):
+    """One has the helpers, the other works alone."""
+    problems = []
+
+    def call():
+        for _ in range(200):
+            seen = np.zeros(30, np.int64)
+            pool(count_items, len(seen), seen, 200, FAILING, BIG)
+            if not (seen == 1).all():
+                problems.append(seen)
+
+    callers = [threading.Thread(target=call) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert problems == []
+
+
+def test_arrays_of_a_finished_job_are_let_go(pool):
+    for function in (count_items, lambda *_: None):
+        seen = np.zeros(1000, np.int64)
+        held = weakref.ref(seen)
+        pool(function, len(seen), seen, 1, FAILING, BIG)
+        del seen
+        deadline = time.monotonic() + 10
+        while held() is not None and time.monotonic() < deadline:
+            time.sleep(0.001)  # a helper that came late may hold them for as long as it stays awake
+        assert held() is None
+
+
+def test_a_forgotten_pool_sends_its_helpers_home():
+    pool = WorkerPool(3)
+    pool(count_items, 10, np.zeros(10, np.int64), 1, FAILING, BIG)
+    before = len(named_threads())
+    del pool
+    gc.collect()
+    assert len(named_threads()) == before - 2
+
+
+def test_looks_take_the_time_asked_for():
+    assert looks_in(1e-3) > 100 or not can_share(count_items)
+
+
+def of_this_loop(node):
+    """What stands in a statement, but for loops inside it."""
+    yield node
+    if not isinstance(node, ast.For | ast.While):
+        for child in ast.iter_child_nodes(node):
+            yield from of_this_loop(child)
+
+
+def test_kernels_that_share_items_do_nothing_else_with_them():
+    """A helper comes back late and its results are lost; one that left the loop early would be waited for."""
+    checked = 0
+    for path in Path(buda_emu.kernels.__file__).parent.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            *before, loop = function.body
+            assert not any("'claimed'" in ast.dump(statement) for statement in before), function.name
+            if isinstance(loop, ast.For) and "'claimed'" in ast.dump(loop.iter):
+                checked += 1
+                assert ast.unparse(function.returns) == "None", function.name
+                assert not any(isinstance(node, ast.Return | ast.Raise) for node in ast.walk(loop)), function.name
+                breaks = (isinstance(node, ast.Break) for child in loop.body for node in of_this_loop(child))
+                assert not any(breaks), function.name
+    assert checked > 20

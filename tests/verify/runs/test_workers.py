@@ -1,0 +1,213 @@
+"""The pool of worker processes: order, deadlines, deaths, Ctrl-C. The cases do what their names say."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from buda_emu.errors import InternalError
+from buda_emu.verify.runs.case import Case
+from buda_emu.verify.runs.workers import how_it_ended, run_all
+from case_functions import obey, until
+from shared_files import ROOT
+
+LONG = 60.0  # a timeout that nothing here reaches
+
+
+def cases(*names, path=""):
+    return [Case(name, str(path)) for name in names]
+
+
+def statuses(results):
+    return [(result.netlist, result.status) for result in results]
+
+
+def run(*names, workers=2, timeout=LONG, **more):
+    return run_all(cases(*names), workers, timeout=timeout, run=obey, **more)
+
+
+def alive(process):
+    """Whether it runs: one that nobody has waited for yet is dead as well."""
+    try:
+        os.kill(process, 0)
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_results_come_in_the_order_of_the_cases_and_are_told_as_they_come():
+    told = []
+    names = ["sleep 0.6", *(f"number {i}" for i in range(8))]
+    results = run(*names, on_result=lambda number, result: told.append((number, result.netlist)))
+    assert [result.netlist for result in results] == names
+    assert sorted(told) == list(enumerate(names))
+    assert all(result.status == "passed" for result in results)
+
+
+def test_a_worker_is_kept_for_many_cases():
+    results = run(*(f"number {i}" for i in range(5)), workers=1)
+    assert len({result.message for result in results}) == 1
+    assert results[0].message != f"process {os.getpid()}"
+
+
+def test_no_cases():
+    assert run() == []
+
+
+def test_a_dying_worker_costs_its_case_only(capfd):
+    results = run("number 1", "exit 7", "exit 0", "number 2", "kill", "raise a bug", "number 3")
+    died = {result.netlist: result.message for result in results if result.status == "crashed"}
+    assert died == {
+        "exit 7": "its worker process died (exit code 7)",
+        "exit 0": "its worker process died (exit code 0)",
+        "kill": "its worker process died (signal SIGKILL)",
+        "raise a bug": "its worker process died (exit code 1)",
+    }
+    assert [result.netlist for result in results if result.status == "passed"] == ["number 1", "number 2", "number 3"]
+    assert "ValueError: a bug" in capfd.readouterr().err
+
+
+def test_the_last_worker_dies():
+    assert [result.status for result in run("exit 1", "number 1", workers=1)] == ["crashed", "passed"]
+
+
+def test_a_hanging_case_costs_its_timeout_only(tmp_path):
+    note = tmp_path / "process"
+    todo = [*cases("number 1"), Case("hang", str(note)), *cases("number 2", "number 3")]
+    results = run_all(todo, 2, timeout=0.7, run=obey)
+    assert [result.status for result in results] == ["passed", "timeout", "passed", "passed"]
+    assert results[1].message == "took longer than 0.7 s"
+    assert 0.7 <= results[1].seconds < 5
+    assert not alive(int(note.read_text()))
+
+
+def test_the_start_of_a_worker_does_not_count_as_time_of_its_case():
+    assert run("number 1", timeout=0.15)[0].status == "passed"  # an import of numpy alone takes as long
+
+
+def test_a_worker_killed_from_outside_is_reported_and_the_rest_completes(tmp_path):
+    note = tmp_path / "process"
+
+    def kill():
+        assert until(lambda: note.exists() and note.read_text())
+        os.kill(int(note.read_text()), signal.SIGKILL)
+
+    killer = Thread(target=kill)
+    killer.start()
+    todo = [*cases("number 1", "number 2"), Case("hang", str(note)), *cases("number 3", "number 4")]
+    results = run_all(todo, 2, timeout=LONG, run=obey)
+    killer.join()
+    assert [result.status for result in results] == ["passed", "passed", "crashed", "passed", "passed"]
+    assert results[2].message == "its worker process died (signal SIGKILL)"
+
+
+def test_stop_at_first():
+    results = run("number 1", "failed", "number 2", "number 3", workers=1, stop_at_first=True)
+    assert statuses(results) == [("number 1", "passed"), ("failed", "failed")]
+
+
+def test_stop_at_first_waits_for_nothing_that_runs(tmp_path):
+    note = tmp_path / "process"
+    start = time.monotonic()
+    results = run_all([Case("hang", str(note)), *cases("failed", "number 1")], 2, timeout=LONG,
+                      stop_at_first=True, run=obey)  # fmt: skip
+    assert statuses(results)[-1] == ("failed", "failed")
+    assert ("number 1", "passed") not in statuses(results)
+    assert time.monotonic() - start < LONG / 2
+    assert not note.exists() or not alive(int(note.read_text()))
+
+
+def test_stop_at_first_after_a_crash():
+    assert statuses(run("exit 1", "number 1", workers=1, stop_at_first=True)) == [("exit 1", "crashed")]
+
+
+def test_an_error_of_the_listener_ends_the_workers(tmp_path):
+    note = tmp_path / "process"
+
+    def listen(_number, _result):
+        assert until(note.exists)
+        raise ValueError("listener")
+
+    with pytest.raises(ValueError, match="listener"):
+        run_all([Case("hang", str(note)), *cases("number 1")], 2, timeout=LONG, on_result=listen, run=obey)
+    assert not alive(int(note.read_text()))
+
+
+def broken_start(*_arguments):
+    raise AssertionError("never called: it cannot be sent")
+
+
+def test_a_worker_that_cannot_start_is_a_bug_of_ours(capfd, monkeypatch):
+    # the function lives in a module that the child cannot import
+    monkeypatch.setattr(broken_start, "__module__", "case_functions")
+    monkeypatch.setattr("case_functions.broken_start", broken_start, raising=False)
+    with pytest.raises(InternalError, match=r"could not start \(exit code 1\)"):
+        run_all(cases("number 1"), 1, timeout=LONG, run=broken_start)
+    assert "broken_start" in capfd.readouterr().err
+
+
+PROGRAM = """
+import sys
+from buda_emu.verify.runs.case import Case
+from buda_emu.verify.runs.workers import run_all
+from case_functions import obey, until
+
+if __name__ == "__main__":
+    cases = [Case("number 1", ""), *(Case("hang", path) for path in sys.argv[1:])]
+    try:
+        run_all(cases, 2, timeout=60, run=obey, on_result=lambda *result: print("one is done", flush=True))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.fixture
+def program(tmp_path, child_environment):
+    """A program of its own with two workers that hang after a while; and where they write their numbers."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    notes = [tmp_path / "first", tmp_path / "second"]
+    environment = {**child_environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    process = subprocess.Popen(
+        [sys.executable, str(script), *map(str, notes)], env=environment, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    yield process, notes
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def written(notes):
+    return all(note.exists() and note.read_text() for note in notes)
+
+
+def test_ctrl_c_ends_all_workers_at_once(program):
+    process, notes = program
+    assert until(lambda: written(notes))
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "one is done\ninterrupted\n", "")
+    assert not any(alive(int(note.read_text())) for note in notes)
+
+
+def test_workers_do_not_outlive_a_pool_that_is_killed(program):
+    process, notes = program
+    assert until(lambda: written(notes))
+    process.kill()
+    process.wait()
+    assert until(lambda: not any(alive(int(note.read_text())) for note in notes))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(3, "exit code 3"), (-9, "signal SIGKILL"), (-11, "signal SIGSEGV"), (-250, "exit code -250")],
+)
+def test_how_it_ended(code, words):
+    assert how_it_ended(code) == words
