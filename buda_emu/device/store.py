@@ -157,15 +157,21 @@ class TileStore:
 
 
 class EntryView:
-    """A queue's or ram's entries on a store: entry p covers z-slices [p*t, (p+1)*t)."""
+    """A queue's or ram's entries on a store: entry p covers z-slices [p*t, (p+1)*t).
 
-    __slots__ = ("entries", "name", "store", "t")
+    A dual view, one on the memory of another ram, has labels of its own: a push to the view gives an entry its label,
+    and what is pushed beneath it changes the data alone (OPS 12: 3.1). An entry that was never pushed through the view
+    has the label of what lies there.
+    """
+
+    __slots__ = ("entries", "labels", "name", "store", "t")
 
     def __init__(self, name: str, store: TileStore, entries: int, t: int) -> None:
         self.name = name
         self.store = store
         self.entries = entries
         self.t = t
+        self.labels: dict[int, str] | None = {} if name != store.name else None
 
     @property
     def tiles(self) -> int:
@@ -174,7 +180,8 @@ class EntryView:
 
     def label(self, slot: int) -> str:
         """Format label of an entry, "" when it was never (wholly) written."""
-        return self.store.label(slot * self.t, self.t)
+        beneath = self.store.label(slot * self.t, self.t)
+        return self.labels.get(slot, beneath) if self.labels and beneath else beneath
 
     def slices(self, slot: int) -> set[tuple[int, int]]:
         """(store, z-slice) of an entry: what dual views of one memory share."""
@@ -221,3 +228,5 @@ class EntryView:
         """Note that these entries now hold data of that format label."""
         for slot in slots:
             self.store.mark(slot * self.t, self.t, label)
+            if self.labels is not None:
+                self.labels[slot] = label

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
-from buda_emu.numerics.bits import F32, U32, from_bits, nan_as_zero, to_bits
+from buda_emu.numerics.bits import F32, U32, from_bits, to_bits
 from buda_emu.numerics.floats import FLOAT16, FLOAT16_B
 from buda_emu.spec.formats import FORMATS, is_raw
 
@@ -26,6 +26,9 @@ HOST_TENSOR_FORMATS: Final = frozenset(
 """Formats that a pushed host tensor may be declared in (NETLIST 4.6, FORMATS 3.10)."""
 
 
+_INT16, _INT32 = np.iinfo(np.int16), np.iinfo(np.int32)
+
+
 def host_dtype(name: str) -> Any:
     """Type of one element when a queue of this format is read by the host (FORMATS 3.11)."""
     return HOST_DTYPES[FORMATS[name].host_element]
@@ -34,15 +37,15 @@ def host_dtype(name: str) -> Any:
 def host_read(name: str, values: F32) -> NDArray[Any]:
     """The elements a host gets from a queue of format `name` that holds `values`; same shape, type `host_dtype(name)`.
 
-    Integers are rounded half to even and saturate (Int8 to -128..127; NaN reads as 0). Formats with an 8-bit
-    exponent give the upper 16 bits of the single, the others the half of FORMATS 3.4; block formats are not
+    Integers are rounded half to even and saturate, Int8 to -128..127, but: what 32 bits do not hold, 2^31 and more,
+    infinities and NaN, reads as -2^31 would; and UInt8 of 32768 and more reads 0. Formats with an 8-bit exponent give the upper 16 bits of the single, the others the half of FORMATS 3.4; block formats are not
     quantised here. Raw words give their low 16 bits; RawUInt32 comes back as the words viewed as float32.
     """
     spec = FORMATS[name]
     if name in ("Float32", "RawUInt32"):
         return values
     if spec.kind == "int":
-        return _saturated(values, np.iinfo(host_dtype(name)))
+        return _integers(name, values)
     if spec.kind == "raw":
         return to_bits(values).astype(np.uint16)
     if spec.family == "b":
@@ -110,7 +113,13 @@ def _half_words(array: NDArray[Any]) -> NDArray[np.uint16]:
     return np.ascontiguousarray(array).reshape(array.shape).view(np.uint16)
 
 
-def _saturated(values: F32, limits: Any) -> NDArray[Any]:
-    """Rounded half to even and clamped to an integer type; exact, since float64 holds all of its limits."""
-    rounded = np.rint(nan_as_zero(values)).astype(np.float64)
-    return np.clip(rounded, limits.min, limits.max).astype(limits.dtype)
+def _integers(name: str, values: F32) -> NDArray[Any]:
+    """As vector instructions of x86-64 convert: to 32 bits, then packed narrower, unsigned bytes by way of 16 bits that
+    are taken as signed (FORMATS 3.11)."""
+    limits = np.iinfo(host_dtype(name))
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        wide = np.rint(values.astype(np.float64))
+    wide = np.where((wide >= _INT32.min) & (wide <= _INT32.max), wide, _INT32.min)
+    if name == "UInt8":
+        wide = np.where(wide > _INT16.max, 0, wide)
+    return np.clip(wide, limits.min, limits.max).astype(limits.dtype)

@@ -49,12 +49,21 @@ def test_other_float_formats_are_read_as_halves(name):
 
 def test_integers_round_half_to_even_and_saturate():
     values = single(0.5, 1.5, 2.5, -0.5, -1.5, 300, -300, 1e9, -1e9, np.inf, -np.inf, np.nan)
-    assert host_read("Int8", values).tolist() == [0, 2, 2, 0, -2, 127, -128, 127, -128, 127, -128, 0]
-    assert host_read("UInt8", values).tolist() == [0, 2, 2, 0, 0, 255, 0, 255, 0, 255, 0, 0]
-    assert host_read("UInt16", values).tolist() == [0, 2, 2, 0, 0, 300, 0, 65535, 0, 65535, 0, 0]
+    assert host_read("Int8", values).tolist() == [0, 2, 2, 0, -2, 127, -128, 127, -128, -128, -128, -128]
+    assert host_read("UInt8", values).tolist() == [0, 2, 2, 0, 0, 255, 0, 0, 0, 0, 0, 0]
+    assert host_read("UInt16", values).tolist() == [0, 2, 2, 0, 0, 300, 0, 65535, 0, 0, 0, 0]
     assert host_read("Int32", values)[5:9].tolist() == [300, -300, 1_000_000_000, -1_000_000_000]
-    assert host_read("Int32", single(3e9, -3e9)).tolist() == [2**31 - 1, -(2**31)]
     assert host_widen("Int32", np.array([-(2**31), 16777217], np.int32)).tolist() == [-(2.0**31), 16777216]
+
+
+def test_integers_beyond_what_vector_instructions_hold():
+    """FORMATS 3.11: the last values that saturate, and the first that do not."""
+    edges = single(255.4, 32767.4, 32767.5, 65536, 2.0**31 - 128, 2.0**31, -(2.0**31), -3e9, np.inf)
+    assert host_read("UInt8", edges).tolist() == [255, 255, 0, 0, 0, 0, 0, 0, 0]
+    assert host_read("UInt16", edges).tolist() == [255, 32767, 32768, 65535, 65535, 0, 0, 0, 0]
+    assert host_read("Int8", edges).tolist() == [127, 127, 127, 127, 127, -128, -128, -128, -128]
+    assert host_read("Int32", edges)[3:].tolist() == [65536, 2**31 - 128, *[-(2**31)] * 4]
+    assert host_read("Int32", from_bits(np.array([0x7F800001, 0xFFC00000], np.uint32))).tolist() == [-(2**31)] * 2
 
 
 def test_raw_words_come_back_as_they_are():

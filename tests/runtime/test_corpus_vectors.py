@@ -46,15 +46,32 @@ def stored(path: Path) -> tuple[dict, dict]:
 
 @pytest.mark.parametrize("path", corpus_files("vectors/**/*.json"))
 def test_outputs_equal_the_reference(check: ModuleType, path: Path) -> None:
+    assert differences(check, path, CORPUS / "netlists") == []
+
+
+@pytest.mark.parametrize("path", corpus_files("edge/vectors/*.json"))
+def test_the_references_corners(check: ModuleType, path: Path) -> None:
+    """Labels that move on (OPS 12), integers that the host reads (FORMATS 3.11)."""
+    assert differences(check, path, CORPUS / "edge" / "netlists") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", corpus_files("fuzz/vectors/*.json"))
+def test_random_netlists_equal_the_reference(check: ModuleType, path: Path) -> None:
+    assert differences(check, path, CORPUS / "fuzz" / "netlists") == []
+
+
+def differences(check: ModuleType, path: Path, netlists: Path) -> list[tuple[str, str]]:
+    """What one netlist has wrong, in the three readings."""
     vector, files = stored(path)
-    netlist = CORPUS / "netlists" / vector["netlist"]
-    problems = []
+    netlist = netlists / vector["netlist"]
+    problems: list[tuple[str, str]] = []
     for precision in ("format", "ideal"):
         readings = [(readout, key) for of, readout, key in check.MODES.values() if of == precision]
         got = check.emulate(netlist, vector, files, precision, sorted({readout for readout, _ in readings}), 1)
         for readout, key in readings:
             problems += check.compare(vector, files, got[readout], key, verbose=True)
-    assert problems == []
+    return problems
 
 
 def assert_same_bits(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:

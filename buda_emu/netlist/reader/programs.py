@@ -21,7 +21,7 @@ from buda_emu.netlist.model import (
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import keyed
-from buda_emu.netlist.reader.values import kind_of, text_of
+from buda_emu.netlist.reader.values import integer, kind_of, text_of
 from buda_emu.netlist.suggest import near, quoted
 
 MALFORMED, BARE, DECLARATION, VARINST, ALLOCATION, UNKNOWN_KEY = "V110", "V111", "V112", "V113", "V114", "V115"
@@ -119,10 +119,9 @@ def _declare(statement: _Statement) -> Instruction | None:
     if isinstance(node, Mapping):
         pairs: list[tuple[str, str]] = []
         for name, _, value in keyed(context, node):
-            if isinstance(value, Scalar):
-                pairs.append((name, text_of(value)))
-            else:
-                context.report(DECLARATION, value, f"{word} {name} needs a number, not {kind_of(value)}")
+            number = integer(context, f"{word} {name}", value)  # NETLIST 12: 3
+            if number is not None:
+                pairs.append((name, str(number)))
     else:
         names = _words(context, DECLARATION, word, node)
         if names is None:

@@ -106,12 +106,23 @@ def operand_names(_: Context, use: FusedUse) -> Findings:
 
 @fused_check("V043", basic=True)
 def external_operands(_: Context, use: FusedUse) -> Findings:
-    """NETLIST 11.1 A9: inputN with N below the number of the op's inputs; unused inputs are accepted."""
+    """NETLIST 11.1 A9: inputN with N below the number of the op's inputs."""
     for step in use.steps:
         for index, name in enumerate(step.sub.inputs):
             if name.startswith("input") and buffer_number(name) >= len(use.op.inputs):
                 mark = item_mark(step.sub, "inputs", index)
                 yield step.about(mark, f"reads {name}, op {use.op.name} has {len(use.op.inputs)} inputs")
+
+
+@fused_check("V192", unless=("V043", "V174", "V175"))
+def external_operands_used(_: Context, use: FusedUse) -> Findings:
+    """OPS 8.3 rule 1 and the corrections at its end: names are counted, whatever their numbers."""
+    declared = use.definition.inputs
+    names = {name for step in use.steps for name in step.sub.inputs if name.startswith("input")}
+    if declared == len(use.op.inputs) and len(names) != declared:
+        found = ", ".join(sorted(names)) or "none of them"
+        what = f"declares {declared} inputs, its scheduled ops read {found}"
+        yield Finding(use.definition.at("inputs"), what, "declare and connect only what is read")
 
 
 @fused_check("V176", basic=True)

@@ -16,7 +16,7 @@ def programs() -> Schema:
     names = list_of({"type": "string"})
     operands: dict[str, Schema] = {
         "names": names,
-        "declarations": {"anyOf": [names, {"type": "object", "additionalProperties": ref("value")}]},
+        "declarations": {"anyOf": [names, {"type": "object", "additionalProperties": ref("integer")}]},
         "varinst": {
             "type": "array",
             "prefixItems": [{"type": "string"}, {"enum": [*OPCODES], "description": "; ".join(OPCODES.values())}],

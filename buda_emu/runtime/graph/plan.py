@@ -176,10 +176,11 @@ class _Builder:
             value = self._source(name, op)
             operand = self._operand(op, position, value)
             if op.type == "tilizer":
-                # OPS 6.10: takes the unquantised row-major data as pushed
+                # OPS 6.10: takes the unquantised row-major data as pushed; 12 (3.1): the label is that of any operand
                 if name not in queues or queues[name].layout != "flat":
                     raise UnsupportedError(f"op {op.name}: tilizer reads {name}, which is not a queue with layout flat")
-                operand = replace(operand, tile_dim=queues[name].blocking.tile_dim)
+                label = self._converted_to(operand.label) or operand.label
+                operand = replace(operand, tile_dim=queues[name].blocking.tile_dim, label=label)
                 if self._core is None:
                     value = self._read(name, flat=True)
             else:
@@ -239,14 +240,8 @@ class _Builder:
 
     def _truncate(self, value: int, operand: Operand) -> tuple[int, Operand]:
         """OPS 3 step 5. Works on source tiles: TMs move whole tiles, so the order does not matter."""
-        label = operand.label
-        if not self._quantised:
-            return value, operand
-        if label == "Float32" and self._netlist.arch.tf32_inputs:
-            target = "Tf32"
-        elif label in _TRUNCATED_INPUTS:
-            target = label
-        else:
+        target = self._converted_to(operand.label)
+        if not target:
             return value, operand
         key = (value, target)
         if key not in self._converted:
@@ -256,6 +251,12 @@ class _Builder:
         pad_tile = np.full((1, 32, 32), operand.map.pad_value, np.float32)
         pad_value = float(quantise(target, pad_tile, rounding="truncate")[0, 0, 0])
         return self._converted[key], replace(operand, map=replace(operand.map, pad_value=pad_value), label=target)
+
+    def _converted_to(self, label: str) -> str:
+        """The format that OPS 3 step 5 converts an operand of this label to, "" for none."""
+        if self._quantised and label == "Float32" and self._netlist.arch.tf32_inputs:
+            return "Tf32"
+        return label if self._quantised and label in _TRUNCATED_INPUTS else ""
 
     def _output_format(self, op: Op) -> str:
         """OPS 3 step 9: the format that the result is converted to, "" for none."""

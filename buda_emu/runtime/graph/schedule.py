@@ -1,6 +1,6 @@
 """Which slots the next inputs of an epoch read and write, and how many inputs may run together (NETLIST 4.2, 4.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from buda_emu.device.channel import Fifo, Ram
@@ -64,9 +64,11 @@ class Scheduler:
         self._chunk: Chunk | None = None  # taken and not done
 
     def peek(self) -> Mapping[str, str]:
-        """Labels of the sources of the next input."""
+        """Labels of the sources of the next input. Raises ProgramError for an entry that was never written."""
         if self._next is None:
             self._next = self._counted()
+        elif self._chunk is None:  # it was taken before the results of the chunk before it were stored
+            self._relabel(self._next)
         return self._next.labels
 
     def take(self, most: int) -> Chunk:
@@ -76,7 +78,7 @@ class Scheduler:
         while chunk.inputs < most:
             if chunk.inputs and self._ends is not None and self.obstacle() is not None:
                 break
-            one = self._next if self._next is not None else self._counted()
+            one = self._next if self._next is not None else self._counted(written)
             self._next = None
             if chunk.inputs and (one.labels != chunk.labels or self._depends(one, written)):
                 self._next = one
@@ -145,20 +147,22 @@ class Scheduler:
             error.input = self._number + 1, self._topology.input_count
         return error
 
-    def _counted(self) -> _Input:
+    def _counted(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
         self._number += 1
         try:
-            return self._advance()
+            return self._advance(written)
         except ProgramError as error:
             error.input = self._number, self._topology.input_count
             raise
 
-    def _advance(self) -> _Input:
-        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops."""
+    def _advance(self, written: Set[tuple[int, int]]) -> _Input:
+        """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written`:
+        (store, z-slice) of what the chunk before it is going to write."""
         channels = self._memory.channels
         one = _Input({}, {}, {})
         for queue in self._topology.reads:
-            self._read(queue, channels[queue], one)
+            channel = channels[queue]
+            self._note(queue, channel, channel.next_read(), one, written)
         for op in self._topology.ops:
             for queue in self._topology.sinks.get(op.name, ()):
                 channel = channels[queue]
@@ -168,22 +172,27 @@ class Scheduler:
                     if slot == one.writes[queue]:
                         one.labels[queue] = FORWARD
                     else:
-                        self._note(queue, channel, slot, one)
+                        self._note(queue, channel, slot, one, written)
         for channel in self._popping:
             channel.pop(channel.global_rdptr_autoinc)
         return one
 
-    def _read(self, queue: str, channel: Fifo | Ram, one: _Input) -> None:
-        self._note(queue, channel, channel.next_read(), one)
-
-    def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input) -> None:
-        label = channel.view.label(slot)
-        if not label:
-            raise ProgramError(
-                f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
-            )
-        one.labels[queue] = label
+    def _note(
+        self, queue: str, channel: Fifo | Ram, slot: int, one: _Input, written: Set[tuple[int, int]]
+    ) -> None:
+        waits = bool(written) and not written.isdisjoint(channel.view.slices(slot))
+        one.labels[queue] = "" if waits else _label(queue, channel, slot)
         one.reads[queue] = slot
+
+    def _relabel(self, one: _Input) -> None:
+        """Each input sees what the one before it wrote (OPS 12: 3.1)."""
+        channels = self._memory.channels
+        try:
+            for queue, slot in one.reads.items():
+                one.labels[queue] = _label(queue, channels[queue], slot)
+        except ProgramError as error:
+            error.input = self._number, self._topology.input_count
+            raise
 
     def _depends(self, one: _Input, written: set[tuple[int, int]]) -> bool:
         """Does this input read what an earlier input of the chunk writes?"""
@@ -191,3 +200,12 @@ class Scheduler:
             return False
         channels = self._memory.channels
         return any(not written.isdisjoint(channels[queue].view.slices(slot)) for queue, slot in one.reads.items())
+
+
+def _label(queue: str, channel: Fifo | Ram, slot: int) -> str:
+    label = channel.view.label(slot)
+    if not label:
+        raise ProgramError(
+            f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
+        )
+    return label

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KIND = "buda-emu snapshot"
 HEADER = "header.json"
 NETLIST = "netlist.yaml"

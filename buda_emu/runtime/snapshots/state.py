@@ -62,6 +62,10 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
             name: {"tiles": store.tiles, "labels": [list(run) for run in _runs(store.labels)]}
             for name, store in stores.items()
         },
+        "views": {
+            name: [[slot, label] for slot, label in sorted(labels.items())]
+            for name, labels in _own_labels(machine.memory).items()
+        },
         "queues": {name: _pointers(channel) for name, channel in machine.memory.channels.items()},
         "flat": {name: {"slots": [[slot] for slot in slots]} for name, slots in flat.items()},
         "allocated": [[name] for name in machine.memory.allocated],
@@ -105,6 +109,7 @@ def restore(machine: Machine, reader: Reader) -> None:
     header = Fields(reader.header, "", reader.refused)
     memory, known = machine.memory, _stores(machine.memory, written_only=False)
     labels = {name: _labels(header.at("stores").at(name), known.get(name)) for name in header.at("stores").names()}
+    of_views = {name: _view_labels(header.at("views"), name, memory) for name in _own_labels(memory)}
     pointers = {name: _read_pointers(header.at("queues").at(name), item) for name, item in memory.channels.items()}
     slots = {name: _slots(header.at("flat").at(name), memory.channels.get(name)) for name in header.at("flat").names()}
     allocated = [name for (name,) in header.rows("allocated", str)]
@@ -127,6 +132,9 @@ def restore(machine: Machine, reader: Reader) -> None:
     # From here on nothing fails.
     for name, store in known.items():
         store.replace(tiles.get(name) or store.fresh(0), labels.get(name, []))
+    for name, own in _own_labels(memory).items():
+        own.clear()
+        own.update(of_views[name])
     for name, channel in memory.channels.items():
         _set_pointers(channel, pointers[name])
         if channel.flat is not None:
@@ -174,6 +182,23 @@ def _labels(fields: Fields, store: TileStore | None) -> list[str]:
         if first < len(labels) or count < 1 or first + count > store.slices or not known:
             raise fields.bad("has slices that overlap, lie outside or have an unknown format")
         labels += [""] * (first - len(labels)) + [label] * count
+    return labels
+
+
+def _own_labels(memory: Memory) -> dict[str, dict[int, str]]:
+    """Labels of entries that were pushed through a dual view."""
+    views = {name: channel.view.labels for name, channel in memory.channels.items()}
+    return {name: labels for name, labels in views.items() if labels is not None}
+
+
+def _view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str]:
+    view = memory.channels[name].view
+    labels: dict[int, str] = {}
+    for slot, label in fields.rows(name, int, str):
+        known = label == view.store.df if isinstance(view.store, BitStore) else label in FORMATS
+        if slot in labels or not 0 <= slot < view.entries or not known:
+            raise fields.bad(f"has a label of {name} that is twice there, of no entry, or of an unknown format")
+        labels[slot] = label
     return labels
 
 

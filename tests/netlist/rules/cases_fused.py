@@ -17,8 +17,16 @@ CASES = (
         b.FUSED,
         (("s5", "inputs: [input0", "inputs: [input3"),),
         "input3",
-        near=(("s5", "inputs: [input0", "inputs: [input_2"),),
+        near=(("s5", "inputs: [input0", "inputs: [input_2"), ("s4", "input2", "input_2")),
     ),
+    Case(
+        "V192",
+        b.FUSED,
+        (("s4", "inputs: [intermed1, input2]", "inputs: [intermed1, input1]"),),
+        "3",
+        near=(("s1", "input1", "input2"), ("s4", "input2", "input1")),
+    ),
+    Case("V192", b.FUSED_REDUCE, (("r2", "inputs: [input0", "inputs: [input_0"),), "1"),
     Case(
         "V130",
         b.FUSED,

@@ -249,7 +249,7 @@ def set_at(*keys, value):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (set_at("schema_version", value=2), "its form has version 2, this buda-emu reads version 1"),
+        (set_at("schema_version", value=1), "its form has version 1, this buda-emu reads version 2"),
         (set_at("buda_emu", value="9.9"), r"it is of buda-emu 9\.9, this is "),
         (set_at("precision", value="ideal"), "it is of precision|has precision ideal, the machine format"),
         (set_at("netlist", "sha256", value="0"), r"it is of another netlist \(.*net\.yaml, wormhole_b0\) than"),
@@ -270,6 +270,10 @@ def set_at(*keys, value):
         (set_at("stores", "x", "labels", value=[[0, 1, "Float33"]]), "unknown format"),
         (set_at("stores", "x", "labels", value=[[0, 1]]), "stores.x.labels is not a list of"),
         (set_at("stores", "x", "labels", value=[[0, 1, "Float32"]]), "bytes, not those of its header"),
+        (set_at("views", value={}), "views.view is missing"),
+        (set_at("views", "view", value=[[2, "Float32"]]), "views has a label of view"),
+        (set_at("views", "view", value=[[0, "Float32"], [0, "Float32"]]), "views has a label of view"),
+        (set_at("views", "view", value=[[0, "Float33"]]), "views has a label of view"),
         (set_at("flat", "x", value={"slots": [[0]]}), "flat.x is not row-major data"),
         (set_at("flat", "flat", "slots", value=[[0], [0]]), "flat.flat is not row-major data"),
         (set_at("flat", "flat", "slots", value=[[4]]), "flat.flat is not row-major data"),

@@ -191,4 +191,13 @@ RULES = (
         "{type: exp, attributes: {vector: r}}",
         "NETLIST 11.1 A8",
     ),
+    Rule(
+        "V192",
+        "G",
+        "scheduled ops do not read every input of their fused op",
+        "Each of the inputs that the definition declares is read by a scheduled op, as inputN, and by one name.",
+        "{inputs: 2, schedules: [[{s0: {type: exp, inputs: [input0], output: output}}]]}",
+        "{inputs: 1, schedules: [[{s0: {type: exp, inputs: [input0], output: output}}]]}",
+        "OPS 8.3, 12",
+    ),
 )
