@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.errors import (
     BudaError,
+    DocumentError,
     HostError,
     HostTimeoutError,
     InternalError,
     NetlistError,
+    PackageError,
     ProgramError,
     RunCancelledError,
+    ScheduleError,
     UnsupportedError,
+    VpuxError,
 )
 
 if TYPE_CHECKING:
@@ -46,17 +50,21 @@ _LAZY = {
 
 __all__ = [
     "BudaError",
+    "DocumentError",
     "Emulator",
     "HostError",
     "HostTimeoutError",
     "InternalError",
     "Listener",
     "NetlistError",
+    "PackageError",
     "ProgramError",
     "Progress",
     "Run",
     "RunCancelledError",
+    "ScheduleError",
     "UnsupportedError",
+    "VpuxError",
     "__version__",
     "check",
     "load",

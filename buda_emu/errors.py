@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from buda_emu.netlist.diagnostics import Diagnostic
+    from buda_emu.checker.diagnostic import Diagnostic
     from buda_emu.program.place import Place
     from buda_emu.runtime.stop.stopped import Stopped
 
@@ -18,14 +18,32 @@ class BudaError(Exception):
     exit_code: ClassVar[int] = 101
 
 
-class NetlistError(BudaError):
-    """The document is wrong. `diagnostics` holds every finding, each with rule id, file, line and column."""
+class DocumentError(BudaError):
+    """The document is wrong. `diagnostics` holds every finding, each with its rule and place; one leaf for each kind
+    of document."""
 
     exit_code: ClassVar[int] = 2
+    is_report: ClassVar[bool] = True  # the message is all findings as text, where there are any
 
     def __init__(self, message: str, diagnostics: "Sequence[Diagnostic]" = ()) -> None:
         super().__init__(message)
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+
+
+class NetlistError(DocumentError):
+    """A netlist is refused."""
+
+
+class ScheduleError(DocumentError):
+    """A Gemini schedule is refused (`buda_emu.gemini`)."""
+
+
+class VpuxError(DocumentError):
+    """A VPUX document is refused (`buda_emu.vpux`)."""
+
+
+class PackageError(DocumentError):
+    """A DarwiNN package is refused (`buda_emu.darwinn`)."""
 
 
 class HostError(BudaError):

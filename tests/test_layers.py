@@ -11,6 +11,7 @@ ALLOWED = {
     "errors.py": set(),
     "caches.py": set(),
     "spec": set(),
+    "checker": set(),
     "netlist": set(),
     "program": set(),
     "cli": set(),

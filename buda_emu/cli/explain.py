@@ -2,46 +2,76 @@
 
 import argparse
 import textwrap
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
+from buda_emu.cli.documents import KINDS, NETLIST, books, rule_kind
 from buda_emu.cli.output import complain, say
 from buda_emu.report.text import table
+
+if TYPE_CHECKING:
+    from buda_emu.checker import Rule, RuleBook
 
 EXAMPLE = "buda-emu explain V041"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("rule", nargs="*", metavar="RULE", help="rule ids as printed by check; none: list all")
+    kinds = ", ".join(kind.name for kind in KINDS)
+    parser.add_argument(
+        "rule",
+        nargs="*",
+        metavar="RULE",
+        help=f"rule ids as printed by check, or a kind ({kinds}) for all rules of its documents; none: of netlists",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print each rule's explanation. Exit code 2 for an id that does not exist."""
-    from buda_emu.image.rules import RULES as IMAGE_RULES
-    from buda_emu.netlist.rules.registry import RULES
-    from buda_emu.netlist.rules.rule import STAGES
-
-    if not args.rule:
-        say(table(("rule", "stage", "refuses a netlist when"), ((r.id, r.stage, r.summary) for r in RULES.values())))
-        return 0
+    """Print each rule's explanation, or all rules of a kind. Exit code 2 for an id that does not exist."""
     code = 0
-    for number, text in enumerate(args.rule):
-        if text in IMAGE_RULES:
-            say(f"{text}: {IMAGE_RULES[text].says}\n  To do: {IMAGE_RULES[text].fix}.")
-            continue
-        digits = text.upper().removeprefix("V")
-        rule = RULES.get(f"V{digits:0>3}")
-        if rule is None:
-            near = get_close_matches(text.upper(), list(RULES), n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            complain(f"buda-emu explain: no rule {text}{hint}; `buda-emu explain` lists all")
+    for number, text in enumerate(args.rule or [NETLIST.name]):
+        kind = next((kind for kind in KINDS if kind.name == text), None)
+        rule = _found(text) if kind is None else None
+        if kind is None and rule is None:
+            complain(f"buda-emu explain: no rule {text}{_hint(text)}; `buda-emu explain` lists all")
             code = 2
             continue
         if number:
             say()
-        say(f"{rule.id}: {rule.summary}")
-        say(f"  {STAGES[rule.stage]}")
-        for paragraph in filter(None, rule.explanation.split("\n\n")):
-            say()
-            say(textwrap.fill(" ".join(paragraph.split()), 100, initial_indent="  ", subsequent_indent="  "))
+        if kind is not None:
+            _list(kind.rules())
+        elif rule is not None:
+            _explain(rule, rule_kind(rule.id).rules())
     return code
+
+
+def _found(text: str) -> "Rule | None":
+    """The rule of that id, in any case; a bare number is one of the netlists'."""
+    kind = rule_kind(text)
+    rules = kind.rules().rules
+    return rules.get(text) or rules.get(f"{kind.prefix}{text.upper().removeprefix(kind.prefix):0>3}")
+
+
+def _hint(text: str) -> str:
+    from buda_emu.checker.suggest import nearest
+
+    near = nearest(text.upper(), [rule for book in books().values() for rule in book.rules])
+    return f" (did you mean {near}?)" if near else ""
+
+
+def _list(book: "RuleBook") -> None:
+    rules = book.rules.values()
+    if book.stages:
+        say(table(("rule", "stage", f"refuses a {book.kind} when"), ((r.id, r.stage, r.summary) for r in rules)))
+    else:
+        say(table(("rule", "severity", "says"), ((r.id, r.severity, r.summary) for r in rules)))
+
+
+def _explain(rule: "Rule", book: "RuleBook") -> None:
+    say(f"{rule.id}: {rule.summary}")
+    if rule.stage in book.stages:
+        say(f"  {book.stages[rule.stage]}")
+    for paragraph in filter(None, rule.explanation.split("\n\n")):
+        say()
+        say(textwrap.fill(" ".join(paragraph.split()), 100, initial_indent="  ", subsequent_indent="  "))
+    if rule.fix:
+        say(f"  To do: {rule.fix}.")

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from buda_emu import __version__
 from buda_emu.cli.output import complain
-from buda_emu.errors import BudaError, NetlistError
+from buda_emu.errors import BudaError, DocumentError
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {
@@ -105,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.exit_code == Exit.INTERNAL:
             return _internal_error()
         # findings come with their places; any other message says who speaks
-        complain(str(error) if isinstance(error, NetlistError) and error.diagnostics else f"buda-emu: {error}")
+        is_report = isinstance(error, DocumentError) and error.diagnostics and error.is_report
+        complain(str(error) if is_report else f"buda-emu: {error}")
         return error.exit_code
     except OSError as error:
         complain(f"buda-emu: {_describe(error)}")

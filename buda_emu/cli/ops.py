@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the op table, or the named ops with their attributes. Exit code 2 for an unknown op type."""
-    from difflib import get_close_matches
-
+    from buda_emu.checker.suggest import nearest
     from buda_emu.cli.output import complain
 
     if args.precision == "device" and not args.op:
@@ -47,8 +46,8 @@ def main(args: argparse.Namespace) -> int:
     for number, name in enumerate(args.op):
         op = OP_TYPES.get(name)
         if op is None:
-            near = get_close_matches(name, list(OP_TYPES), n=1)
-            complain(f"buda-emu ops: no op type {name}{f' (did you mean {near[0]}?)' if near else ''}")
+            near = nearest(name, OP_TYPES)
+            complain(f"buda-emu ops: no op type {name}{f' (did you mean {near}?)' if near else ''}")
             code = 2
             continue
         if number:

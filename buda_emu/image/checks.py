@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from buda_emu.checker.diagnostic import Severity
+from buda_emu.checker.text import shown
 from buda_emu.image.archive import Archive
 from buda_emu.image.metadata import ARCH_WORDS, CompiledGraphState, DeviceMetadata
 from buda_emu.image.names import TOP
-from buda_emu.image.rules import shown
 from buda_emu.image.tensor_entry import TensorEntry
-from buda_emu.netlist.diagnostics import Severity
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
 from buda_emu.spec.archs import ARCHS

@@ -2,9 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.render import render
+from buda_emu.checker.text import shown
 from buda_emu.errors import HostError, NetlistError
 from buda_emu.image.archive import Archive, open_archive
 from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_by_name
@@ -12,13 +15,11 @@ from buda_emu.image.fields import mapped, read_value, text
 from buda_emu.image.member import LIMITS, Limits
 from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, DeviceMetadata, Transform, read_metadata
 from buda_emu.image.names import TOP
-from buda_emu.image.rules import RULES, ImageError, shown
+from buda_emu.image.rules import RULES, ImageError, finding
 from buda_emu.image.strict_json import parse_object
 from buda_emu.image.tensor_entry import TensorEntry
-from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.load import CheckResult, check_bytes
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.netlist.render import render
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 
 if TYPE_CHECKING:  # checking an image needs no numpy
@@ -196,7 +197,7 @@ def load_image(
         if found.severity == "error":
             raise archive.place.at(found.member).error(found.rule, found.problem)
         if found.rule != "image-pickle":
-            warnings.append(_finding(archive, found.member, found.rule, found.problem, "warning"))
+            warnings.append(finding(archive.place.archive, found.member, found.rule, found.problem, "warning"))
     return DeviceImage(archive, metadata, result.netlist, config, tuple(warnings))
 
 
@@ -214,17 +215,17 @@ def check_image(
         metadata, _ = _content(archive, limits)
         result = _netlist(archive, metadata, strict=strict)
     except ImageError as error:
-        return CheckResult(None, (_broken(error),))
+        return CheckResult(None, (replace(error.diagnostics[0], hint=RULES[error.rule].fix),))
     except OSError as error:
-        return CheckResult(None, (Diagnostic(name, 1, 1, "image-archive", "error", error.strerror or str(error)),))
+        return CheckResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
     found = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
-        found.append(_finding(archive, DEVICE, "image-device", problem, "error"))
+        found.append(finding(archive.place.archive, DEVICE, "image-device", problem, "error"))
     if result.netlist is not None:
         for item in mismatches(metadata, result.netlist, archive):
             severity = "error" if strict else item.severity
-            found.append(_finding(archive, item.member, item.rule, item.problem, severity))
+            found.append(finding(archive.place.archive, item.member, item.rule, item.problem, severity))
     refused = any(item.severity == "error" for item in found)
     return CheckResult(None if refused else result.netlist, tuple(found))
 
@@ -245,15 +246,6 @@ def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> Che
     member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
     data = archive.read(member, MAX_BYTES)
     return check_bytes(data, f"{archive.place.archive}!{member}", metadata.arch, strict=strict)
-
-
-def _broken(error: ImageError) -> Diagnostic:
-    path = f"{error.archive}!{shown(error.member)}" if error.member else error.archive
-    return Diagnostic(path, 1, 1, error.rule, "error", error.problem, hint=RULES[error.rule].fix)
-
-
-def _finding(archive: Archive, member: str, rule: str, problem: str, severity: Any) -> Diagnostic:
-    return Diagnostic(f"{archive.place.archive}!{shown(member)}", 1, 1, rule, severity, problem)
 
 
 def _by_name(names: tuple[str, ...], transforms: tuple[Transform, ...]) -> Mapping[str, Transform]:

@@ -8,7 +8,8 @@ from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
-from buda_emu.image.rules import Place, shown
+from buda_emu.checker.text import shown
+from buda_emu.image.rules import Place
 
 _READ: Final = "read"
 _NEEDED: Final = "needed"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from buda_emu.checker.text import shown
 from buda_emu.image.fields import (
     FieldError,
     anything,
@@ -26,7 +27,7 @@ from buda_emu.image.fields import (
     whole,
     word,
 )
-from buda_emu.image.rules import Place, shown
+from buda_emu.image.rules import Place
 from buda_emu.image.tensor_entry import TensorEntry, tensor_entries
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.formats import FORMATS

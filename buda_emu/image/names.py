@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from unicodedata import normalize
 
-from buda_emu.image.rules import Place, shown
+from buda_emu.checker.text import shown
+from buda_emu.image.rules import Place
 
 TOP = "unzipped_tti"
 _MAX_NAME = 1024

@@ -2,115 +2,126 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from buda_emu.errors import HostError
+from buda_emu.checker import Diagnostic, Rule, RuleBook, Severity
+from buda_emu.checker.text import shown
+from buda_emu.errors import DocumentError, HostError
 
-_SHOWN = 160  # characters of a name or value in a message
+BOOK: Final = RuleBook("device image", "image-")
+
+BOOK.declare(
+    "image-archive",
+    "error",
+    "an image is an uncompressed tar or a zip, whole to its end",
+    fix="copy the file again, or write it again with `tar cf image.tti unzipped_tti` or `buda-emu pack`",
+)
+BOOK.declare(
+    "image-path",
+    "error",
+    "names of members are plain relative paths below unzipped_tti/",
+    fix="write the archive again from a folder unzipped_tti",
+)
+BOOK.declare(
+    "image-kind",
+    "error",
+    "members are files and folders, nothing else",
+    fix="write the archive again with the files that links stand for (tar --dereference --hard-dereference)",
+)
+BOOK.declare(
+    "image-twice",
+    "error",
+    "each name stands once, whatever the case of its letters, and nothing lies below a file",
+    fix="write the archive again from a folder",
+)
+BOOK.declare(
+    "image-size",
+    "error",
+    "sizes and counts stay within limits that no real image comes near",
+    fix="do not use this file unless you know who made it; load_image(limits=...) takes wider limits",
+)
+BOOK.declare(
+    "image-nested",
+    "error",
+    "no archive lies inside of an image",
+    fix="take it out: nothing in an image is an archive",
+)
+BOOK.declare(
+    "image-json",
+    "error",
+    "JSON members are strict JSON in UTF-8: no NaN, no key twice, numbers of 64 bits, at most 64 levels",
+    fix="write the member again with a JSON library",
+)
+BOOK.declare(
+    "image-version",
+    "error",
+    "device.json has version 1.1.0",
+    fix="make the image again with a compiler that writes this version",
+)
+BOOK.declare(
+    "image-field",
+    "error",
+    "fields of device.json are there and have the type that the format gives them",
+    fix="make the image again, or correct the field",
+)
+BOOK.declare(
+    "image-member",
+    "error",
+    "every member that device.json names is in the archive",
+    fix="make the image again: files are missing",
+)
+BOOK.declare(
+    "image-tensor",
+    "error",
+    "a tensor's file has exactly the bytes that its shape and format take",
+    fix="make the image again: metadata and tensor files do not belong together",
+)
+BOOK.declare(
+    "image-pickle",
+    "error",
+    "tensors are no pickles",
+    fix=(
+        "have the image made with tti_dump_format BACKEND or BACKEND_TILIZED; or, if you know who made it and "
+        "trust them, give --allow-pickle (load_image: allow_pickle=True)"
+    ),
+)
+BOOK.declare(
+    "image-queue",
+    "error",
+    "the names that device.json gives are queues of the netlist, and tensors fit their queues",
+    fix="make the image again: netlist and metadata do not belong together",
+)
+BOOK.declare(
+    "image-device",
+    "error",
+    "the image is for one architecture, which its netlist has too, and for a device that exists",
+    fix="leave out --arch, or make the image again for the other architecture",
+)
+BOOK.declare(
+    "image-changed",
+    "error",
+    "an image that is in use does not change",
+    fix="load it again",
+)
+
+RULES: Mapping[str, Rule] = BOOK.rules
+"""By id, as messages give it; the summary of a rule says what holds of every image."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRule:
-    """One rule: what holds of every image, and what to do about one of which it does not hold."""
-
-    id: str
-    says: str
-    fix: str
-
-
-RULES: Mapping[str, ImageRule] = {
-    rule.id: rule
-    for rule in (
-        ImageRule(
-            "image-archive",
-            "an image is an uncompressed tar or a zip, whole to its end",
-            "copy the file again, or write it again with `tar cf image.tti unzipped_tti` or `buda-emu pack`",
-        ),
-        ImageRule(
-            "image-path",
-            "names of members are plain relative paths below unzipped_tti/",
-            "write the archive again from a folder unzipped_tti",
-        ),
-        ImageRule(
-            "image-kind",
-            "members are files and folders, nothing else",
-            "write the archive again with the files that links stand for (tar --dereference --hard-dereference)",
-        ),
-        ImageRule(
-            "image-twice",
-            "each name stands once, whatever the case of its letters, and nothing lies below a file",
-            "write the archive again from a folder",
-        ),
-        ImageRule(
-            "image-size",
-            "sizes and counts stay within limits that no real image comes near",
-            "do not use this file unless you know who made it; load_image(limits=...) takes wider limits",
-        ),
-        ImageRule(
-            "image-nested",
-            "no archive lies inside of an image",
-            "take it out: nothing in an image is an archive",
-        ),
-        ImageRule(
-            "image-json",
-            "JSON members are strict JSON in UTF-8: no NaN, no key twice, numbers of 64 bits, at most 64 levels",
-            "write the member again with a JSON library",
-        ),
-        ImageRule(
-            "image-version",
-            "device.json has version 1.1.0",
-            "make the image again with a compiler that writes this version",
-        ),
-        ImageRule(
-            "image-field",
-            "fields of device.json are there and have the type that the format gives them",
-            "make the image again, or correct the field",
-        ),
-        ImageRule(
-            "image-member",
-            "every member that device.json names is in the archive",
-            "make the image again: files are missing",
-        ),
-        ImageRule(
-            "image-tensor",
-            "a tensor's file has exactly the bytes that its shape and format take",
-            "make the image again: metadata and tensor files do not belong together",
-        ),
-        ImageRule(
-            "image-pickle",
-            "tensors are no pickles",
-            "have the image made with tti_dump_format BACKEND or BACKEND_TILIZED; or, if you know who made it and "
-            "trust them, give --allow-pickle (load_image: allow_pickle=True)",
-        ),
-        ImageRule(
-            "image-queue",
-            "the names that device.json gives are queues of the netlist, and tensors fit their queues",
-            "make the image again: netlist and metadata do not belong together",
-        ),
-        ImageRule(
-            "image-device",
-            "the image is for one architecture, which its netlist has too, and for a device that exists",
-            "leave out --arch, or make the image again for the other architecture",
-        ),
-        ImageRule(
-            "image-changed",
-            "an image that is in use does not change",
-            "load it again",
-        ),
-    )
-}
-"""By id, as messages give it."""
-
-
-class ImageError(HostError):
+class ImageError(DocumentError, HostError):
     """A device image is refused. The message names archive, member, what is wrong, the rule, and what to do.
 
-    `archive`, `member` ("" for the archive as a whole), `rule` (an id of RULES) and `problem` are its parts.
+    `archive`, `member` ("" for the archive as a whole), `rule` (an id of RULES) and `problem` are its parts; the same
+    is its only diagnostic.
     """
+
+    is_report = False
 
     def __init__(self, archive: str, member: str, rule: str, problem: str) -> None:
         self.archive, self.member, self.rule, self.problem = archive, member, rule, problem
         where = f"{archive}: {shown(member)}" if member else archive
-        super().__init__(f"{where}: {problem} [{rule}: {RULES[rule].says}]; {RULES[rule].fix}")
+        message = f"{where}: {problem} [{rule}: {RULES[rule].summary}]; {RULES[rule].fix}"
+        super().__init__(message, [finding(archive, member, rule, problem)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +140,7 @@ class Place:
         return ImageError(self.archive, self.member, rule, problem)
 
 
-def shown(text: object) -> str:
-    """A name or value from an image as one short line of printable characters."""
-    line = str(text)
-    line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
-    return line if line.isprintable() else ascii(line)[1:-1]
+def finding(archive: str, member: str, rule: str, problem: str, severity: Severity = "error") -> Diagnostic:
+    """What is wrong with a member, or with the archive where `member` is ""."""
+    path = f"{archive}!{shown(member)}" if member else archive
+    return Diagnostic(path, rule, severity, problem, 1, 1)

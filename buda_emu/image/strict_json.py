@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from buda_emu.checker.text import shown
 from buda_emu.image.fields import json_object
-from buda_emu.image.rules import Place, shown
+from buda_emu.image.rules import Place
 
 _MAX_DEPTH = 64
 _LOW, _HIGH = -(1 << 63), 1 << 64

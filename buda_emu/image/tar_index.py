@@ -8,9 +8,10 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO
 
+from buda_emu.checker.text import shown
 from buda_emu.image.member import Limits, Member
 from buda_emu.image.names import checked_name
-from buda_emu.image.rules import Place, shown
+from buda_emu.image.rules import Place
 
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)

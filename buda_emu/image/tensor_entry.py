@@ -6,9 +6,10 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
 
+from buda_emu.checker.text import shown
 from buda_emu.image.fields import FieldError, listed, mapped, positive, read_value, text, whole, word
 from buda_emu.image.names import TOP, checked_name
-from buda_emu.image.rules import Place, shown
+from buda_emu.image.rules import Place
 from buda_emu.spec.formats import FORMATS
 
 DumpFormat = Literal["DEFAULT", "BACKEND", "BACKEND_TILIZED"]

@@ -10,8 +10,9 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import shown
 from buda_emu.errors import HostError
-from buda_emu.image.rules import Place, shown
+from buda_emu.image.rules import Place
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Queue
 from buda_emu.numerics import host_decode

@@ -6,9 +6,10 @@ import zipfile
 from collections.abc import Iterator
 from typing import IO, cast
 
+from buda_emu.checker.text import shown
 from buda_emu.image.member import Limits, Member
 from buda_emu.image.names import checked_name
-from buda_emu.image.rules import Place, shown
+from buda_emu.image.rules import Place
 
 _ENCRYPTED = 0x01 | 0x20 | 0x40  # and patched data
 _UTF8 = 0x800

@@ -16,7 +16,7 @@ from buda_emu.netlist.model import (
 )
 from buda_emu.netlist.reader import Document
 from buda_emu.netlist.sizes import align_up, entry_bytes
-from buda_emu.netlist.yaml_reader import DocumentError
+from buda_emu.netlist.yaml_reader import UnreadableError
 from buda_emu.spec.archs import ARCHS, Arch
 
 MAX_COPIES = 200_000  # the largest cluster in circulation has 33 chips
@@ -25,7 +25,7 @@ MAX_COPIES = 200_000  # the largest cluster in circulation has 33 chips
 def expand(document: Document) -> None:
     """Replace what has a list of chips by its copies, in place. Copies share the source of their original.
 
-    Raises DocumentError when there would be more copies than any machine runs.
+    Raises UnreadableError when there would be more copies than any machine runs.
     """
     if not document.queue_devices and not document.graph_devices:
         return
@@ -52,7 +52,7 @@ def _check_size(document: Document) -> None:
         len(devices) * len(document.graphs[name].ops) for name, devices in document.graph_devices.items()
     )
     if copies > MAX_COPIES:
-        raise DocumentError(
+        raise UnreadableError(
             f"the target_device lists ask for {copies:,} copies of queues and ops, {MAX_COPIES:,} at most"
         )
 

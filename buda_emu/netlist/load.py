@@ -5,18 +5,18 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.render import render, with_source_lines
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queues
-from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.expand import expand
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.reader import Document, read_document
-from buda_emu.netlist.render import render, with_source_lines
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.temporal import temporal_graphs
-from buda_emu.netlist.yaml_reader import DocumentError, StrPath, decode, read_bytes, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, read_tree, split_lines
 
 KEPT_BYTES = 32 << 10  # documents from this size on are kept in the cache: smaller ones are soon read
 
@@ -47,12 +47,12 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
         if not cache or len(data) < KEPT_BYTES:
             return check_bytes(data, name, arch, strict=strict)
         return _through_cache(data, name, arch.lower() if arch is not None else None, strict)
-    except DocumentError as error:
+    except UnreadableError as error:
         return CheckResult(None, (error.diagnostic(name),))
 
 
 def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> CheckResult:
-    """As `check_bytes`; accepted netlists are kept. Raises DocumentError where the bytes are no text."""
+    """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are no text."""
     from buda_emu.netlist.cache import NetlistCache  # only where it is needed: check is quick
 
     place = NetlistCache(data, path, arch, strict)
@@ -70,7 +70,7 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool
     """The same for what a file holds; `path` is the name that findings give."""
     try:
         text = decode(data)
-    except DocumentError as error:
+    except UnreadableError as error:
         return CheckResult(None, (error.diagnostic(path),))
     return check_text(text, path, arch, strict=strict)
 
@@ -125,7 +125,7 @@ def _judge(
 ) -> tuple[Netlist | None, Mapping | None, list[Diagnostic]]:
     try:
         root = read_tree(text)
-    except DocumentError as error:
+    except UnreadableError as error:
         return None, None, template_findings(text, path, None) or [error.diagnostic(path)]
     placeholders = template_findings(text, path, root)
     if placeholders:
@@ -136,7 +136,7 @@ def _judge(
         return None, root, findings
     try:
         netlist = build(document)
-    except DocumentError as error:
+    except UnreadableError as error:
         return None, root, [*findings, error.diagnostic(path)]
     findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
     if "test-config" in netlist.sections:
@@ -151,7 +151,7 @@ def _judge(
 
 
 def build(document: Document) -> Netlist:
-    """Expand and derive. Raises DocumentError when the expansion is larger than any machine."""
+    """Expand and derive. Raises UnreadableError when the expansion is larger than any machine."""
     expand(document)
     queues = derive_queues(document.queues, document.graphs)
     return Netlist(

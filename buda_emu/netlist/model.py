@@ -10,8 +10,8 @@ from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist import nodes
-from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes

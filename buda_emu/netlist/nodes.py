@@ -5,19 +5,11 @@ Scalars keep their text; what a text means (integer, bool, float, word) is decid
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from buda_emu.checker.place import TextPlace as Mark
+
 NULL_WORDS = frozenset(("", "~", "null", "Null", "NULL"))
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A place in a file: line and column count from 1, `end_column` is one past the last character on `line`."""
-
-    line: int
-    column: int
-    end_column: int
 
 
 # Plain slotted classes, not dataclasses: a large netlist has 70,000 of them and they are built in a loop.

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.render import render
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
-from buda_emu.netlist.diagnostics import Diagnostic
-from buda_emu.netlist.render import render
 from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.scalars import parse_float, parse_int
-from buda_emu.netlist.suggest import near, quoted
 
 DEFAULT_RTOL: Final = 0.01
 
@@ -164,7 +165,5 @@ class _Reader:
 
     def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
         mark = node.mark
-        severity = CATALOGUE[rule].severity(self._strict)
-        self.findings.append(
-            Diagnostic(self._path, mark.line, mark.column, rule, severity, message, mark.end_column, "", hint)
-        )
+        severity = CATALOGUE[rule].at(self._strict)
+        self.findings.append(Diagnostic.at(mark, self._path, rule, severity, message, hint))

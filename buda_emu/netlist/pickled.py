@@ -12,8 +12,8 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist import model, nodes
-from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.model import Netlist
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
@@ -45,9 +45,7 @@ def pickled(result: Result, root: nodes.Node) -> bytes:
 
     table: dict[type, Callable[[Any], tuple[Any, ...]]] = dict.fromkeys(_RECORDS, _reduce)
     sections = _dumped(dict(netlist.sections), table)
-    rest = _dumped(
-        (replace(netlist, sections={}), diagnostics), {**table, nodes.Mapping: late, nodes.Sequence: late}
-    )
+    rest = _dumped((replace(netlist, sections={}), diagnostics), {**table, nodes.Mapping: late, nodes.Sequence: late})
     return len(sections).to_bytes(8, "little") + sections + rest
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.nodes import Mapping, Node, Scalar
 
 MARK = "$TEMPLATE_"
@@ -30,7 +30,7 @@ def template_findings(text: str, path: str, root: Node | None) -> list[Diagnosti
     listed = ", ".join(list(names)[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     message = f"this is a template, not a netlist: {listed} must be filled in"
     line, column = first
-    return [Diagnostic(path, line, column, "V000", "error", message, column + len(next(iter(names))), "", "")]
+    return [Diagnostic(path, "V000", "error", message, line, column, column + len(next(iter(names))))]
 
 
 def _used(root: Node) -> bool:

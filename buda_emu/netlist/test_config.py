@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.render import render, with_source_lines
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
-from buda_emu.netlist.diagnostics import Diagnostic
-from buda_emu.netlist.render import render, with_source_lines
 from buda_emu.netlist.test_fields import Entry, FieldReader
-from buda_emu.netlist.yaml_reader import DocumentError, decode, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_tree, split_lines
 from buda_emu.spec.comparison import VENDOR_COMPARISONS, Comparison
 from buda_emu.spec.stimulus import VENDOR_STIMULUS, Stimulus
 
@@ -108,7 +108,7 @@ def read_defaults(path: str, data: bytes) -> TestConfig:
     try:
         text = decode(data)
         root = read_tree(text)
-    except DocumentError as error:
+    except UnreadableError as error:
         raise _refusal([error.diagnostic(path)], "") from None
     sections = {key: value for key, _, value in root.items()}
     if "test-config" not in sections:

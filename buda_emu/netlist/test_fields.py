@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields
 from typing import Any, Final, TypeVar
 
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist import nodes
-from buda_emu.netlist.diagnostics import Diagnostic
 from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.scalars import parse_float, parse_int
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.comparison import Comparison
 from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus
 
@@ -90,9 +91,9 @@ class FieldReader:
         self.findings.append(self._finding(rule, node, message, hint))
 
     def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
-        severity = CATALOGUE[rule].severity(self._strict)
+        severity = CATALOGUE[rule].at(self._strict)
         mark = node.mark
-        return Diagnostic(self._path, mark.line, mark.column, rule, severity, message, mark.end_column, "", hint)
+        return Diagnostic.at(mark, self._path, rule, severity, message, hint)
 
 
 Problem = tuple[str, str, str]  # the field to blame, what is wrong, a hint

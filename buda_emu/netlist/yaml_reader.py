@@ -10,7 +10,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MAX_DEPTH = 100  # a netlist needs 9 levels
 MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
 
 
-class DocumentError(Exception):
+class UnreadableError(Exception):
     """The text is not a YAML document that could be a netlist. Never leaves the netlist room."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1, hint: str = "") -> None:
@@ -34,39 +34,39 @@ class DocumentError(Exception):
     def diagnostic(self, path: str) -> Diagnostic:
         """The finding that says so."""
         return Diagnostic(
-            path, self.line, self.column, UNREADABLE, "error", self.message, self.column + 1, "", self.hint
+            path, UNREADABLE, "error", self.message, self.line, self.column, self.column + 1, hint=self.hint
         )
 
 
 def read_bytes(path: StrPath) -> bytes:
-    """What a netlist file holds. Raises DocumentError."""
+    """What a netlist file holds. Raises UnreadableError."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than reading a netlist
             data = file.read(MAX_BYTES + 1)
     except IsADirectoryError:
-        raise DocumentError("this is a directory, not a netlist file") from None
+        raise UnreadableError("this is a directory, not a netlist file") from None
     except FileNotFoundError:
-        raise DocumentError("there is no such file") from None
+        raise UnreadableError("there is no such file") from None
     except OSError as error:
-        raise DocumentError(f"the file cannot be read: {error.strerror or error}") from None
+        raise UnreadableError(f"the file cannot be read: {error.strerror or error}") from None
     except ValueError:  # a NUL character in the path
-        raise DocumentError("this is not the name of a file") from None
+        raise UnreadableError("this is not the name of a file") from None
     if len(data) > MAX_BYTES:
-        raise DocumentError(f"the file is larger than {MAX_BYTES >> 20} MiB")
+        raise UnreadableError(f"the file is larger than {MAX_BYTES >> 20} MiB")
     return data
 
 
 def decode(data: bytes) -> str:
-    """The text of a netlist file: UTF-8, a byte order mark dropped. Raises DocumentError where it is not UTF-8."""
+    """The text of a netlist file: UTF-8, a byte order mark dropped. Raises UnreadableError where it is not UTF-8."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DocumentError("the file is not UTF-8 (it starts with a UTF-16 byte order mark)")
+        raise UnreadableError("the file is not UTF-8 (it starts with a UTF-16 byte order mark)")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line = before.count(b"\n") + 1
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
-        raise DocumentError(f"the file is not UTF-8 text (byte 0x{data[error.start]:02x})", line, column) from None
+        raise UnreadableError(f"the file is not UTF-8 text (byte 0x{data[error.start]:02x})", line, column) from None
 
 
 def split_lines(text: str) -> list[str]:
@@ -75,14 +75,14 @@ def split_lines(text: str) -> list[str]:
 
 
 def read_tree(text: str) -> Mapping:
-    """The only document of a YAML text, as a map. Raises DocumentError."""
+    """The only document of a YAML text, as a map. Raises UnreadableError."""
     if len(text) > MAX_BYTES:
-        raise DocumentError(f"the text is larger than {MAX_BYTES >> 20} MiB")
+        raise UnreadableError(f"the text is larger than {MAX_BYTES >> 20} MiB")
     root = _first_document(text)
     if isinstance(root, Scalar) and root.is_null:
-        raise DocumentError("the document is empty")
+        raise UnreadableError("the document is empty")
     if not isinstance(root, Mapping):
-        raise DocumentError("a netlist is a map of sections", root.line, root.column)
+        raise UnreadableError("a netlist is a map of sections", root.line, root.column)
     return root
 
 
@@ -97,18 +97,18 @@ def _first_document(text: str) -> Node:
         lines = split_lines(text)
         if line > len(lines):  # the end of the text counts as a line of its own
             line, column = len(lines), len(lines[-1]) + 1
-        raise DocumentError(_sentence(error), line, column) from None
+        raise UnreadableError(_sentence(error), line, column) from None
     except ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "replace")
         line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
         line = before.count("\n") + before.count("\r") - before.count("\r\n") + 1
-        raise DocumentError(
+        raise UnreadableError(
             f"invalid YAML: {error.reason} (U+{_code(error.character):04X})", line, len(before) - line_start + 1
         ) from None
     except YAMLError as error:
-        raise DocumentError(f"invalid YAML: {error}") from None
+        raise UnreadableError(f"invalid YAML: {error}") from None
     except UnicodeEncodeError as error:  # lone surrogates in a text given by the caller
-        raise DocumentError(f"the text is not Unicode: {error.reason}") from None
+        raise UnreadableError(f"the text is not Unicode: {error.reason}") from None
 
 
 def _code(character: "str | bytes | int") -> int:
@@ -129,7 +129,7 @@ def _place(mark: "YamlMark | None") -> tuple[int, int]:
 
 
 def _build(text: str) -> Node:
-    """The node tree of the events, in one tight loop. Raises DocumentError, yaml.YAMLError."""
+    """The node tree of the events, in one tight loop. Raises UnreadableError, yaml.YAMLError."""
     from yaml import events
 
     get_event: Callable[[], Any] = _parser(text).get_event
@@ -185,7 +185,7 @@ def _build(text: str) -> Node:
             target, size = anchors.get(event.anchor, (None, -1))
             if target is None:
                 what = "is not defined before its use" if size < 0 else "contains itself"
-                raise DocumentError(f"alias *{event.anchor} {what}", *_place(event.start_mark))
+                raise UnreadableError(f"alias *{event.anchor} {what}", *_place(event.start_mark))
             count += size
             if count > MAX_NODES:
                 raise _too_big(event.start_mark)
@@ -193,14 +193,14 @@ def _build(text: str) -> Node:
         elif kind is events.DocumentEndEvent and len(children) > 1:
             extra = children.pop()
             if not (isinstance(extra, Scalar) and extra.is_null):
-                raise DocumentError("a second YAML document starts here; a netlist is one", extra.line, extra.column)
+                raise UnreadableError("a second YAML document starts here; a netlist is one", extra.line, extra.column)
         elif kind is events.StreamEndEvent:
             return children[0] if children else Scalar("", True, 1, 1, 2)
 
 
-def _too_big(mark: "YamlMark") -> DocumentError:
+def _too_big(mark: "YamlMark") -> UnreadableError:
     limits = f"nested deeper than {MAX_DEPTH} levels or more than {MAX_NODES:,} nodes once aliases are followed"
-    return DocumentError(f"this is no netlist: {limits}", *_place(mark))
+    return UnreadableError(f"this is no netlist: {limits}", *_place(mark))
 
 
 def _parser(text: str) -> Any:

@@ -126,3 +126,26 @@ def test_a_truncated_netlist_never_crashes(keep, root, tmp_path, capsys):
 def test_invalid_netlists_of_the_corpus(path, capsys):
     assert main(["check", str(path)]) in (0, 2)  # the verdicts themselves are held by tests/netlist
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_sarif(spoilt, capsys):
+    path, line = spoilt
+    assert main(["check", str(path), "--format", "sarif"]) == 2
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["V013"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == line
+
+
+@pytest.mark.parametrize("head", [b"PK\x03\x04rest", b"x" * 257 + b"ustar\x0000"])
+def test_an_image_is_known_by_its_content(head, tmp_path, capsys):
+    path = tmp_path / "model.bin"
+    path.write_bytes(head)
+    assert main(["check", str(path)]) == 2
+    assert "error[image-archive]" in capsys.readouterr().out
+
+
+def test_what_is_nothing_known_is_read_as_a_netlist(tmp_path, capsys):
+    path = tmp_path / "x.gz"
+    path.write_bytes(b"\x1f\x8b" + b"junk")
+    assert main(["check", str(path)]) == 2
+    assert "error[V000]" in capsys.readouterr().out

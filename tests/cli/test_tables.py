@@ -2,6 +2,7 @@
 
 import pytest
 
+from buda_emu.cli.documents import KINDS
 from buda_emu.cli.main import main
 from buda_emu.netlist.rules.registry import RULES
 from buda_emu.report.text import table
@@ -62,3 +63,20 @@ def test_formats(capsys):
 def test_table_aligns_columns():
     shown = table(("name", "n"), [("a", "1"), ("long name", "20")], right=(1,))
     assert shown.splitlines() == ["name        n", "a           1", "long name  20"]
+
+
+def test_explain_lists_the_rules_of_any_kind_of_document(capsys):
+    for kind in KINDS:
+        assert main(["explain", kind.name]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        rules = kind.rules().rules
+        assert [line.split()[0] for line in lines[1:]] == list(rules)
+        assert all(name.startswith(kind.prefix) for name in rules)
+
+
+def test_explain_says_what_to_do_about_an_image(capsys):
+    assert main(["explain", "image-path"]) == 0
+    assert capsys.readouterr().out == (
+        "image-path: names of members are plain relative paths below unzipped_tti/\n"
+        "  To do: write the archive again from a folder unzipped_tti.\n"
+    )

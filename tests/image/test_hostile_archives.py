@@ -28,7 +28,7 @@ def refused(tmp_path, data, rule, says="", **options):
     assert error.rule == rule, str(error)
     assert says in str(error)
     assert str(error).startswith(str(path))
-    assert RULES[rule].says in str(error)
+    assert RULES[rule].summary in str(error)
     assert RULES[rule].fix in str(error)
     assert str(error).isprintable()
     found = check_image(path, **{key: value for key, value in options.items() if key == "limits"})

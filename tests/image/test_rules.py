@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.image.rules import RULES, ImageError, shown
+from buda_emu.checker.text import shown
+from buda_emu.image.rules import RULES, ImageError
 from shared_files import ROOT
 
 
 def test_the_docs_list_every_rule():
     lines = (ROOT / "docs" / "images.md").read_text().splitlines()
     table = [line for line in lines if line.startswith("| `image-")]
-    assert table == [f"| `{rule.id}` | {rule.says} |" for rule in RULES.values()]
+    assert table == [f"| `{rule.id}` | {rule.summary} |" for rule in RULES.values()]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -23,7 +24,7 @@ def test_a_test_breaks_it(rule):
 def test_a_message_names_archive_member_problem_rule_and_what_to_do():
     error = ImageError("a.tti", "x/\x1b[31m", "image-path", "it is bad")
     rule = RULES["image-path"]
-    assert str(error) == f"a.tti: x/\\x1b[31m: it is bad [image-path: {rule.says}]; {rule.fix}"
+    assert str(error) == f"a.tti: x/\\x1b[31m: it is bad [image-path: {rule.summary}]; {rule.fix}"
     assert (error.archive, error.member, error.rule, error.exit_code) == ("a.tti", "x/\x1b[31m", "image-path", 2)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.load import check_text
 
 DEVICES = "devices: {arch: [grayskull, wormhole, wormhole_b0, blackhole]}\n"

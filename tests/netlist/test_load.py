@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from buda_emu.checker.render import render
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.load import check, check_text, load
 from netlist.netlist_texts import DEVICES, FUSED, NETLIST, edited, found, rules
@@ -118,3 +119,9 @@ def test_equal_netlists_are_equal_wherever_they_stand() -> None:
     assert hash(first.ops["copy"]) == hash(second.ops["copy"])
     assert first.queues["src"] != first.queues["dst"]
     assert "entries=2" in repr(first.queues["src"])
+
+
+def test_real_findings_render() -> None:
+    text = render(check_text(edited("type: queue", "type: qeue"), "net.yaml").diagnostics)
+    assert "error[V013]: queue src: unknown type 'qeue'" in text
+    assert "^^^^" in text

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from buda_emu.netlist import yaml_reader
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.yaml_reader import DocumentError, decode, read_bytes, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_bytes, read_tree, split_lines
 
 
 def plain(node: Node) -> object:
@@ -18,8 +18,8 @@ def plain(node: Node) -> object:
     return [(plain(key), plain(value)) for key, value in node.pairs]
 
 
-def refusal(text: str) -> DocumentError:
-    with pytest.raises(DocumentError) as caught:
+def refusal(text: str) -> UnreadableError:
+    with pytest.raises(UnreadableError) as caught:
         read_tree(text)
     return caught.value
 
@@ -160,7 +160,7 @@ def test_any_text_is_a_map_or_a_refusal(text: str) -> None:
     place = (1, 1)
     try:
         assert isinstance(read_tree(text), Mapping)
-    except DocumentError as error:
+    except UnreadableError as error:
         place = (error.line, error.column)
     assert min(place) >= 1
 
@@ -170,33 +170,33 @@ def test_any_bytes_are_a_map_or_a_refusal(data: bytes) -> None:
     message = "read"
     try:
         read_tree(decode(data))
-    except DocumentError as error:
+    except UnreadableError as error:
         message = error.message
     assert message
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
-    with pytest.raises(DocumentError, match="0xff") as caught:
+    with pytest.raises(UnreadableError, match="0xff") as caught:
         decode(b"a: 1\nb: \xc3\xa4\xff")
     assert (caught.value.line, caught.value.column) == (2, 5)
 
 
 def test_a_byte_order_mark_is_dropped() -> None:
     assert decode("a: 1".encode("utf-8-sig")) == "a: 1"
-    with pytest.raises(DocumentError, match="UTF-16"):
+    with pytest.raises(UnreadableError, match="UTF-16"):
         decode("a: 1".encode("utf-16"))
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     for path, message in ((tmp_path, "directory"), (tmp_path / "none.yaml", "no such file"), ("a\0b", "not the name")):
-        with pytest.raises(DocumentError, match=message):
+        with pytest.raises(UnreadableError, match=message):
             read_bytes(path)
 
 
 def test_a_large_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_reader, "MAX_BYTES", 10)
     (tmp_path / "net.yaml").write_text("a: 123456789")
-    with pytest.raises(DocumentError, match="larger"):
+    with pytest.raises(UnreadableError, match="larger"):
         read_bytes(tmp_path / "net.yaml")
 
 

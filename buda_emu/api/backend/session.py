@@ -142,8 +142,8 @@ def get_golden_config() -> BackendConfig:
 def _load(path: str, config: BackendConfig) -> "Netlist":
     """The netlist for the architecture that `ARCH_NAME` or the configuration names, where it lists several
     (NETLIST 1.2). Raises RuntimeError."""
+    from buda_emu.checker.render import render
     from buda_emu.netlist.load import check
-    from buda_emu.netlist.render import render
 
     wanted = os.environ.get("ARCH_NAME", "").lower()
     if not wanted and config.device != BackendDevice.Invalid:

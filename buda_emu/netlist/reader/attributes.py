@@ -8,6 +8,8 @@ from collections.abc import Callable
 from collections.abc import Mapping as Map
 from typing import Any
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import Field
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
@@ -23,7 +25,6 @@ from buda_emu.netlist.reader.values import (
     read_text,
 )
 from buda_emu.netlist.scalars import leading_integer
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.attributes import ATTRIBUTES, Attributes, AttributeSpec
 from buda_emu.spec.ops import OP_TYPES
 

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from buda_emu.netlist.diagnostics import Diagnostic, Severity
+from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.netlist.nodes import Mark, Node
 
 Place: TypeAlias = Node | Mark
@@ -34,7 +34,5 @@ class Context:
         if len(self.diagnostics) >= MAX_FINDINGS:
             raise TooManyFindingsError
         text = f"{self.subject}: {message}" if self.subject else message
-        self.diagnostics.append(
-            Diagnostic(self.path, place.line, place.column, rule, severity, text, place.end_column, "", hint)
-        )
+        self.diagnostics.append(Diagnostic.at(place, self.path, rule, severity, text, hint))
         self.findings += severity == "error"

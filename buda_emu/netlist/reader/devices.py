@@ -1,10 +1,11 @@
 """The `devices` section: which architectures the netlist is for, and which of them it is read for (NETLIST 1.2)."""
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.nodes import Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed
 from buda_emu.netlist.reader.values import kind_of, text_of
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 
 NO_ARCH = "V002"

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.suggest import nearest
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import SECTIONS
 from buda_emu.netlist.model import FusedOp, Graph, Program, Queue
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -13,7 +15,6 @@ from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
 from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.programs import read_programs
 from buda_emu.netlist.reader.queues import read_queues
-from buda_emu.netlist.suggest import nearest, quoted
 
 NOTHING, NO_INPUT = "V011", "V017"
 

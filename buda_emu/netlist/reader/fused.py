@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import FUSED_FIELDS, SUB_OP_FIELDS
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -10,7 +12,6 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
 from buda_emu.netlist.reader.tms import input_index, read_tms
 from buda_emu.netlist.reader.values import kind_of, readers
-from buda_emu.netlist.suggest import near, quoted
 
 MALFORMED, UNKNOWN = "V130", "V190"
 _READERS = readers(FUSED_FIELDS)

@@ -1,5 +1,7 @@
 """The `graphs` section: graphs and their ops (NETLIST 1.4)."""
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import GRAPH_FIELDS, INPUT_FIELDS, OP_FIELDS
 from buda_emu.netlist.model import Graph, Op
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -16,7 +18,6 @@ from buda_emu.netlist.reader.values import (
     readers,
     text_of,
 )
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.blocking import FULL_TILE
 
 DUPLICATE = "V020"

@@ -4,6 +4,8 @@
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Map
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
 from buda_emu.netlist.model import (
     Allocate,
@@ -22,7 +24,6 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.values import integer, kind_of, text_of
-from buda_emu.netlist.suggest import near, quoted
 
 MALFORMED, BARE, DECLARATION, VARINST, ALLOCATION, UNKNOWN_KEY = "V110", "V111", "V112", "V113", "V114", "V115"
 

@@ -3,6 +3,8 @@
 from functools import lru_cache
 from typing import Any
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import QUEUE_FIELDS
 from buda_emu.netlist.model import Buffer, Queue, Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -11,7 +13,6 @@ from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
 from buda_emu.netlist.reader.tms import read_tms
 from buda_emu.netlist.reader.values import NOT_INTEGER, integer, kind_of, readers, text_of
 from buda_emu.netlist.scalars import parse_address
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.blocking import FULL_TILE, Blocking
 
 NO_ALLOCATION, MISALIGNED, PORTS, UNKNOWN, DUPLICATE, BAD_ALLOCATION = "V004", "V005", "V006", "V008", "V009", "V185"

@@ -1,5 +1,7 @@
 """How an op shapes its inputs: `input_N_tms`, `input_N_pad`, `input_N_unpad` (NETLIST 1.4, 1.6, OPS 7.3)."""
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import PAD_FIELDS
 from buda_emu.netlist.model import Pad, Tm
 from buda_emu.netlist.nodes import Node, Scalar
@@ -7,7 +9,6 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed
 from buda_emu.netlist.reader.tms import MALFORMED, check_transposes, input_index, read_tms
 from buda_emu.netlist.reader.values import read_float, read_int
-from buda_emu.netlist.suggest import near, quoted
 
 UNKNOWN = "V022"
 _NO_PAD = Pad()

@@ -3,13 +3,14 @@
 from collections.abc import Sequence as Series
 from typing import Literal
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.model import Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.values import kind_of, text_of
 from buda_emu.netlist.scalars import leading_integer, parse_float, parse_int
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.ops import OP_TYPES
 
 MALFORMED = "V038"

@@ -6,11 +6,12 @@ Each reports what is wrong and returns None; the caller then keeps the field's d
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from buda_emu.checker.suggest import near
+from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import FIDELITIES, Field
 from buda_emu.netlist.nodes import NULL_WORDS, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.scalars import parse_bool, parse_float, parse_int
-from buda_emu.netlist.suggest import near, quoted
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import NETLIST_FORMATS
 

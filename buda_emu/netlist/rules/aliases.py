@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, queue_check
-from buda_emu.netlist.suggest import near
 from buda_emu.spec.formats import tile_bytes
 
 

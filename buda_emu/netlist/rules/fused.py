@@ -5,12 +5,12 @@ Only definitions that an op uses are judged (NETLIST 11.3 C13).
 
 from functools import partial
 
+from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, buffer_number
 from buda_emu.netlist.rules.ops import dest_message, dest_tiles
 from buda_emu.netlist.rules.registry import Finding, Findings, fused_check, op_check
-from buda_emu.netlist.suggest import near
 
 MAX_INTERMEDIATES = 8
 

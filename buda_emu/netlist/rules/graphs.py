@@ -5,10 +5,10 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
+from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark, size_problem
 from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, netlist_check, op_check, queue_check
-from buda_emu.netlist.suggest import near
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
 

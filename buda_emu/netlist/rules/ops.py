@@ -1,9 +1,9 @@
 """Rules on one op: mandatory fields, number of inputs, dest, kernel broadcasts (NETLIST 2: V024-V034, V040-V051)."""
 
+from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, size_problem, tms_mark, written
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
-from buda_emu.netlist.suggest import near
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.ops import OP_TYPES
 

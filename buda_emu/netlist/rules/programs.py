@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
+from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
-from buda_emu.netlist.suggest import near
 
 SHOWN = 4
 """How many names a message lists."""

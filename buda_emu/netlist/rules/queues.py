@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Queue
 from buda_emu.netlist.rules.context import Context, size_problem, written
 from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
-from buda_emu.netlist.suggest import near
 
 LOCATIONS = ("dram", "host")
 QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")

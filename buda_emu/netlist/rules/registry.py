@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from buda_emu.checker import Check, Finding, Rule
 from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
-from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.catalogue import CATALOGUE
-from buda_emu.netlist.rules.rule import Rule
 from buda_emu.spec.ops import OP_TYPES
 
 if TYPE_CHECKING:
@@ -22,49 +21,14 @@ RULES: Mapping[str, Rule] = CATALOGUE
 """The whole catalogue by id."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check yields: where, what is wrong (without the object's name), what to do about it.
-
-    A hint that takes a search through all names is a function; `verify` calls it for the first few findings only.
-    """
-
-    mark: Mark
-    message: str
-    hint: str | Callable[[], str] = ""
-    within: str = ""
-    """The part of the object that it is about, as it is named in the message: `op s4` of a fused op."""
-
-
 Findings: TypeAlias = Iterator[Finding]
-
-
-@dataclass(frozen=True, slots=True)
-class Check(Generic[T]):
-    """One check. `basic` ones run first: an object that fails one is not looked at further (no follow-on errors).
-
-    `unless`: rules that say the same of an object more exactly; the check is skipped for an object that broke one.
-    """
-
-    rule: Rule
-    run: "Callable[[Context, T], Findings]"
-    types: frozenset[str] | None = None
-    basic: bool = False
-    unless: frozenset[str] = frozenset()
-
-    @property
-    def on_device(self) -> bool:
-        """Whether only the device compiler or runtime looks at it (NETLIST 2, "by")."""
-        return self.rule.stage in ("N", "R", "W")
 
 
 @dataclass(slots=True, eq=False)
 class Checks(Generic[T]):
     """The checks of one kind of object."""
 
-    all: list[Check[T]] = field(default_factory=list[Check[T]])
+    all: list[Check] = field(default_factory=list[Check])
 
     def __call__(
         self, rule: str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
@@ -73,7 +37,7 @@ class Checks(Generic[T]):
 
         def register(function: "Callable[[Context, T], Findings]") -> "Callable[[Context, T], Findings]":
             names = frozenset(op.name for op in OP_TYPES.values() if op.name in types or op.family in types)
-            self.all.append(Check(RULES[rule], function, names if types else None, basic, frozenset(unless)))
+            self.all.append(Check(RULES[rule], function, basic, frozenset(unless), names if types else None))
             return function
 
         return register

@@ -6,17 +6,15 @@ about intact objects; last what the device's compiler and runtime refuse, only i
 
 from collections.abc import Iterable, Iterator, Set
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker import Check, Diagnostic, Judge
+from buda_emu.checker.checks import in_order
 from buda_emu.netlist.model import FusedOp, Netlist, Op
-from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.netlist.rules.registry import (
-    Check,
     Checks,
-    Finding,
     fused_check,
     graph_check,
     netlist_check,
@@ -26,11 +24,7 @@ from buda_emu.netlist.rules.registry import (
 )
 from buda_emu.netlist.rules.subjects import SUBJECTS
 
-T = TypeVar("T")
 Phase = Literal["basic", "load", "device"]
-MAX_SEARCHES = 50
-"""How many findings get a hint that searches all names: a file where everything is wrong stays quick."""
-
 __all__ = ["SUBJECTS", "verify"]
 
 
@@ -45,28 +39,23 @@ def verify(netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset
     context = context.without(context.broken | set(run.phase(context, "basic")))
     for _ in run.phase(context, "load"):
         pass
-    if not run.errors and not context.broken:
+    if not run.judge.errors and not context.broken:
         for _ in run.phase(context, "device"):
             pass
-    return run.found
+    return run.judge.found
 
 
 class _Run:
-    """One verification: its findings so far."""
+    """One verification."""
 
     def __init__(self, path: str, strict: bool) -> None:
-        self.path = path
-        self.strict = strict
-        self.found: list[Diagnostic] = []
-        self.errors = False
-        self._seen: set[tuple[str, Mark, str]] = set()
-        self._searches = 0
+        self.judge = Judge(path, strict)
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
         """Run the checks of one phase on every intact object; yields the names of those that failed one."""
         netlist = ctx.netlist
-        self._judge(ctx, "", netlist, _of_phase(netlist_check, phase))
+        self.judge.judge(_of_phase(netlist_check, phase), ctx, netlist)
         yield from self._each(ctx, "graph", netlist.graphs.items(), _of_phase(graph_check, phase))
         yield from self._each(ctx, "queue", netlist.queues.items(), _of_phase(queue_check, phase))
         for name, op in ctx.ops.items():
@@ -77,38 +66,15 @@ class _Run:
         yield from self._each(ctx, "", uses, _of_phase(fused_check, phase))
         checks = _of_phase(program_check, phase)
         for name, program in netlist.programs.items():  # the checks step over what is broken in one
-            self._judge(ctx, f"program {name}", program, checks)
+            self.judge.judge(checks, ctx, program, name=f"program {name}")
 
     def _each(
-        self, ctx: Context, kind: str, objects: Iterable[tuple[str, T]], checks: tuple[Check[T], ...]
+        self, ctx: Context, kind: str, objects: Iterable[tuple[str, Any]], checks: tuple[Check, ...]
     ) -> Iterator[str]:
         for name, item in objects if checks else ():
-            if name not in ctx.broken and self._judge(ctx, f"{kind} {name}" if kind else name, item, checks):
+            said = f"{kind} {name}" if kind else name
+            if name not in ctx.broken and self.judge.judge(checks, ctx, item, name=said):
                 yield name
-
-    def _judge(self, ctx: Context, subject: str, item: T, checks: tuple[Check[T], ...]) -> bool:
-        fired: set[str] = set()
-        for check in checks:
-            if fired and not check.unless.isdisjoint(fired):
-                continue
-            for finding in check.run(ctx, item):
-                fired.add(check.rule.id)
-                key = (check.rule.id, finding.mark, finding.message)
-                if key not in self._seen:  # copies made by expansion share their place in the file
-                    self._seen.add(key)
-                    part = f"{subject}, {finding.within}" if finding.within else subject
-                    self._report(check, finding, f"{part}: {finding.message}" if part else finding.message)
-        return bool(fired)
-
-    def _report(self, check: Check[Any], finding: Finding, message: str) -> None:
-        severity = check.rule.severity(self.strict)
-        self.errors = self.errors or severity == "error"
-        line, column, end = finding.mark.line, finding.mark.column, finding.mark.end_column
-        hint = finding.hint
-        if not isinstance(hint, str):
-            self._searches += 1
-            hint = hint() if self._searches <= MAX_SEARCHES else ""
-        self.found.append(Diagnostic(self.path, line, column, check.rule.id, severity, message, end, "", hint))
 
 
 def _unread(netlist: Netlist) -> frozenset[str]:
@@ -133,20 +99,15 @@ def _fused_uses(ctx: Context) -> tuple[FusedUse, ...]:
 
 
 @cache
-def _of_phase(checks: Checks[T], phase: Phase) -> tuple[Check[T], ...]:
-    found = [check for check in checks.all if _phase(check) == phase]
-    return tuple(sorted(found, key=lambda check: _rank(check, found)))
+def _of_phase(checks: Checks[Any], phase: Phase) -> tuple[Check, ...]:
+    return in_order([check for check in checks.all if _phase(check) == phase])
 
 
 @cache
-def _of_type(op_type: str, phase: Phase) -> "tuple[Check[Any], ...]":
-    return tuple(check for check in _of_phase(op_check, phase) if check.types is None or op_type in check.types)
+def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
+    return tuple(check for check in _of_phase(op_check, phase) if check.kinds is None or op_type in check.kinds)
 
 
-def _rank(check: Check[Any], among: "list[Check[Any]]") -> int:
-    """0 for a check that depends on no other, else one more than those whose findings make it superfluous."""
-    return max((_rank(other, among) + 1 for other in among if other.rule.id in check.unless), default=0)
-
-
-def _phase(check: Check[Any]) -> Phase:
-    return "device" if check.on_device else "basic" if check.basic else "load"
+def _phase(check: Check) -> Phase:
+    """Rules of the device compiler and runtime come last (NETLIST 2, "by")."""
+    return "device" if check.rule.stage in ("N", "R", "W") else "basic" if check.basic else "load"

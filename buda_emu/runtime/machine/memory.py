@@ -1,12 +1,12 @@
 """The memory of an emulated machine: every queue and ram of a netlist on its tile store (NETLIST 1.10, 3.6, 4)."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.suggest import ranked
 from buda_emu.device.bit_store import BitStore, BitView
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
@@ -70,7 +70,7 @@ class Memory:
         """The queue or ram of that name. Raises HostError with the nearest names."""
         found = self.channels.get(name)
         if found is None:
-            near = difflib.get_close_matches(name, self.channels, 3)
+            near = ranked(name, self.channels)
             raise HostError(f"no queue {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return found
 

@@ -343,11 +343,11 @@ def netlist_of(reader: Reader, netlist: Netlist | None) -> Netlist:
 def text_of(netlist: Netlist) -> bytes | None:
     """The netlist's file, if it still says the same."""
     from buda_emu.netlist.load import check_bytes
-    from buda_emu.netlist.yaml_reader import DocumentError, read_bytes
+    from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 
     try:
         data = read_bytes(netlist.path)
-    except (DocumentError, OSError):
+    except (UnreadableError, OSError):
         return None
     again = check_bytes(data, netlist.path, netlist.arch_name).netlist
     return data if again is not None and fingerprint(again) == fingerprint(netlist) else None

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.render import render
 from buda_emu.errors import HostError, InternalError, NetlistError, ProgramError, UnsupportedError
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
-from buda_emu.netlist.render import render
 from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
-from buda_emu.netlist.suggest import near
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _SECTION: Final = re.compile(rb"^(devices|queues|graphs|programs)[ \t]*:", re.MULTILINE)

@@ -1,6 +1,6 @@
 import pytest
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.model import FusedOp, Tm
 from buda_emu.netlist.reader import Document, read_document
 from buda_emu.netlist.yaml_reader import read_tree

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from buda_emu.netlist.diagnostics import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist.load import check_text
 
 Edit = tuple[str, str, str]

@@ -64,6 +64,6 @@ def test_a_rule_explains_itself(rule: Rule) -> None:
 
 
 def test_severity_depends_on_the_stage() -> None:
-    assert RULES["V040"].severity() == RULES["V040"].severity(strict=True) == "error"
-    assert (RULES["V150"].severity(), RULES["V150"].severity(strict=True)) == ("warning", "error")
-    assert RULES["V127"].severity(strict=True) == "warning"
+    assert RULES["V040"].at() == RULES["V040"].at(strict=True) == "error"
+    assert (RULES["V150"].at(), RULES["V150"].at(strict=True)) == ("warning", "error")
+    assert RULES["V127"].at(strict=True) == "warning"

@@ -15,7 +15,7 @@ from netlist.rules.cases_queues import CASES as QUEUES
 from netlist.rules.cases_tiles import CASES as TILES
 
 CASES: tuple[Case, ...] = (*QUEUES, *OPS, *TILES, *FORMATS, *PROGRAMS, *FUSED, *DEVICE)
-LOADED = [case for case in CASES if RULES[case.rule].severity() == "error"]
+LOADED = [case for case in CASES if RULES[case.rule].at() == "error"]
 ON_DEVICE = [case for case in CASES if case not in LOADED]
 
 

@@ -1,8 +1,9 @@
 """Every rule with its explanation, by subject, also those that are found while reading or not checked at all."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Final
 
+from buda_emu.checker import Rule, RuleBook
 from buda_emu.netlist.rules.catalogue import (
     device,
     document,
@@ -15,14 +16,13 @@ from buda_emu.netlist.rules.catalogue import (
     test_config,
     tiles,
 )
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import STAGES
 
 _SUBJECTS = (document, queues, ops, tiles, formats, programs, fused, device, test_config, performance_check)
 
-CATALOGUE: Mapping[str, Rule] = MappingProxyType(
-    {
-        rule.id: rule
-        for rule in sorted((rule for subject in _SUBJECTS for rule in subject.RULES), key=lambda one: one.id)
-    }
-)
+BOOK: Final = RuleBook("netlist", "V", STAGES)
+for _rule in sorted((rule for subject in _SUBJECTS for rule in subject.RULES), key=lambda one: one.id):
+    BOOK.add(_rule)
+
+CATALOGUE: Mapping[str, Rule] = BOOK.rules
 """All rules by id, in order of the ids."""

@@ -1,23 +1,23 @@
 """What the device's compiler (N) and runtime (R) refuse beyond the load-time rules (NETLIST 2, tables 2.1 and 2.2)."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V073",
         "P",
         "a graph belongs to no temporal graph",
         "Every graph is given a temporal graph when the netlist is loaded, so this cannot happen and is not checked.",
         source="NETLIST 1.8, 2",
     ),
-    Rule(
+    rule(
         "V075",
         "P",
         "a one-entry ram has an input_count above 1",
         "The input_count of a one-entry ram is derived as 1, so this cannot happen and is not checked.",
         source="NETLIST 1.3, 2",
     ),
-    Rule(
+    rule(
         "V076",
         "N",
         "a gradient op and its queue are blocked differently",
@@ -26,7 +26,7 @@ RULES = (
         "gradient op {grid_size: [2, 1]}, its ram {grid_size: [1, 1]}",
         "gradient op {grid_size: [2, 1]}, its ram {grid_size: [2, 1]}",
     ),
-    Rule(
+    rule(
         "V077",
         "N",
         "an untilizing op and its queue have different shapes",
@@ -35,7 +35,7 @@ RULES = (
         "op of 4 x 2 tiles, queue {mblock: [2, 2], ublock: [1, 1]}",
         "op of 4 x 2 tiles, queue {mblock: [4, 2], ublock: [1, 1]}",
     ),
-    Rule(
+    rule(
         "V078",
         "N",
         "a buffer of a queue would be filled by several cores",
@@ -43,7 +43,7 @@ RULES = (
         "op {grid_size: [2, 1]}, queue {grid_size: [1, 1]}",
         "op {grid_size: [2, 1]}, queue {grid_size: [2, 1]}",
     ),
-    Rule(
+    rule(
         "V079",
         "N",
         "in_df or out_df differs from what the neighbour holds",
@@ -52,7 +52,7 @@ RULES = (
         "queue {df: Float16}, op {in_df: [Float16_b]}",
         "queue {df: Float16_b}, op {in_df: [Float16_b]}",
     ),
-    Rule(
+    rule(
         "V080",
         "N",
         "buf_size_mb does not divide t",
@@ -61,14 +61,14 @@ RULES = (
         "{t: 3, buf_size_mb: 4}",
         "{t: 4, buf_size_mb: 4}",
     ),
-    Rule(
+    rule(
         "V081",
         "N",
         "the producer's scatter granularity does not divide by the TM's",
         "Chains of TMs may cut what a core produces into pieces that the pipes cannot pick. That needs the pipe "
         "compiler's own analysis and is not checked here.",
     ),
-    Rule(
+    rule(
         "V082",
         "N",
         "embedding or tilizer operands are not where the device needs them",
@@ -76,7 +76,7 @@ RULES = (
         "{type: tilizer, inputs: [another_op]}",
         "{type: tilizer, inputs: [queue_in_dram]}",
     ),
-    Rule(
+    rule(
         "V083",
         "N",
         "a matmul or depthwise has more inputs than its attributes use",
@@ -85,14 +85,14 @@ RULES = (
         "{type: matmul, inputs: [x, w, b]}",
         "{type: matmul, inputs: [x, w, b], attributes: {bias: true}}",
     ),
-    Rule(
+    rule(
         "V084",
         "N",
         "a fused op has more than two multicast inputs",
         "Which operands of a fused op are sent to whole rows or columns of cores is decided by the pipe compiler;"
         " it is not checked here.",
     ),
-    Rule(
+    rule(
         "V085",
         "N",
         "the number of inputs has no input buffers on the device",
@@ -100,7 +100,7 @@ RULES = (
         "{type: add, inputs: [a, b, c]}",
         "{type: add, inputs: [a, b]}",
     ),
-    Rule(
+    rule(
         "V150",
         "N",
         "an op lies outside the worker grid",
@@ -110,7 +110,7 @@ RULES = (
         "{grid_loc: [0, 6], grid_size: [1, 2]} on wormhole_b0",
         "NETLIST 2, 2.1",
     ),
-    Rule(
+    rule(
         "V151",
         "N",
         "a DRAM channel that the chip does not have",
@@ -119,7 +119,7 @@ RULES = (
         "dram: [[5, 0x20000000]] on wormhole_b0",
         "NETLIST 2, 2.1",
     ),
-    Rule(
+    rule(
         "V152",
         "R",
         "a queue buffer lies outside its DRAM channel",
@@ -129,7 +129,7 @@ RULES = (
         "dram: [[0, 0x20000000]] on wormhole_b0",
         "NETLIST 1.9, 2, 2.1",
     ),
-    Rule(
+    rule(
         "V153",
         "R",
         "a queue buffer lies in memory reserved by the backend",
@@ -137,7 +137,7 @@ RULES = (
         "not checked here; addresses from 0x10000000 on are safe.",
         source="NETLIST 2, 10",
     ),
-    Rule(
+    rule(
         "V154",
         "R",
         "two queue buffers overlap",
@@ -148,7 +148,7 @@ RULES = (
         "q0: {dram: [[0, 0x20000000]]}, q1: {dram: [[0, 0x21000000]]}",
         "NETLIST 1.9, 2",
     ),
-    Rule(
+    rule(
         "V155",
         "R",
         "a queue cannot be allocated dynamically",
@@ -157,7 +157,7 @@ RULES = (
         "allocate_queue of a queue with loc: dram",
         "NETLIST 2, 3.6",
     ),
-    Rule(
+    rule(
         "V156",
         "R",
         "a host buffer lies outside host memory",
@@ -167,14 +167,14 @@ RULES = (
         "host: [[0, 0x0]]",
         "NETLIST 2",
     ),
-    Rule(
+    rule(
         "V157",
         "R",
         "a host queue of a chip without host access",
         "Only chips on the host's bus reach host memory. Which they are is no part of a netlist, so it is not "
         "checked here.",
     ),
-    Rule(
+    rule(
         "V158",
         "R",
         "grayskull cannot reach this queue",
@@ -184,7 +184,7 @@ RULES = (
         "op on device 0 reads a queue with target_device: 0",
         "NETLIST 2, 2.1",
     ),
-    Rule(
+    rule(
         "V159",
         "N",
         "Ethernet channels do not match",
@@ -193,13 +193,13 @@ RULES = (
         "{grid_size: [1, 1], attributes: {ingress_channels: [0], egress_channels: [1]}}",
         "NETLIST 2, 2.1",
     ),
-    Rule(
+    rule(
         "V160",
         "N",
         "a device that the cluster does not have",
         "The chips of the machine are listed in a cluster file, which is no part of a netlist; it is not checked here.",
     ),
-    Rule(
+    rule(
         "V161",
         "N",
         "a prologue queue is not local to its reader",
@@ -207,7 +207,7 @@ RULES = (
         "prologue: true for a queue on device 1 in a graph on device 0",
         "prologue: true for a queue on device 0 in a graph on device 0",
     ),
-    Rule(
+    rule(
         "V162",
         "N",
         "prologue or epilogue where it is not available",
@@ -217,13 +217,13 @@ RULES = (
         "acc: {prologue: true, epilogue: true} for a gradient op",
         "NETLIST 2, 4.4",
     ),
-    Rule(
+    rule(
         "V163",
         "N",
         "an entry is too large for one device buffer",
         "Tiles of an entry are numbered in a window whose size is not published; it is not checked here.",
     ),
-    Rule(
+    rule(
         "V178",
         "N",
         "a reduce's or depthwise's ublock_order is not r though an op reads it",
@@ -232,7 +232,7 @@ RULES = (
         "{type: reduce, ublock_order: r} read by another op",
         "NETLIST 2, V026",
     ),
-    Rule(
+    rule(
         "V179",
         "N",
         "an operand or queue has another shape than its op",
@@ -244,7 +244,7 @@ RULES = (
         "ublock: [1, 2]}",
         "OPS 2",
     ),
-    Rule(
+    rule(
         "V164",
         "N",
         "the buffers of an op do not fit L1",

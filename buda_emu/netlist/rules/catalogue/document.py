@@ -1,9 +1,9 @@
 """Rules on the document as a whole and on single values; all of them are found while reading."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V000",
         "P",
         "the document cannot be read as YAML",
@@ -13,7 +13,7 @@ RULES = (
         "queues: {q0: {type: queue}}",
         "NETLIST 1.1",
     ),
-    Rule(
+    rule(
         "V001",
         "P",
         "`devices` has a key other than `arch`",
@@ -23,7 +23,7 @@ RULES = (
         "devices: {arch: wormhole_b0}",
         "NETLIST 1.2",
     ),
-    Rule(
+    rule(
         "V002",
         "P",
         "the architecture is missing, unknown or not selectable",
@@ -33,7 +33,7 @@ RULES = (
         "devices: {arch: [grayskull, wormhole_b0]}",
         "NETLIST 1.2, 11.3 C4",
     ),
-    Rule(
+    rule(
         "V011",
         "P",
         "the file has no queues, no graphs or no programs",
@@ -43,7 +43,7 @@ RULES = (
         "queues: {q0: {...}}",
         "NETLIST 1.1",
     ),
-    Rule(
+    rule(
         "V180",
         "P",
         "not an integer",
@@ -53,7 +53,7 @@ RULES = (
         "entries: 2",
         "NETLIST 1.1, 11.3 C12",
     ),
-    Rule(
+    rule(
         "V181",
         "P",
         "not a boolean",
@@ -62,7 +62,7 @@ RULES = (
         "untilize_output: false",
         "NETLIST 1.1, 11.3 C12",
     ),
-    Rule(
+    rule(
         "V182",
         "P",
         "not a number",
@@ -71,7 +71,7 @@ RULES = (
         "relu_threshold: 1.0e-3",
         "NETLIST 11.3 C12",
     ),
-    Rule(
+    rule(
         "V183",
         "P",
         "not a list",
@@ -80,7 +80,7 @@ RULES = (
         "inputs: [q0]",
         "NETLIST 1.3, 1.4",
     ),
-    Rule(
+    rule(
         "V184",
         "P",
         "not a map",

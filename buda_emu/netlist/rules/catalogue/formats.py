@@ -1,9 +1,9 @@
 """Rules on data formats (NETLIST 2, OPS 9)."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V029",
         "P",
         "an untilized output needs ublock_order r",
@@ -11,7 +11,7 @@ RULES = (
         "{untilize_output: true, ublock_order: c}",
         "{untilize_output: true, ublock_order: r}",
     ),
-    Rule(
+    rule(
         "V030",
         "P",
         "out_df cannot be untilized",
@@ -20,7 +20,7 @@ RULES = (
         "{untilize_output: true, out_df: Bfp8_b}",
         "{untilize_output: true, out_df: Float16_b}",
     ),
-    Rule(
+    rule(
         "V031",
         "P",
         "gradient_op is not available for this op on grayskull",
@@ -28,7 +28,7 @@ RULES = (
         "{type: add, gradient_op: true} on grayskull",
         "{type: multiply, gradient_op: true} on grayskull",
     ),
-    Rule(
+    rule(
         "V039",
         "P",
         "a Float32 reduce reads a format with a 5-bit exponent",
@@ -37,7 +37,7 @@ RULES = (
         "{type: reduce, acc_df: Float32, in_df: [Float16_b]}",
         "NETLIST 2, OPS 9.5",
     ),
-    Rule(
+    rule(
         "V071",
         "P",
         "an untilizing op must feed exactly one queue of grid [1, 1]",
@@ -45,7 +45,7 @@ RULES = (
         "{untilize_output: true} feeding a queue with grid_size: [1, 2]",
         "{untilize_output: true} feeding one queue with grid_size: [1, 1]",
     ),
-    Rule(
+    rule(
         "V072",
         "P",
         "untilized data is used as an op input",
@@ -53,7 +53,7 @@ RULES = (
         "inputs: [output_queue] where output_queue is fed by an untilizing op",
         "read the op that untilizes through a copy of its input instead",
     ),
-    Rule(
+    rule(
         "V090",
         "P",
         "a format combination that grayskull does not have",
@@ -64,7 +64,7 @@ RULES = (
         "acc_df: Float16_b on grayskull",
         "NETLIST 2, OPS 9.3",
     ),
-    Rule(
+    rule(
         "V091",
         "P",
         "intermed_df is too coarse for accumulation",
@@ -73,7 +73,7 @@ RULES = (
         "{type: matmul, intermed_df: Bfp8_b, attributes: {m_k: 2, u_kt: 1}}",
         "NETLIST 2, OPS 9.4",
     ),
-    Rule(
+    rule(
         "V092",
         "P",
         "accumulation in a format other than acc_df",
@@ -82,7 +82,7 @@ RULES = (
         "{acc_df: Float32, intermed_df: Float32, attributes: {l1_acc: true}}",
         "NETLIST 2, 11.3 C10",
     ),
-    Rule(
+    rule(
         "V093",
         "P",
         "Float32 accumulation on wormhole A0 needs a Float32 input",
@@ -91,7 +91,7 @@ RULES = (
         "{type: exp, in_df: [Float32], acc_df: Float32} on wormhole",
         "NETLIST 2, OPS 9.4",
     ),
-    Rule(
+    rule(
         "V094",
         "P",
         "stochastic rounding does not go with the formats",
@@ -101,7 +101,7 @@ RULES = (
         "{acc_df: Float16_b, attributes: {stoch_rnd_mode: fpu}}",
         "NETLIST 2, OPS 9.4",
     ),
-    Rule(
+    rule(
         "V095",
         "P",
         "a gradient op has formats or TMs that cannot accumulate",
@@ -111,7 +111,7 @@ RULES = (
         "{gradient_op: true, intermed_df: Float32, out_df: Float32}",
         "NETLIST 2, OPS 6.12",
     ),
-    Rule(
+    rule(
         "V096",
         "P",
         "an untilized output of an op that accumulates",
@@ -121,7 +121,7 @@ RULES = (
         "{type: matmul, untilize_output: true, attributes: {m_k: 1, u_kt: 2}}",
         "NETLIST 2, OPS 9.5",
     ),
-    Rule(
+    rule(
         "V097",
         "P",
         "a reduce over z changes the format",
@@ -130,7 +130,7 @@ RULES = (
         "{type: reduce, in_df: [Float32], intermed_df: Float32, out_df: Float32}",
         "NETLIST 2, OPS 9.5",
     ),
-    Rule(
+    rule(
         "V098",
         "P",
         "splice inputs have different formats",
@@ -139,7 +139,7 @@ RULES = (
         "{type: splice, in_df: [Float16_b, Float16_b]}",
         "NETLIST 2, OPS 9.5",
     ),
-    Rule(
+    rule(
         "V099",
         "P",
         "l1_acc where it is not available",
@@ -147,7 +147,7 @@ RULES = (
         "{intermed_df: Float16, attributes: {l1_acc: true}}",
         "{intermed_df: Float16_b, attributes: {l1_acc: true}}",
     ),
-    Rule(
+    rule(
         "V100",
         "P",
         "UInt16 where it is not available",
@@ -157,7 +157,7 @@ RULES = (
         "{type: topk, in_df: [Float16_b, UInt16]}",
         "NETLIST 2, OPS 6.11",
     ),
-    Rule(
+    rule(
         "V101",
         "P",
         "UInt8 where it is not available",
@@ -166,7 +166,7 @@ RULES = (
         "{type: dequantization, in_df: [Int8, Float32]}",
         "NETLIST 2, OPS 9.7",
     ),
-    Rule(
+    rule(
         "V102",
         "P",
         "integer and float formats are mixed",
@@ -178,7 +178,7 @@ RULES = (
         "{type: add, in_df: [Int8, Int8], out_df: Int8, intermed_df: Int8, acc_df: Int32, math_fidelity: HiFi4}",
         "NETLIST 2, 11.3 C8, OPS 9.6",
     ),
-    Rule(
+    rule(
         "V103",
         "P",
         "formats of a quantization, requantization or dequantization",

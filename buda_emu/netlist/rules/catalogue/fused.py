@@ -1,9 +1,9 @@
 """Rules on fused ops (NETLIST 2 "Fused ops", OPS 8.3). Only definitions that an op uses are judged."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V043",
         "P",
         "a fused_op does not match its definition",
@@ -13,7 +13,7 @@ RULES = (
         "{type: fused_op, inputs: [a, b], attributes: {fused_op_id: 0}}",
         "NETLIST 2, 11.1 A9",
     ),
-    Rule(
+    rule(
         "V130",
         "F",
         "a fused op is malformed",
@@ -23,7 +23,7 @@ RULES = (
         "{inputs: 2, intermediates: 1, schedules: [[{op: {...}}]]}",
         "NETLIST 2, 11.3 C13",
     ),
-    Rule(
+    rule(
         "V131",
         "F",
         "a scheduled op is malformed",
@@ -33,7 +33,7 @@ RULES = (
         "{type: add, inputs: [input0, input1], output: intermed0, mblock: [2, 2], ublock: [1, 2]}",
         "NETLIST 2, 11.1 A7, 11.3 C14",
     ),
-    Rule(
+    rule(
         "V132",
         "F",
         "a matmul or reduce stands at the wrong place of a schedule",
@@ -43,7 +43,7 @@ RULES = (
         "{type: matmul, output: intermed0, attributes: {m_k: 2, u_kt: 1}}",
         "OPS 8.3",
     ),
-    Rule(
+    rule(
         "V133",
         "F",
         "an operand buffer that the scheduled op cannot read",
@@ -53,7 +53,7 @@ RULES = (
         "{type: maximum, inputs: [intermed0, input1]}",
         "OPS 8.3, NETLIST 11.1 A5",
     ),
-    Rule(
+    rule(
         "V134",
         "F",
         "dest is not passed from one scheduled op to the next",
@@ -62,7 +62,7 @@ RULES = (
         "[a: {output: dest}, b: {inputs: [dest, input1]}]",
         "OPS 8.3",
     ),
-    Rule(
+    rule(
         "V135",
         "F",
         "the scheduled op that writes output has other sizes than the op",
@@ -71,7 +71,7 @@ RULES = (
         "op {mblock: [2, 2], ublock: [1, 2]}, scheduled op {mblock: [2, 2], ublock: [1, 2], output: output}",
         "OPS 8.3",
     ),
-    Rule(
+    rule(
         "V136",
         "F",
         "a TM that scheduled ops do not have",
@@ -81,7 +81,7 @@ RULES = (
         "{type: add, input_1_tms: [tile_broadcast: r]}",
         "NETLIST 2, 11.2 B5, 11.3 C7",
     ),
-    Rule(
+    rule(
         "V137",
         "F",
         "a broadcast that scheduled ops cannot do",
@@ -92,7 +92,7 @@ RULES = (
         "{inputs: [input0, intermed0], input_1_tms: [broadcast: {c: 4}]}",
         "OPS 8.3, NETLIST 11.3 C5",
     ),
-    Rule(
+    rule(
         "V138",
         "F",
         "an intermediate is used outside its life",
@@ -103,7 +103,7 @@ RULES = (
         "[a: {output: intermed0}, b: {inputs: [intermed0], pop: [intermed0], output: output}]",
         "OPS 8.3, NETLIST 11.1 A6, 11.3 C6",
     ),
-    Rule(
+    rule(
         "V139",
         "F",
         "sizes of scheduled ops do not fit together",
@@ -115,7 +115,7 @@ RULES = (
         "mblock: [2, 2]}",
         "OPS 8.3, NETLIST 11.1 A5, A10",
     ),
-    Rule(
+    rule(
         "V140",
         "F",
         "relu is set twice, differently",
@@ -125,7 +125,7 @@ RULES = (
         "op {relu_en: true, relu_threshold: 1.0}, scheduled op without relu",
         "NETLIST 1.5, 2",
     ),
-    Rule(
+    rule(
         "V141",
         "F",
         "an integer fused op has operands it cannot take",
@@ -137,7 +137,7 @@ RULES = (
         "{type: add, inputs: [input0, input1]} with in_df: [Int32, Int8]",
         "OPS 8.3",
     ),
-    Rule(
+    rule(
         "V142",
         "F",
         "a Float32 fused reduce reads a format with a 5-bit exponent",
@@ -145,7 +145,7 @@ RULES = (
         "{in_df: [Float16], acc_df: Float32} with a scheduled reduce",
         "{in_df: [Float16_b], acc_df: Float32} with a scheduled reduce",
     ),
-    Rule(
+    rule(
         "V174",
         "F",
         "a scheduled op has too few inputs",
@@ -154,7 +154,7 @@ RULES = (
         "{type: add, inputs: [input0, input1]}",
         "NETLIST 11.1 A9",
     ),
-    Rule(
+    rule(
         "V175",
         "F",
         "a scheduled op reads something that is no buffer",
@@ -163,7 +163,7 @@ RULES = (
         "inputs: [intermed0]",
         "NETLIST 11.1 A9",
     ),
-    Rule(
+    rule(
         "V176",
         "F",
         "an intermediate that the fused op does not have",
@@ -172,7 +172,7 @@ RULES = (
         "{intermediates: 2} and inputs: [intermed1]",
         "NETLIST 11.1 A6",
     ),
-    Rule(
+    rule(
         "V190",
         "F",
         "unknown field of a scheduled op",
@@ -181,7 +181,7 @@ RULES = (
         "s0: {type: add}",
         "NETLIST 2",
     ),
-    Rule(
+    rule(
         "V191",
         "F",
         "an attribute is not legal for the scheduled op type",

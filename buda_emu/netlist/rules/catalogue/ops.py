@@ -1,9 +1,9 @@
 """Rules on graphs and ops: fields, attributes, inputs, cores (NETLIST 1.4, 1.8, OPS 6)."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V017",
         "P",
         "an op input is neither a queue nor an op",
@@ -13,7 +13,7 @@ RULES = (
         "inputs: [q0]",
         "NETLIST 1.1, 1.7, 2",
     ),
-    Rule(
+    rule(
         "V020",
         "P",
         "two ops or two graphs have one name",
@@ -21,7 +21,7 @@ RULES = (
         "g0: {a: {...}}, g1: {a: {...}}",
         "g0: {a: {...}}, g1: {b: {...}}",
     ),
-    Rule(
+    rule(
         "V021",
         "P",
         "target_device or input_count of a graph is missing or out of range",
@@ -30,7 +30,7 @@ RULES = (
         "{target_device: 0, input_count: 1}",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V022",
         "P",
         "unknown op field or padding field",
@@ -39,7 +39,7 @@ RULES = (
         "{type: matmul, attributes: {m_k: 2}}",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V023",
         "P",
         "grid_size, mblock or ublock of an op is not a pair",
@@ -48,7 +48,7 @@ RULES = (
         "ublock: [2, 2]",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V024",
         "P",
         "t, mblock, ublock or ublock_order of an op is missing or not positive",
@@ -57,7 +57,7 @@ RULES = (
         "{t: 1, mblock: [2, 2], ublock: [1, 2], ublock_order: r}",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V025",
         "P",
         "out_df, intermed_df, math_fidelity or buf_size_mb of an op is missing",
@@ -66,7 +66,7 @@ RULES = (
         "{out_df: Float16_b, intermed_df: Float16_b, math_fidelity: HiFi3, buf_size_mb: 2}",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V026",
         "P",
         "a matmul's ublock_order is not r",
@@ -74,7 +74,7 @@ RULES = (
         "{type: matmul, ublock_order: c}",
         "{type: matmul, ublock_order: r}",
     ),
-    Rule(
+    rule(
         "V027",
         "P",
         "grid_loc or grid_size of an op is missing or not positive",
@@ -84,7 +84,7 @@ RULES = (
         "grid_loc: [0, 0]",
         "NETLIST 1.4, 11.2 B10",
     ),
-    Rule(
+    rule(
         "V028",
         "P",
         "in_df or forked_dram_inputs do not match the inputs",
@@ -93,7 +93,7 @@ RULES = (
         "{inputs: [a, b], in_df: [Float16_b, Float16_b]}",
         "NETLIST 1.4, 11.2 B4, 11.3 C1",
     ),
-    Rule(
+    rule(
         "V032",
         "P",
         "an attribute is not legal for the op type",
@@ -103,7 +103,7 @@ RULES = (
         "{type: topk, attributes: {k: 4}}",
         "NETLIST 1.4, OPS 6.14",
     ),
-    Rule(
+    rule(
         "V033",
         "P",
         "a matmul lacks m_k or u_kt, or mixes accumulate with identity",
@@ -112,7 +112,7 @@ RULES = (
         "attributes: {m_k: 4}",
         "attributes: {m_k: 4, u_kt: 1}",
     ),
-    Rule(
+    rule(
         "V034",
         "P",
         "a reduce lacks dim or type",
@@ -121,7 +121,7 @@ RULES = (
         "attributes: {dim: r, type: max}",
         "NETLIST 2, 11.3 C15",
     ),
-    Rule(
+    rule(
         "V035",
         "P",
         "splice attributes do not describe its inputs",
@@ -131,7 +131,7 @@ RULES = (
         "{inputs: [a, b], attributes: {input0: [0, 2, 2], input1: [0, 2, 2]}}",
         "NETLIST 2, 11.3 C9, OPS 6.8",
     ),
-    Rule(
+    rule(
         "V036",
         "P",
         "the vector mode is not r, c or rc",
@@ -141,7 +141,7 @@ RULES = (
         "attributes: {vector: rc}",
         "NETLIST 1.5, 11.2 B2",
     ),
-    Rule(
+    rule(
         "V037",
         "P",
         "an attribute value is out of range",
@@ -151,7 +151,7 @@ RULES = (
         "{type: dropout, attributes: {p: 0.5}}",
         "NETLIST 2, 11.2 B3",
     ),
-    Rule(
+    rule(
         "V038",
         "P",
         "a TM is malformed or stands where it is not allowed",
@@ -162,7 +162,7 @@ RULES = (
         "{type: nop, input_0_tms: [transpose]}",
         "NETLIST 1.6, OPS 7",
     ),
-    Rule(
+    rule(
         "V040",
         "P",
         "a ublock does not fit half of dest",
@@ -172,7 +172,7 @@ RULES = (
         "{ublock: [2, 4], acc_df: Float16_b}",
         "NETLIST 2, OPS 9.2",
     ),
-    Rule(
+    rule(
         "V041",
         "P",
         "two ops of a graph share a core",
@@ -182,7 +182,7 @@ RULES = (
         "a: {grid_loc: [0, 0], grid_size: [2, 1]}, b: {grid_loc: [2, 0]}",
         "NETLIST 1.4, 2",
     ),
-    Rule(
+    rule(
         "V042",
         "P",
         "an op reads an op of another temporal graph",
@@ -192,7 +192,7 @@ RULES = (
         "a queue fed by the op of g0 and read by the op of g1",
         "NETLIST 1.8",
     ),
-    Rule(
+    rule(
         "V044",
         "P",
         "forked_dram_inputs names something else than a queue input and an op of the graph",
@@ -201,7 +201,7 @@ RULES = (
         "{inputs: [q0], forked_dram_inputs: [{q0: op1}]}",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V045",
         "P",
         "kernel_broadcast on an input that is not broadcast",
@@ -211,7 +211,7 @@ RULES = (
         "{input_1_tms: [broadcast: {r: 4}], attributes: {kernel_broadcast: {input_1: 4}}}",
         "OPS 6.15",
     ),
-    Rule(
+    rule(
         "V046",
         "P",
         "kernel_broadcast does not fit the ublock",
@@ -221,7 +221,7 @@ RULES = (
         "{ublock: [1, 2], attributes: {kernel_broadcast: {input_1: 4}}}",
         "NETLIST 2, OPS 6.15",
     ),
-    Rule(
+    rule(
         "V047",
         "P",
         "embedding sizes do not match num_indices",
@@ -231,7 +231,7 @@ RULES = (
         "{mblock: [2, 2], ublock: [1, 2], attributes: {num_indices: 64}}",
         "NETLIST 2, OPS 6.9",
     ),
-    Rule(
+    rule(
         "V048",
         "P",
         "a tilizer has TMs or changes its ublock",
@@ -241,7 +241,7 @@ RULES = (
         "{type: tilizer}",
         "NETLIST 2, OPS 6.10",
     ),
-    Rule(
+    rule(
         "V049",
         "P",
         "a depthwise needs u_kt 1 and m_k",
@@ -250,7 +250,7 @@ RULES = (
         "attributes: {m_k: 4, u_kt: 1}",
         "NETLIST 2, OPS 6.3",
     ),
-    Rule(
+    rule(
         "V050",
         "P",
         "an identity matmul has the wrong inputs",
@@ -260,7 +260,7 @@ RULES = (
         "{in_df: [Bfp8_b, Float16_b, RawUInt32], attributes: {identity: true}}",
         "NETLIST 2, OPS 6.2",
     ),
-    Rule(
+    rule(
         "V051",
         "P",
         "the op type is unknown, or a one-input op has not one input",
@@ -270,7 +270,7 @@ RULES = (
         "{type: nop, attributes: {relu_en: true, relu_mode: min}}",
         "NETLIST 1.4, OPS 1",
     ),
-    Rule(
+    rule(
         "V170",
         "G",
         "the ops of a temporal graph form a cycle",
@@ -281,7 +281,7 @@ RULES = (
         "a: {inputs: [state]}, b: {inputs: [a]}, state: {type: ram, input: b}",
         "NETLIST 11.1 A1",
     ),
-    Rule(
+    rule(
         "V171",
         "G",
         "an op has too few inputs",
@@ -291,7 +291,7 @@ RULES = (
         "{type: add, inputs: [a, b]}",
         "NETLIST 11.1 A4",
     ),
-    Rule(
+    rule(
         "V172",
         "G",
         "topk without k",
@@ -300,7 +300,7 @@ RULES = (
         "{type: topk, attributes: {sort: max, k: 32}}",
         "NETLIST 11.1 A13",
     ),
-    Rule(
+    rule(
         "V173",
         "G",
         "graphs of a temporal graph do not fit together",
@@ -310,7 +310,7 @@ RULES = (
         "g0: {target_device: 0, input_count: 2}, g1: {target_device: 1, input_count: 2}",
         "NETLIST 1.8, 11.1 A14",
     ),
-    Rule(
+    rule(
         "V186",
         "P",
         "kernel_broadcast or single_tile names no input, or one twice",
@@ -320,7 +320,7 @@ RULES = (
         "kernel_broadcast: {input_1: 4}",
         "NETLIST 1.4, 11.3 C1",
     ),
-    Rule(
+    rule(
         "V187",
         "P",
         "unknown relu_mode",
@@ -329,7 +329,7 @@ RULES = (
         "attributes: {relu_en: true, relu_mode: min}",
         "NETLIST 1.4, 11.3 C11",
     ),
-    Rule(
+    rule(
         "V188",
         "P",
         "unknown sfpu_execution_thread",
@@ -338,7 +338,7 @@ RULES = (
         "sfpu_execution_thread: pack",
         "NETLIST 1.4",
     ),
-    Rule(
+    rule(
         "V189",
         "P",
         "unknown or unavailable stochastic rounding mode",

@@ -1,10 +1,10 @@
 """Rules on `performance-check`. The parser does not look at it: a netlist that breaks one loads, its figures are not
 checked."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V205",
         "T",
         "a value in `performance-check` is of the wrong kind",
@@ -13,7 +13,7 @@ RULES = (
         "cycles-per-tensor: {expected: 35500, rtol: 0.1}",
         "NETLIST 6",
     ),
-    Rule(
+    rule(
         "V206",
         "T",
         "a metric of `performance-check` that cannot be checked",
@@ -22,7 +22,7 @@ RULES = (
         "tensors-per-second: {min_bound: 1400}",
         "NETLIST 6",
     ),
-    Rule(
+    rule(
         "V207",
         "W",
         "a key of `performance-check` that looks like a misspelt metric",

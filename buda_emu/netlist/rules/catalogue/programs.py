@@ -1,9 +1,9 @@
 """Rules on programs (NETLIST 3). Of programs with one name only the last body is judged beyond its syntax."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V074",
         "P",
         "graphs of different input_count consume one queue",
@@ -12,7 +12,7 @@ RULES = (
         "g0 {input_count: 2} and g1 {input_count: 2} read queue q",
         "NETLIST 1.3, 2",
     ),
-    Rule(
+    rule(
         "V110",
         "P",
         "a program or instruction is malformed or unknown",
@@ -22,7 +22,7 @@ RULES = (
         "- execute: {graph_name: fwd}",
         "NETLIST 3",
     ),
-    Rule(
+    rule(
         "V111",
         "P",
         "a bare instruction other than endloop",
@@ -31,7 +31,7 @@ RULES = (
         "- endloop",
         "NETLIST 2",
     ),
-    Rule(
+    rule(
         "V112",
         "P",
         "a declaration is not a list or map",
@@ -40,7 +40,7 @@ RULES = (
         "- var: [$x]",
         "NETLIST 3",
     ),
-    Rule(
+    rule(
         "V113",
         "P",
         "a varinst has too few operands or an unknown opcode",
@@ -50,7 +50,7 @@ RULES = (
         "- varinst: [$x, inc, -1]",
         "NETLIST 3.3, 11.2 B7",
     ),
-    Rule(
+    rule(
         "V114",
         "P",
         "allocate_queue or deallocate_queue names no queue",
@@ -59,7 +59,7 @@ RULES = (
         "- allocate_queue: [buf0]",
         "NETLIST 3.6",
     ),
-    Rule(
+    rule(
         "V115",
         "P",
         "unknown key in execute or queue_settings",
@@ -69,7 +69,7 @@ RULES = (
         "- execute: {graph_name: fwd}",
         "NETLIST 3",
     ),
-    Rule(
+    rule(
         "V116",
         "P",
         "settings for a queue that does not exist",
@@ -78,7 +78,7 @@ RULES = (
         "queue_settings: {q9: {...}}",
         "queue_settings: {q0: {...}}",
     ),
-    Rule(
+    rule(
         "V117",
         "P",
         "queue_settings without rd_ptr_global",
@@ -88,7 +88,7 @@ RULES = (
         "q0: {rd_ptr_local: $lp, rd_ptr_global: $gp}",
         "NETLIST 2, 11.2 B9",
     ),
-    Rule(
+    rule(
         "V118",
         "P",
         "settings of a queue lack or have the wrong pointers",
@@ -98,7 +98,7 @@ RULES = (
         "q0: {rd_ptr_global: $gp, rd_ptr_local: $lp}",
         "NETLIST 2, 11.2 B8",
     ),
-    Rule(
+    rule(
         "V119",
         "P",
         "settings of a ram lack or have the wrong pointers",
@@ -106,7 +106,7 @@ RULES = (
         "w0: {rd_ptr_global: $c_zero, rd_ptr_local: $c_zero}",
         "w0: {rd_ptr_global: $c_zero, wr_ptr_global: $c_zero}",
     ),
-    Rule(
+    rule(
         "V120",
         "P",
         "both autoincrements of a queue are set, differently",
@@ -116,7 +116,7 @@ RULES = (
         "q0: {rd_ptr_autoinc: 2, global_rdptr_autoinc: 2}",
         "NETLIST 1.5, 2",
     ),
-    Rule(
+    rule(
         "V121",
         "P",
         "param is not the first instruction",
@@ -125,7 +125,7 @@ RULES = (
         "[param: [$p_n], var: [$x]]",
         "NETLIST 3",
     ),
-    Rule(
+    rule(
         "V122",
         "P",
         "a gradient op's queue has no settings",
@@ -134,7 +134,7 @@ RULES = (
         "execute: {graph_name: bwd, queue_settings: {grad: {prologue: true, epilogue: true, zero: $z, ...}}}",
         "NETLIST 2, 4.4",
     ),
-    Rule(
+    rule(
         "V123",
         "P",
         "settings for a queue that the graph does not use",
@@ -142,7 +142,7 @@ RULES = (
         "execute: {graph_name: fwd, queue_settings: {queue_of_another_graph: {...}}}",
         "execute: {graph_name: fwd, queue_settings: {input_of_fwd: {...}}}",
     ),
-    Rule(
+    rule(
         "V124",
         "P",
         "an input queue has no settings",
@@ -151,7 +151,7 @@ RULES = (
         "execute: {graph_name: fwd}",
         "execute: {graph_name: fwd, queue_settings: {in: {rd_ptr_local: $lp, rd_ptr_global: $gp, ...}}}",
     ),
-    Rule(
+    rule(
         "V125",
         "R",
         "a constant variable is written again",
@@ -161,7 +161,7 @@ RULES = (
         "[varinst: [$c_one, set, 1], loop: 2, endloop]",
         "NETLIST 3",
     ),
-    Rule(
+    rule(
         "V126",
         "R",
         "the graphs of a temporal graph are not executed together",
@@ -171,7 +171,7 @@ RULES = (
         "[execute: g0, execute: g1, execute: g0, execute: g1]",
         "NETLIST 2, 4.3",
     ),
-    Rule(
+    rule(
         "V127",
         "W",
         "a buffered queue is not allocated dynamically or reads by more than one",
@@ -180,7 +180,7 @@ RULES = (
         "a queue between two ops that no allocate_queue names",
         "- allocate_queue: [buf0]",
     ),
-    Rule(
+    rule(
         "V128",
         "P",
         "execute of a graph that does not exist",
@@ -190,7 +190,7 @@ RULES = (
         "execute: {graph_name: fwd}",
         "NETLIST 2, 11.2 B11",
     ),
-    Rule(
+    rule(
         "V177",
         "P",
         "a queue is named twice in queue_settings",

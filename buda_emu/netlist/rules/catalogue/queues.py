@@ -1,9 +1,9 @@
 """Rules on queues and rams (NETLIST 1.3, 1.10)."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V003",
         "P",
         "grid_size, mblock or ublock of a queue is not a pair",
@@ -12,7 +12,7 @@ RULES = (
         "mblock: [4, 1]",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V004",
         "P",
         "the allocation list that `loc` asks for is missing or empty",
@@ -22,7 +22,7 @@ RULES = (
         "{loc: dram, dram: [[0, 0x20000000]]}",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V005",
         "P",
         "a DRAM address on blackhole is not a multiple of 64",
@@ -32,7 +32,7 @@ RULES = (
         "dram: [[0, 0x20000040]]",
         "NETLIST 2, 11.3 C3",
     ),
-    Rule(
+    rule(
         "V006",
         "P",
         "read_ports or write_ports are not legal",
@@ -41,7 +41,7 @@ RULES = (
         "{dram: [[0, 0x100]], read_ports: [1]}",
         "NETLIST 1.3, 11.2 B12",
     ),
-    Rule(
+    rule(
         "V007",
         "P",
         "tile_dim is not a legal tile",
@@ -50,7 +50,7 @@ RULES = (
         "tile_dim: [16, 32]",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V008",
         "P",
         "unknown queue field",
@@ -59,7 +59,7 @@ RULES = (
         "entries: 2",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V009",
         "P",
         "two queues have one name",
@@ -67,7 +67,7 @@ RULES = (
         "queues: {q: {...}, q: {...}}",
         "queues: {q0: {...}, q1: {...}}",
     ),
-    Rule(
+    rule(
         "V010",
         "P",
         "unknown data format",
@@ -77,7 +77,7 @@ RULES = (
         "df: Float16_b",
         "NETLIST 1.9",
     ),
-    Rule(
+    rule(
         "V012",
         "P",
         "a size of a queue is missing or not positive",
@@ -87,7 +87,7 @@ RULES = (
         "{entries: 2, t: 1}",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V013",
         "P",
         "df, type or layout of a queue is missing or unknown",
@@ -96,7 +96,7 @@ RULES = (
         "type: queue",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V014",
         "P",
         "grid_size of a queue is missing or not positive",
@@ -105,7 +105,7 @@ RULES = (
         "grid_size: [1, 1]",
         "NETLIST 1.3",
     ),
-    Rule(
+    rule(
         "V015",
         "P",
         "the number of allocations differs from the grid",
@@ -115,7 +115,7 @@ RULES = (
         "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000], [1, 0x20000000]]}",
         "NETLIST 1.3, 11.3 C1, C2",
     ),
-    Rule(
+    rule(
         "V016",
         "P",
         "a queue is fed by an op that does not exist",
@@ -126,7 +126,7 @@ RULES = (
         "input: HOST",
         "NETLIST 1.3, 1.7, 11.1 A3",
     ),
-    Rule(
+    rule(
         "V018",
         "P",
         "a queue's input_tms use a TM that queues do not have",
@@ -135,7 +135,7 @@ RULES = (
         "input_tms: [hslice: 2]",
         "NETLIST 2, OPS 7.2",
     ),
-    Rule(
+    rule(
         "V067",
         "P",
         "a queue's tile differs from its producer's",
@@ -143,7 +143,7 @@ RULES = (
         "op {tile_dim: [16, 32]}, queue {tile_dim: [32, 32]}",
         "both with tile_dim: [16, 32]",
     ),
-    Rule(
+    rule(
         "V070",
         "P",
         "a queue does not have exactly one producer",
@@ -153,7 +153,7 @@ RULES = (
         "graph {target_device: [0, 1]}, queue {input: op0, target_device: [0, 1]}",
         "NETLIST 1.7",
     ),
-    Rule(
+    rule(
         "V104",
         "P",
         "an alias names itself",
@@ -162,7 +162,7 @@ RULES = (
         "cache_view: {alias: cache}",
         "NETLIST 1.10",
     ),
-    Rule(
+    rule(
         "V105",
         "P",
         "an alias names no queue",
@@ -171,7 +171,7 @@ RULES = (
         "alias: cache",
         "NETLIST 1.10",
     ),
-    Rule(
+    rule(
         "V106",
         "P",
         "an alias of an alias",
@@ -180,7 +180,7 @@ RULES = (
         "b: {alias: a}, c: {alias: a}",
         "NETLIST 1.10",
     ),
-    Rule(
+    rule(
         "V107",
         "P",
         "an alias of something that is not a ram",
@@ -189,7 +189,7 @@ RULES = (
         "{type: ram, alias: cache}",
         "NETLIST 1.10",
     ),
-    Rule(
+    rule(
         "V108",
         "P",
         "an alias has other allocations than its target",
@@ -198,7 +198,7 @@ RULES = (
         "a: {dram: [[0, 0x1000]]}, b: {alias: a, dram: [[0, 0x1000]]}",
         "NETLIST 1.10",
     ),
-    Rule(
+    rule(
         "V109",
         "P",
         "a view has a size that does not fit its base",
@@ -208,7 +208,7 @@ RULES = (
         "a: {entries: 8, t: 1}, b: {alias: a, entries: 4, t: 2}",
         "NETLIST 1.10, 11.1 A12",
     ),
-    Rule(
+    rule(
         "V185",
         "P",
         "an allocation is malformed",

@@ -1,9 +1,9 @@
 """Rules on `test-config`. The parser does not look at it: a netlist that breaks one loads, its test does not run."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V200",
         "T",
         "unknown field in stimulus-config or comparison-config",
@@ -12,7 +12,7 @@ RULES = (
         "comparison-config: {type: AllClose, check_tile_cols_range: [1, 8]}",
         "NETLIST 5.1, 5.3",
     ),
-    Rule(
+    rule(
         "V201",
         "T",
         "a value in `test-config` is of the wrong kind",
@@ -21,7 +21,7 @@ RULES = (
         "stimulus-config: {type: Uniform, set_tile_rows: [1, 32]}",
         "NETLIST 5.1, 5.3",
     ),
-    Rule(
+    rule(
         "V202",
         "T",
         "`overrides` is empty",
@@ -30,7 +30,7 @@ RULES = (
         "stimulus-config: {type: Constant, constant_value: 1.0}",
         "NETLIST 5",
     ),
-    Rule(
+    rule(
         "V203",
         "T",
         "the key of an override is no usable pattern",
@@ -40,7 +40,7 @@ RULES = (
         "overrides: {'.*weight': {type: Constant, constant_value: 1.0}}",
         "NETLIST 5",
     ),
-    Rule(
+    rule(
         "V204",
         "T",
         "a stimulus or comparison that cannot be used",

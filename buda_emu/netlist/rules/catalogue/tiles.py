@@ -1,9 +1,9 @@
 """Rules on tiles other than 32x32 (NETLIST 2, tile-dim rules; OPS 9.1)."""
 
-from buda_emu.netlist.rules.rule import Rule
+from buda_emu.netlist.rules.rule import rule
 
 RULES = (
-    Rule(
+    rule(
         "V055",
         "P",
         "a 1x32 tile on an operand that cannot take it",
@@ -13,7 +13,7 @@ RULES = (
         "a nop of a queue with tile_dim: [1, 32]",
         "NETLIST 2, 11.1 A15",
     ),
-    Rule(
+    rule(
         "V056",
         "P",
         "a small tile on an operand that cannot take it",
@@ -23,7 +23,7 @@ RULES = (
         "a matmul whose input 0 has tile_dim: [16, 32]",
         "NETLIST 2, 11.1 A15",
     ),
-    Rule(
+    rule(
         "V057",
         "P",
         "a tile's size in memory is not a multiple of the alignment",
@@ -33,7 +33,7 @@ RULES = (
         "",
         "NETLIST 1.9, 2",
     ),
-    Rule(
+    rule(
         "V058",
         "P",
         "a small tile together with an integer format",
@@ -41,7 +41,7 @@ RULES = (
         "{in_df: [Int8, Int8], tile_dim: [16, 32]}",
         "{in_df: [Int8, Int8], tile_dim: [32, 32]}",
     ),
-    Rule(
+    rule(
         "V059",
         "P",
         "the vector mode does not cover the input tile",
@@ -51,7 +51,7 @@ RULES = (
         "an exp of 16x32 tiles with vector: r",
         "NETLIST 1.5, 11.1 A2",
     ),
-    Rule(
+    rule(
         "V060",
         "P",
         "the two operands of a binary op have different tiles",
@@ -59,7 +59,7 @@ RULES = (
         "add of 16x32 and 32x32 tiles",
         "add of 16x32 and 16x32 tiles",
     ),
-    Rule(
+    rule(
         "V061",
         "P",
         "a 32x16 tile on one side of the op only",
@@ -68,7 +68,7 @@ RULES = (
         "a nop of 32x16 tiles that writes 32x16",
         "NETLIST 2, 11.1 A15",
     ),
-    Rule(
+    rule(
         "V062",
         "P",
         "a gradient copy changes the tile",
@@ -77,7 +77,7 @@ RULES = (
         "{type: nop, gradient_op: true, tile_dim: [16, 32]} of 16x32 tiles",
         "NETLIST 2, 11.1 A15",
     ),
-    Rule(
+    rule(
         "V063",
         "P",
         "a small-tile matmul has sfpu_op or gradient_op",
@@ -86,7 +86,7 @@ RULES = (
         "a matmul of 16x32 tiles, then a gelu op",
         "NETLIST 2, 11.2 B1",
     ),
-    Rule(
+    rule(
         "V064",
         "P",
         "a 32x16 tile on one side of a matmul only",
@@ -94,7 +94,7 @@ RULES = (
         "a matmul whose input 1 has 32x16 tiles that writes 32x32",
         "a matmul whose input 1 has 32x16 tiles that writes 32x16",
     ),
-    Rule(
+    rule(
         "V065",
         "P",
         "a reduce cannot produce this tile",
@@ -102,7 +102,7 @@ RULES = (
         "{type: reduce, attributes: {dim: r, type: max}, tile_dim: [32, 16]}",
         "{type: reduce, attributes: {dim: r, type: max}, tile_dim: [1, 32]}",
     ),
-    Rule(
+    rule(
         "V066",
         "P",
         "a transpose of a tile that a matmul cannot transpose",

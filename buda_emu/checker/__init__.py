@@ -1,0 +1,31 @@
+"""What every kind of document is checked with: findings and their places, rules and books of rules, near words, and how
+findings are printed. Knows no document; each room that reads one has a `RuleBook`.
+
+    BOOK = RuleBook("schedule", prefix="G")
+
+    @BOOK.rule("G041", "error", "two tensors share a byte", source="GEMINI 4", fix="move one of them")
+    def shared_bytes(schedule):
+        ...
+        yield Finding(f"{core}/{index}/buffer/{n}/address", "bytes 64 to 127 are also those of tensor 3")
+
+    diagnostics = BOOK.run(schedule, path="net.json")
+"""
+
+from buda_emu.checker.book import RuleBook
+from buda_emu.checker.checks import Check, Finding, Judge
+from buda_emu.checker.diagnostic import Diagnostic, Severity
+from buda_emu.checker.place import ByteOffset, Place, TextPlace
+from buda_emu.checker.rule import Rule
+
+__all__ = [
+    "ByteOffset",
+    "Check",
+    "Diagnostic",
+    "Finding",
+    "Judge",
+    "Place",
+    "Rule",
+    "RuleBook",
+    "Severity",
+    "TextPlace",
+]

@@ -1,0 +1,99 @@
+"""Checks: functions that find where a rule is broken, run so that one defect gives one rule."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.place import Place
+from buda_emu.checker.rule import Rule
+
+MAX_SEARCHES = 50
+"""How many findings get a hint that searches all names: a document where everything is wrong stays quick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check yields: where, what is wrong (without the object's name), what to do about it.
+
+    A hint that takes a search through all names is a function, which is called for the first few findings only.
+    """
+
+    place: Place
+    message: str
+    hint: str | Callable[[], str] = ""
+    within: str = ""
+    """The part of the object that it is about, as it is named in the message: `op s4` of a fused op."""
+    about: Hashable = None
+    """What a check of the whole document speaks of here: rules that have this one in `unless` keep silent about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of a rule.
+
+    `basic` ones run first: what fails one is not looked at further (no follow-on findings). `unless`: rules that say
+    the same more exactly; the check is skipped where one of them was broken. `kinds`: of objects that it looks at.
+    """
+
+    rule: Rule
+    run: Callable[..., Iterable[Finding]]
+    basic: bool = False
+    unless: frozenset[str] = frozenset()
+    kinds: frozenset[str] | None = None
+
+
+def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks so that each comes behind those whose findings make it superfluous, else as they were given."""
+    makers: dict[str, list[Check]] = {}
+    for check in checks:
+        makers.setdefault(check.rule.id, []).append(check)
+    ranks: dict[str, int] = {}
+
+    def rank(rule: str) -> int:
+        if rule not in ranks:
+            ranks[rule] = 0  # a circle of rules ends here
+            others = {other for check in makers[rule] for other in check.unless if other in makers}
+            ranks[rule] = max((rank(other) + 1 for other in others), default=0)
+        return ranks[rule]
+
+    return tuple(sorted(checks, key=lambda check: rank(check.rule.id)))
+
+
+class Judge:
+    """Turns what checks find into diagnostics of one document; `found` has them in the order of finding."""
+
+    def __init__(self, path: str, strict: bool = False, found: Iterable[Diagnostic] = ()) -> None:
+        self.path = path
+        self.strict = strict
+        self.found = list(found)
+        self.errors = any(item.severity == "error" for item in self.found)
+        self._seen: set[tuple[str, Place, str]] = set()
+        self._searches = 0
+
+    def judge(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
+        """Hold one object, by its name in messages, against checks `in_order`; the ids of the rules that it breaks."""
+        broken: set[str] = set()
+        for check in checks:
+            if broken and not check.unless.isdisjoint(broken):
+                continue
+            for finding in check.run(*subject):
+                broken.add(check.rule.id)
+                self.report(check.rule, finding, name)
+        return broken
+
+    def report(self, rule: Rule, finding: Finding, name: str = "") -> None:
+        """Add one finding. What was found before at the same place, of a copy of the object, is not said again."""
+        key = (rule.id, finding.place, finding.message)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        part = (f"{name}, {finding.within}" if name else finding.within) if finding.within else name
+        message = f"{part}: {finding.message}" if part else finding.message
+        severity = rule.at(self.strict)
+        self.errors = self.errors or severity == "error"
+        hint = finding.hint
+        if not isinstance(hint, str):
+            self._searches += 1
+            hint = hint() if self._searches <= MAX_SEARCHES else ""
+        self.found.append(Diagnostic.at(finding.place, self.path, rule.id, severity, message, hint or rule.fix))

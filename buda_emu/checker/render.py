@@ -1,0 +1,170 @@
+"""Findings as text for people, as JSON, as annotations of a code forge, and as SARIF (DESIGN: errors)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic
+from buda_emu.checker.rule import Rule
+
+SCHEMA_VERSION = 1
+MAX_SOURCE = 160  # characters of a source line that are shown
+_GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def with_source_lines(diagnostics: Iterable[Diagnostic], lines: Sequence[str]) -> list[Diagnostic]:
+    """The findings with the text of their line."""
+    return [
+        replace(item, source_line=lines[item.line - 1]) if 0 < item.line <= len(lines) else item for item in diagnostics
+    ]
+
+
+def render(diagnostics: Sequence[Diagnostic]) -> str:
+    """Every finding with its source line and a range of carets, and a last line that counts."""
+    return "\n".join([*(render_one(item) for item in diagnostics), summary(diagnostics)])
+
+
+def render_one(item: Diagnostic) -> str:
+    """One finding: `path:line:col: error[V013]: message (hint)`, the source line, carets under the place.
+
+    A JSON pointer or a byte offset takes the place of line and column.
+    """
+    place = ":".join(filter(None, (item.path, item.where)))
+    head = f"{place}: {item.severity}[{item.rule}]: {_said(item)}"
+    return head if not item.source_line.strip() else f"{head}\n{_excerpt(item)}"
+
+
+def _said(item: Diagnostic) -> str:
+    return f"{item.message} ({item.hint})" if item.hint else item.message
+
+
+def _excerpt(item: Diagnostic) -> str:
+    line = item.source_line.rstrip()
+    start = min(item.column - 1, len(line))
+    end = max(start + 1, min(item.end_column - 1, len(line)))
+    # Of a very long line only the surroundings of the place are shown.
+    left = 0 if len(line) <= MAX_SOURCE else max(0, min(start - MAX_SOURCE // 3, len(line) - MAX_SOURCE))
+    shown = line[left : left + MAX_SOURCE]
+    prefix = "..." if left else ""
+    suffix = "..." if left + MAX_SOURCE < len(line) else ""
+    gutter = f"{item.line:3} | "
+    blank = "".join("\t" if character == "\t" else " " for character in line[left:start])
+    carets = "^" * (min(end, left + MAX_SOURCE) - start)
+    return f"{gutter}{prefix}{shown}{suffix}\n{' ' * (len(gutter) - 2)}| {' ' * len(prefix)}{blank}{carets}"
+
+
+def counts(diagnostics: Iterable[Diagnostic]) -> dict[str, int]:
+    """How many findings there are of each severity."""
+    found = dict.fromkeys(SEVERITIES, 0)
+    for item in diagnostics:
+        found[item.severity] += 1
+    return {str(name): count for name, count in found.items()}
+
+
+def summary(diagnostics: Sequence[Diagnostic]) -> str:
+    """`2 errors, 1 warning`, and what to do next."""
+    both = ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts(diagnostics).items() if count)
+    return f"{both}; `buda-emu explain {diagnostics[0].rule}` tells more" if both else "no findings"
+
+
+def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
+    """The findings as plain data, with a version of the form. Of a place only what is known: a finding below a JSON
+    pointer has `pointer` and line 0, one at a byte `offset` and `element`."""
+    number = counts(diagnostics)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **{f"{name}s": number[name] for name in SEVERITIES},
+        "diagnostics": [_plain(item) for item in diagnostics],
+    }
+
+
+def _plain(item: Diagnostic) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "path": item.path,
+        "line": item.line,
+        "column": item.column,
+        "end_column": item.end_column,
+        "rule": item.rule,
+        "severity": item.severity,
+        "message": item.message,
+        "hint": item.hint,
+    }
+    if item.pointer:
+        content["pointer"] = item.pointer
+    if item.offset is not None:
+        content["offset"] = item.offset
+    if item.element:
+        content["element"] = item.element
+    return content
+
+
+def as_github(diagnostics: Sequence[Diagnostic]) -> str:
+    """One workflow command for each finding: an annotation at the line in GitHub's views."""
+    return "\n".join(map(_annotation, diagnostics))
+
+
+def _annotation(item: Diagnostic) -> str:
+    place, said = "", _said(item)
+    if item.line:
+        place = f"line={item.line},col={item.column},endColumn={max(item.end_column, item.column)},"
+    elif item.where:
+        said = f"{item.where}: {said}"
+    head = f"::{_GITHUB[item.severity]} file={_escape(item.path, True)},{place}title={item.rule}"
+    return f"{head}::{_escape(said, False)}"
+
+
+def _escape(text: str, in_property: bool) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
+
+
+def as_sarif(diagnostics: Sequence[Diagnostic], rules: Mapping[str, Rule], version: str) -> dict[str, Any]:
+    """The findings as a SARIF 2.1.0 log, which forges and editors read; `rules`: those that were broken, by id."""
+    used = sorted({item.rule for item in diagnostics})
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "buda-emu",
+                        "semanticVersion": version,
+                        "rules": [_sarif_rule(rules[name]) for name in used if name in rules],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_sarif_result(item) for item in diagnostics],
+            }
+        ],
+    }
+
+
+def _sarif_rule(rule: Rule) -> dict[str, Any]:
+    content = {
+        "id": rule.id,
+        "shortDescription": {"text": rule.summary},
+        "defaultConfiguration": {"level": rule.severity},
+    }
+    text = "\n\n".join(filter(None, (rule.explanation, rule.fix)))
+    return {**content, "help": {"text": text}} if text else content
+
+
+def _sarif_result(item: Diagnostic) -> dict[str, Any]:
+    from urllib.parse import quote
+
+    where: dict[str, Any] = {"artifactLocation": {"uri": quote(item.path)}}
+    if item.line:
+        region: dict[str, Any] = {"startLine": item.line, "startColumn": max(item.column, 1)}
+        if item.end_column > item.column:
+            region["endColumn"] = item.end_column
+        if item.source_line:
+            region["snippet"] = {"text": item.source_line}
+        where["region"] = region
+    elif item.offset is not None and item.offset >= 0:
+        where["region"] = {"byteOffset": item.offset}
+    location: dict[str, Any] = {"physicalLocation": where}
+    named = item.pointer or item.element
+    if named:
+        location["logicalLocations"] = [{"fullyQualifiedName": named}]
+    return {"ruleId": item.rule, "level": item.severity, "message": {"text": _said(item)}, "locations": [location]}

@@ -1,0 +1,132 @@
+"""The kinds of documents that `check` and `explain` know: how each is told by what it holds, who checks it, its rules.
+
+A room that reads another kind of document adds one row to `KINDS`. Its modules are imported when such a document comes.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from buda_emu.checker import Diagnostic, RuleBook
+
+_HEAD = 4096  # bytes from which a document is known
+_GZIP = b"\x1f\x8b"
+_TAR = b"ustar"
+_TAR_AT = 257
+_ZIP = b"PK\x03\x04"
+
+
+class Checked(Protocol):
+    """What a check found; `CheckResult` of the netlists is one."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the document is accepted."""
+        ...
+
+    @property
+    def diagnostics(self) -> "tuple[Diagnostic, ...]":
+        """Sorted by place."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `check` was asked for. `arch` and `cache` are for netlists and their images."""
+
+    strict: bool = False
+    arch: str | None = None
+    cache: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of document.
+
+    `known_by` judges the first 4096 bytes, unpacked if they were gzip, and the name in small letters. `check` and
+    `book` are written `module:name`: a function (path, Options) -> Checked that never raises for what is in the file,
+    and a RuleBook, all of whose rules are entered when its module is imported. `prefix` is that book's.
+    """
+
+    name: str
+    known_by: Callable[[bytes, str], bool]
+    check: str
+    book: str
+    prefix: str
+
+    def rules(self) -> "RuleBook":
+        """The book of its rules."""
+        return _named(self.book)
+
+    def judge(self, path: str, options: Options) -> Checked:
+        """Check one such document."""
+        return _named(self.check)(path, options)
+
+
+def _is_image(head: bytes, name: str) -> bool:
+    return name.endswith(".tti") or head[_TAR_AT:].startswith(_TAR) or head.startswith(_ZIP)
+
+
+def _is_anything(_head: bytes, _name: str) -> bool:
+    return True
+
+
+NETLIST = Kind("netlist", _is_anything, "buda_emu.cli.documents:check_netlist", "buda_emu.netlist.rules:BOOK", "V")
+KINDS: tuple[Kind, ...] = (
+    Kind("image", _is_image, "buda_emu.cli.documents:check_device_image", "buda_emu.image.rules:BOOK", "image-"),
+    NETLIST,  # last: whatever is nothing else is read as one, and told what a netlist is
+)
+"""In the order in which they are asked."""
+
+
+def kind_of(path: str) -> Kind:
+    """The kind of a file, by what it holds. One that cannot be read is the netlist room's to complain about."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
+            head = file.read(_HEAD)
+    except (OSError, ValueError):
+        head = b""
+    if head.startswith(_GZIP):
+        head = _unpacked(head)
+    name = path.lower()
+    return next(kind for kind in KINDS if kind.known_by(head, name))
+
+
+def rule_kind(rule: str) -> Kind:
+    """The kind whose rules have ids like this one."""
+    return next((kind for kind in KINDS if rule.lower().startswith(kind.prefix.lower())), NETLIST)
+
+
+def books() -> "Mapping[str, RuleBook]":
+    """The rules of every kind, by its name."""
+    return {kind.name: kind.rules() for kind in KINDS}
+
+
+def check_netlist(path: str, options: Options) -> Checked:
+    """A netlist."""
+    from buda_emu.netlist.load import check
+
+    return check(path, options.arch, strict=options.strict, cache=options.cache)
+
+
+def check_device_image(path: str, options: Options) -> Checked:
+    """A device image."""
+    from buda_emu.image.device_image import check_image
+
+    return check_image(path, options.arch, strict=options.strict)
+
+
+def _unpacked(head: bytes) -> bytes:
+    """What the first bytes of a gzip file unpack to, at most as many; "" where they are no gzip."""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD)
+    except zlib.error:
+        return b""
+
+
+def _named(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,117 @@
+import json
+from dataclasses import replace
+
+from buda_emu.checker import Diagnostic, Rule
+from buda_emu.checker.render import MAX_SOURCE, as_github, as_json, as_sarif, render, render_one, summary
+
+
+def finding(line: str = "  q1: {type: qeue}", start: str = "qeue", **changes: object) -> Diagnostic:
+    column = line.index(start) + 1
+    values = {
+        "path": "net.yaml", "line": 5, "column": column, "rule": "V013", "severity": "error",
+        "message": "queue q1: unknown type 'qeue'", "end_column": column + len(start), "source_line": line,
+        "hint": "did you mean 'queue'?",
+    }  # fmt: skip
+    return Diagnostic(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_a_finding_shows_its_line_and_carets() -> None:
+    assert render_one(finding()) == (
+        "net.yaml:5:14: error[V013]: queue q1: unknown type 'qeue' (did you mean 'queue'?)\n"
+        "  5 |   q1: {type: qeue}\n"
+        "    |              ^^^^"
+    )
+
+
+def test_without_a_line_only_the_message_is_shown() -> None:
+    assert render_one(finding(source_line="", hint="")) == "net.yaml:5:14: error[V013]: queue q1: unknown type 'qeue'"
+
+
+def test_tabs_keep_the_carets_in_place() -> None:
+    assert render_one(finding("\tq1:\tqeue")).splitlines()[2] == "    | \t   \t^^^^"
+
+
+def test_of_a_long_line_the_surroundings_are_shown() -> None:
+    line = "x" * 400 + " qeue " + "y" * 400
+    _, shown, carets = render_one(finding(line)).splitlines()
+    assert len(shown) < MAX_SOURCE + 20
+    assert shown.index("qeue") == carets.index("^^^^")
+    assert shown.endswith("...")
+    assert "| ..." in shown
+
+
+def test_a_place_behind_the_end_of_the_line_gets_one_caret() -> None:
+    assert render_one(finding(column=60, end_column=60)).splitlines()[2].count("^") == 1
+
+
+def test_the_last_line_counts() -> None:
+    assert summary([]) == "no findings"
+    assert summary([finding()]) == "1 error; `buda-emu explain V013` tells more"
+    both = [finding(), finding(severity="warning"), finding(severity="warning")]
+    assert summary(both).startswith("1 error, 2 warnings;")
+    assert render(both).splitlines()[-1] == summary(both)
+
+
+def test_json_is_versioned_plain_data() -> None:
+    content = json.loads(json.dumps(as_json([finding(), finding(severity="warning")])))
+    assert (content["schema_version"], content["errors"], content["warnings"]) == (1, 1, 1)
+    assert content["diagnostics"][0] == {
+        "path": "net.yaml", "line": 5, "column": 14, "end_column": 18, "rule": "V013", "severity": "error",
+        "message": "queue q1: unknown type 'qeue'", "hint": "did you mean 'queue'?",
+    }  # fmt: skip
+
+
+def test_github_annotations_escape_their_values() -> None:
+    line = as_github([finding(path="a,b:c.yaml", message="50%\nmore", hint="")])
+    assert line == "::error file=a%2Cb%3Ac.yaml,line=5,col=14,endColumn=18,title=V013::50%25%0Amore"
+
+
+POINTED = Diagnostic("net.json", "G041", "note", "they overlap", pointer="0/3/buffer/1/address")
+AT_BYTE = Diagnostic("m.tflite", "D053", "error", "it ends outside", offset=8000, element="DmaHint.size_in_bytes")
+
+
+def test_other_places_stand_where_line_and_column_do() -> None:
+    assert render_one(POINTED) == "net.json:0/3/buffer/1/address: note[G041]: they overlap"
+    assert render_one(AT_BYTE) == "m.tflite:0x1f40 DmaHint.size_in_bytes: error[D053]: it ends outside"
+    assert render_one(replace(AT_BYTE, offset=None, element="")) == "m.tflite: error[D053]: it ends outside"
+    assert summary([POINTED, AT_BYTE]).startswith("1 error, 1 note;")
+
+
+def test_json_has_what_is_known_of_a_place() -> None:
+    pointed, at_byte = as_json([POINTED, AT_BYTE])["diagnostics"]
+    assert (pointed["pointer"], pointed["line"], "offset" in pointed) == ("0/3/buffer/1/address", 0, False)
+    assert (at_byte["offset"], at_byte["element"], "pointer" in at_byte) == (8000, "DmaHint.size_in_bytes", False)
+    assert as_json([POINTED])["notes"] == 1
+
+
+def test_github_has_no_place_below_a_line() -> None:
+    assert as_github([POINTED]) == (
+        "::notice file=net.json,title=G041::0/3/buffer/1/address: they overlap"
+    )  # fmt: skip
+
+
+def test_sarif_holds_place_rule_and_fix() -> None:
+    rules = {
+        "V013": Rule("V013", "error", "unknown type", "Types are words.", source="NETLIST 2", fix="write queue"),
+        "G041": Rule("G041", "note", "bytes are shared"),
+    }
+    log = json.loads(json.dumps(as_sarif([finding(), POINTED, AT_BYTE], rules, "1.2.3")))
+    (run,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    assert run["tool"]["driver"]["semanticVersion"] == "1.2.3"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["G041", "V013"]
+    assert run["tool"]["driver"]["rules"][1]["help"]["text"].endswith("write queue")
+    text, pointed, at_byte = run["results"]
+    assert text["message"]["text"] == "queue q1: unknown type 'qeue' (did you mean 'queue'?)"
+    assert text["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "net.yaml"},
+        "region": {"startLine": 5, "startColumn": 14, "endColumn": 18, "snippet": {"text": "  q1: {type: qeue}"}},
+    }
+    assert pointed["level"] == "note"
+    assert pointed["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "0/3/buffer/1/address"}]
+    assert at_byte["locations"][0]["physicalLocation"]["region"] == {"byteOffset": 8000}
+
+
+def test_paths_are_urls_in_sarif() -> None:
+    (result,) = as_sarif([replace(POINTED, path="a b/c#d.json")], {}, "1")["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b/c%23d.json"
