@@ -191,7 +191,7 @@ RULES = (
         "{type: exp, attributes: {vector: r}}",
         "NETLIST 11.1 A8",
     ),
-    Rule(
+    rule(
         "V192",
         "G",
         "scheduled ops do not read every input of their fused op",
