@@ -30,6 +30,7 @@ from buda_emu.errors import (
 )
 
 if TYPE_CHECKING:
+    from buda_emu.api.perf import Perf, perf
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check, load
     from buda_emu.runtime.emulator import Emulator
@@ -45,6 +46,8 @@ _LAZY = {
     "load_image": "buda_emu.image.device_image",
     "Listener": "buda_emu.runtime.machine.listeners",
     "Progress": "buda_emu.runtime.machine.running",
+    "Perf": "buda_emu.api.perf",
+    "perf": "buda_emu.api.perf",
     "Run": "buda_emu.runtime.machine.running",
 }
 
@@ -58,6 +61,7 @@ __all__ = [
     "Listener",
     "NetlistError",
     "PackageError",
+    "Perf",
     "ProgramError",
     "Progress",
     "Run",
@@ -69,6 +73,7 @@ __all__ = [
     "check",
     "load",
     "load_image",
+    "perf",
 ]
 
 

@@ -1,19 +1,15 @@
 """`buda-emu perf`: modelled cycles of a netlist, what holds it back, and whether it meets its `performance-check`."""
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import add_arch, add_param, add_program
+from buda_emu.cli.arguments import add_arch, add_param, add_program, positive
 from buda_emu.cli.output import Progress, say, write_file, write_json
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
-    from buda_emu.netlist.model import Netlist
-    from buda_emu.spec.devices import Device
-    from buda_emu.timing.checks import CheckResult
-    from buda_emu.timing.result import PerfRun
+    from buda_emu.api.perf import Perf
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
@@ -34,8 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "epoch_setup (cycles)",
     )  # fmt: skip
     parser.add_argument("--grid", metavar="RxC", help="a chip with so many rows and columns of cores")
-    parser.add_argument("--harvest", metavar="ROWS", help="a chip without these physical rows, such as 2,7")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each epoch, the vendor's columns")
+    parser.add_argument("--harvest", metavar="ROWS", default="", help="a chip without these physical rows, such as 2,7")
+    parser.add_argument(
+        "--against", type=Path, metavar="OLD",
+        help="compare with a netlist, modelled as it stands on the same chip, or with the JSON of an earlier run",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fail-above", type=float, metavar="PCT",
+        help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sweep", action="append", default=[], metavar="NAME=a,b,c",
+        help="model at every value: a speed of --what-if, grid, harvest (sets apart by ;) or a $parameter; repeatable, "
+        "all combinations",
+    )  # fmt: skip
+    parser.add_argument("-n", "--workers", type=positive, default=1, metavar="N", help="processes of a sweep")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE",
+        help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev")
     parser.add_argument(
@@ -51,29 +65,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Model and report. Exit code 1 when a figure of performance-check is missed."""
-    from buda_emu import __version__
-    from buda_emu.netlist.load import load
-    from buda_emu.netlist.performance_check import read_performance_checks
-    from buda_emu.netlist.test_config import read_test_config
+    """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
     from buda_emu.report.perf_console import check_lines, perf_lines
-    from buda_emu.timing.checks import evaluate
-    from buda_emu.timing.model import model_netlist
-    from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 
-    netlist = load(args.file, arch=args.arch)
-    bodies = chosen_programs(netlist, args.program)
-    config = read_test_config(netlist.path, netlist.sections)
-    parameters = {**default_parameters(bodies, config.args), **known_parameters(bodies, dict(args.param))}
-    progress = Progress(args.quiet)
-    run = model_netlist(
-        netlist, bodies, parameters, what_if=_what_if(args.what_if), model=args.model,
-        chip=_chip(netlist.arch_name, args.grid, args.harvest), version=__version__, progress=progress.show,
-    )  # fmt: skip
-    progress.clear()
-    results = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+    if args.sweep:
+        return _sweep(args)
+    found = _perf(args, args.file, args.param)
+    if args.against is not None:
+        return _against(args, found)
+    results = found.checks
     if not args.quiet:
-        for line in perf_lines(netlist, run):
+        for line in perf_lines(found.netlist, found.run):
             say(line)
         if results:
             say()
@@ -82,24 +84,22 @@ def main(args: argparse.Namespace) -> int:
     if args.update_expectations:
         from buda_emu.report.perf_console import expectation_lines
 
-        for line in expectation_lines(netlist.sections, results):
+        for line in expectation_lines(found.netlist.sections, results):
             say(line)
-    _write(args, netlist, run, results)
-    return int(any(not item.passed for item in results))
+    _write(args, found)
+    return int(not found.passed)
 
 
-def _chip(arch: str, grid: str | None, harvest: str | None) -> "Device":
-    from buda_emu.spec.devices import device
+def _perf(args: argparse.Namespace, file: str, parameters: "list[tuple[str, str]]") -> "Perf":
+    from buda_emu.api.perf import parse_grid, parse_rows, perf
 
-    found = device(arch)
-    try:
-        if harvest:
-            found = found.harvested([int(row) for row in harvest.split(",")])
-        if grid:
-            rows, _, columns = grid.partition("x")
-            found = found.with_grid(int(rows), int(columns))
-    except ValueError:
-        raise HostError("--grid is rows x columns such as 8x8, --harvest physical rows such as 2,7") from None
+    progress = Progress(args.quiet)
+    found = perf(
+        file, programs=args.program, parameters=dict(parameters), arch=args.arch, what_if=_what_if(args.what_if),
+        grid=parse_grid(args.grid) if args.grid else None, harvest=parse_rows(args.harvest), model=args.model,
+        progress=progress.show,
+    )  # fmt: skip
+    progress.clear()
     return found
 
 
@@ -114,67 +114,91 @@ def _what_if(text: str) -> dict[str, float]:
     return found
 
 
-def _write(args: argparse.Namespace, netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]") -> None:
+def _against(args: argparse.Namespace, found: "Perf") -> int:
+    """Before and after. Exit code 1 when something is slower by more than --fail-above."""
+    from dataclasses import asdict
+
+    from buda_emu.report.perf_against import against, against_lines
+    from buda_emu.report.perf_json import read_perf_json
+
+    text = args.against.read_bytes()
+    if text.lstrip()[:1] == b"{":
+        before = read_perf_json(text.decode("utf-8", "replace"), str(args.against))
+    else:
+        before = _perf(args, str(args.against), args.param).to_json()
+    comparison = against(before, found.to_json())
+    if not args.quiet:
+        for line in against_lines(comparison):
+            say(line)
+    worst = comparison.worst_percent()
+    if args.json is not None:
+        from buda_emu.timing.result import SCHEMA_VERSION
+
+        write_json(args.json, {"schema_version": SCHEMA_VERSION, "worst_percent": worst, **asdict(comparison)})
+    if args.fail_above is not None and worst > args.fail_above:
+        say(f"slower by {worst:.1f} %, more than {args.fail_above:g} %")
+        return 1
+    return 0
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    """Every point of a sweep. Exit code 1 when none could be modelled."""
+    from buda_emu.api.sweep import parse_axes, sweep
+    from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
+
+    axes = parse_axes(args.sweep)
+    progress = Progress(args.quiet)
+    points = sweep(
+        args.file, axes, arch=args.arch, programs=args.program, parameters=dict(args.param), workers=args.workers,
+        progress=lambda done, count: progress.show(f"{done} of {count} points"),
+    )  # fmt: skip
+    progress.clear()
+    rows, names = [point.row() for point in points], list(axes)
+    if not args.quiet:
+        say(sweep_table(rows, names))
+    if args.csv is not None:
+        _write_text(args.csv, sweep_csv(rows))
+    if args.chart is not None:
+        _write_text(args.chart, sweep_chart(rows, names, args.file))
+    if args.json is not None:
+        from buda_emu.timing.result import SCHEMA_VERSION
+
+        write_json(args.json, {"schema_version": SCHEMA_VERSION, "netlist": args.file, "points": rows})
+    return int(all(point.problem for point in points))
+
+
+def _write_text(path: Path, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    write_file(path, lambda stream: stream.write(data))
+
+
+def _write(args: argparse.Namespace, found: "Perf") -> None:
     if args.csv is not None:
         from buda_emu.report.perf_vendor import perf_info_all_epochs_csv
 
-        write_file(args.csv, lambda stream: stream.write(perf_info_all_epochs_csv(run).encode()))
+        _write_text(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:
-        write_json(args.json, _as_json(netlist, run, results))
+        write_json(args.json, found.to_json())
     if args.report is not None:
         import shlex
         import sys
 
-        _write_report(args.report, netlist, run, results, shlex.join(["buda-emu", *sys.argv[1:]]))
+        _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
         from buda_emu.report.trace import trace
 
-        write_json(args.trace, trace(run))
+        write_json(args.trace, trace(found.run))
 
 
-def _write_report(
-    directory: Path, netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]", command: str
-) -> None:
+def _write_report(directory: Path, found: "Perf", command: str) -> None:
     from buda_emu.report.perf_html import perf_page
     from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
 
     directory.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "perf.html": perf_page(netlist, run, results, command),
-        "perf_info_all_epochs.csv": perf_info_all_epochs_csv(run),
-        "runtime_table.csv": runtime_table_csv(netlist, run),
-    }
-    for name, text in texts.items():
-        data = text.encode("utf-8", "replace")
-        write_file(directory / name, lambda stream, data=data: stream.write(data))
+    netlist, run = found.netlist, found.run
+    _write_text(directory / "perf.html", perf_page(netlist, run, found.checks, command))
+    _write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
+    _write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
     write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))
-    write_json(directory / "perf.json", _as_json(netlist, run, results))
-
-
-def _as_json(netlist: "Netlist", run: "PerfRun", results: "list[CheckResult]") -> dict[str, Any]:
-    from buda_emu.timing.figures import op_figures
-    from buda_emu.timing.result import SCHEMA_VERSION
-
-    return {
-        "schema_version": SCHEMA_VERSION, "netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock,
-        "version": run.version, "parameters": dict(run.parameters), "what_if": dict(run.what_if),
-        "epochs": [
-            {
-                "program": epoch.program, "graphs": list(epoch.graphs), "chips": list(epoch.chips),
-                "runs": epoch.runs, "inputs": epoch.timing.inputs, "cycles_per_input": epoch.timing.cycles_per_input,
-                "first_input_cycles": epoch.timing.first_input, "total_cycles": epoch.timing.total,
-                "bottleneck": asdict(epoch.bottleneck),
-                "ops": [asdict(item) for item in op_figures(netlist, run, epoch)],
-                "memory": [asdict(item) for item in epoch.timing.memory],
-                "transfers": [asdict(item) for item in epoch.timing.transfers],
-                "noc_links": [asdict(item) for item in epoch.timing.links],
-                "host_bytes": epoch.host_bytes,
-            }
-            for epoch in run.epochs
-        ],
-        "program_cycles": run.programs(), "program_host_seconds": run.host_seconds(),
-        "dram": [asdict(item) for item in run.dram],
-        "l1_bytes": dict(run.l1), "l1_capacity": run.l1_capacity,
-        "performance_check": [{**asdict(item), "passed": item.passed} for item in results],
-    }  # fmt: skip
+    write_json(directory / "perf.json", found.to_json())

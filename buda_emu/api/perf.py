@@ -1,0 +1,177 @@
+"""The cycles of a netlist in one call, as an object that holds every figure: `be.perf`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike, fspath
+from typing import Any
+
+from buda_emu import __version__
+from buda_emu.errors import HostError
+from buda_emu.netlist.load import load
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.performance_check import read_performance_checks
+from buda_emu.netlist.test_config import read_test_config
+from buda_emu.report.perf_json import perf_json
+from buda_emu.report.text import number, plural
+from buda_emu.spec.devices import Device, device
+from buda_emu.timing.checks import CheckResult, evaluate
+from buda_emu.timing.figures import op_figures
+from buda_emu.timing.model import model_netlist
+from buda_emu.timing.op_cost import Model
+from buda_emu.timing.result import EpochReport, PerfRun
+from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
+
+
+@dataclass(frozen=True)
+class Perf:
+    """Modelled cycles of a netlist's programs. `run` and `checks` hold everything, the other names the usual of it."""
+
+    netlist: Netlist = field(repr=False)
+    run: PerfRun
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def epochs(self) -> tuple[EpochReport, ...]:
+        """In the order of their first run."""
+        return self.run.epochs
+
+    @property
+    def cycles(self) -> float:
+        """Of all programs, one after the other, in cycles of the AI clock."""
+        return sum(self.run.programs().values())
+
+    @property
+    def seconds(self) -> float:
+        """What `cycles` take at the chip's clock."""
+        return self.run.seconds(self.cycles)
+
+    @property
+    def inputs_per_second(self) -> float:
+        """Of the slowest epoch, in its steady state; 0 without epochs."""
+        pace = max((epoch.pace for epoch in self.epochs), default=0.0)
+        return 1 / self.run.seconds(pace) if pace else 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether every figure of `performance-check` holds; True where there is none."""
+        return all(item.passed for item in self.checks)
+
+    @cached_property
+    def epoch_rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each epoch (`pandas.DataFrame(perf.epoch_rows)`), cycles of the AI clock."""
+        return [
+            {
+                "program": epoch.program, "graphs": " + ".join(epoch.graphs), "runs": epoch.runs,
+                "inputs": epoch.timing.inputs, "cycles_per_input": epoch.pace,
+                "inputs_per_second": 1 / self.run.seconds(epoch.pace) if epoch.pace else None,
+                "first_input_cycles": epoch.timing.first_input, "total_cycles": epoch.timing.total,
+                "bottleneck_kind": epoch.bottleneck.kind, "bottleneck": epoch.bottleneck.name,
+                "bottleneck_share": epoch.bottleneck.share,
+            }
+            for epoch in self.epochs
+        ]  # fmt: skip
+
+    @cached_property
+    def op_rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each op of each epoch, cycles of one input on each of its cores."""
+        return list(self._op_rows())
+
+    def _op_rows(self) -> Iterator[dict[str, Any]]:
+        for epoch in self.epochs:
+            for timing, item in zip(epoch.timing.ops, op_figures(self.netlist, self.run, epoch), strict=True):
+                yield {
+                    "program": epoch.program, "graphs": " + ".join(epoch.graphs), "op": item.op, "type": item.type,
+                    "chip": item.chip, "cores": item.cores, "cycles": timing.cost.cycles, "math_cycles": item.math,
+                    "share_of_pace": timing.cost.cycles / max(epoch.pace, 1.0),
+                    "waiting_for_input": item.waiting_for_input, "waiting_for_room": item.waiting_for_room,
+                    "provenance": item.provenance,
+                }  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as `buda-emu perf --json` writes it, with its `schema_version`."""
+        return perf_json(self.netlist, self.run, self.checks)
+
+    def __repr__(self) -> str:
+        slowest = max(self.epochs, key=lambda epoch: epoch.pace, default=None)
+        held = f", {slowest.bottleneck.sentence}" if slowest else ""
+        epochs = plural(len(self.epochs), "epoch")
+        return f"<Perf of {self.run.netlist} on {self.run.arch}: {self.cycles:.0f} cycles, {epochs}{held}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        names = list(self.epoch_rows[0]) if self.epoch_rows else []
+        head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
+            for row in self.epoch_rows
+        )
+        return f"<p>{escape(repr(self)[1:-1])}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(value: object) -> str:
+    return number(value) if isinstance(value, float) or value is None else str(value)
+
+
+def perf(
+    source: str | PathLike[str] | Netlist,
+    *,
+    programs: Sequence[str] = (),
+    parameters: Mapping[str, str] | None = None,
+    arch: str | None = None,
+    what_if: Mapping[str, float] | None = None,
+    grid: tuple[int, int] | None = None,
+    harvest: Sequence[int] = (),
+    model: Model = "fitted",
+    progress: Callable[[str], None] = lambda _: None,
+) -> Perf:
+    """Model the cycles of `programs` (default: all, in file order) of a netlist or the path of one.
+
+    `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds (`timing.rates.WHAT_IF`:
+    clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical rows) take a smaller chip; `model` is
+    of the ops, "fitted" to measurements or the "vendor"'s formulas. No values are computed.
+    Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold), ProgramError
+    as the run would, UnsupportedError.
+    """
+    netlist = source if isinstance(source, Netlist) else load(fspath(source), arch=arch)
+    if arch is not None and netlist.arch_name != arch:
+        raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
+    bodies = chosen_programs(netlist, programs)
+    config = read_test_config(netlist.path, netlist.sections)
+    values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
+    run = model_netlist(
+        netlist, bodies, values, what_if=what_if, model=model, chip=chip_of(netlist.arch_name, grid, harvest),
+        version=__version__, progress=progress,
+    )  # fmt: skip
+    checks = evaluate(netlist, run, read_performance_checks(netlist.path, netlist.sections))
+    return Perf(netlist, run, tuple(checks))
+
+
+def chip_of(arch: str, grid: tuple[int, int] | None = None, harvest: Sequence[int] = ()) -> Device:
+    """The chip of an architecture, without some physical rows, or with so many rows and columns of cores.
+
+    Raises HostError for rows that it does not have or a grid that is not possible.
+    """
+    found = device(arch)
+    try:
+        found = found.harvested(list(harvest)) if harvest else found
+        return found.with_grid(*grid) if grid else found
+    except ValueError as error:
+        raise HostError(f"{arch}: {error}") from None
+
+
+def parse_grid(text: str) -> tuple[int, int]:
+    """`8x8`. Raises HostError."""
+    rows, _, columns = text.partition("x")
+    if not (rows.isdecimal() and columns.isdecimal()):
+        raise HostError(f"grid {text!r}: --grid is rows x columns such as 8x8")
+    return int(rows), int(columns)
+
+
+def parse_rows(text: str) -> list[int]:
+    """`2,7`; none of an empty text. Raises HostError."""
+    rows = [item.strip() for item in text.split(",")] if text else []
+    if not all(row.isdecimal() for row in rows):
+        raise HostError(f"harvest {text!r}: --harvest takes physical rows such as 2,7")
+    return [int(row) for row in rows]

@@ -1,0 +1,202 @@
+"""Two modelled runs side by side: what of each epoch and op changed, and which resource changed it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from buda_emu.errors import HostError
+from buda_emu.report.text import table
+
+_SAME: Final = 1e-9  # relative: figures that differ by less are equal
+_ADDED: Final = "not before"
+_GONE: Final = "not any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure of a unit that works for each input, in cycles; None where it does not exist."""
+
+    kind: str  # "op", "memory", "link", "transfer"
+    name: str
+    before: float | None
+    after: float | None
+
+    @property
+    def difference(self) -> float:
+        """After less before."""
+        return (self.after or 0.0) - (self.before or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochChange:
+    """One epoch: cycles for each input before and after, and the units that differ, the greatest first."""
+
+    program: str
+    graphs: str
+    before: float | None
+    after: float | None
+    units: tuple[Change, ...]
+    reason: str
+
+    @property
+    def difference(self) -> float:
+        """After less before, in cycles for each input."""
+        return (self.after or 0.0) - (self.before or 0.0)
+
+    @property
+    def percent(self) -> float | None:
+        """Of before; None where one of them does not exist."""
+        return 100 * self.difference / self.before if self.before and self.after is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs. `programs`: cycles before and after of each program that both have."""
+
+    before: str
+    after: str
+    conditions: tuple[str, ...]  # that differ beside the netlist: clock, chip, what-if
+    programs: Mapping[str, tuple[float, float]]
+    epochs: tuple[EpochChange, ...]
+
+    @property
+    def changed(self) -> tuple[EpochChange, ...]:
+        """Epochs whose pace or units differ."""
+        return tuple(epoch for epoch in self.epochs if epoch.units or epoch.before != epoch.after)
+
+    def worst_percent(self) -> float:
+        """By how much the program or epoch that lost most is slower, in per cent; 0 when none is."""
+        lost = [100 * (after - before) / before for before, after in self.programs.values() if before]
+        lost += [epoch.percent for epoch in self.epochs if epoch.percent is not None]
+        return max([*lost, 0.0])
+
+
+def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
+    """Compare two results of `perf_json`. Raises HostError for one that lacks a key."""
+    try:
+        old, new = _epochs(before), _epochs(after)
+        keys = [*new, *(key for key in old if key not in new)]
+        old_cycles, new_cycles = before["program_cycles"], after["program_cycles"]
+        return Comparison(
+            before["netlist"], after["netlist"], tuple(_conditions(before, after)),
+            {name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
+            tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
+        )  # fmt: skip
+    except (KeyError, TypeError, AttributeError) as error:
+        raise HostError(f"the earlier run cannot be compared: {error!r}: write it anew with `perf --json`") from None
+
+
+def _epochs(run: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    return {(epoch["program"], " + ".join(epoch["graphs"])): epoch for epoch in run["epochs"]}
+
+
+def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for key, word in (("arch", "chip"), ("clock_mhz", "clock in MHz")):
+        if before[key] != after[key]:
+            yield f"{word}: {before[key]}, now {after[key]}"
+    for key, word in (("what_if", "what-if"), ("parameters", "parameter")):
+        for name in sorted({*before[key], *after[key]}):
+            old, new = before[key].get(name), after[key].get(name)
+            if old != new:
+                yield f"{word} {name}: {_or_none(old)}, now {_or_none(new)}"
+
+
+def _or_none(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _pace(epoch: Mapping[str, Any]) -> float:
+    pace = epoch["cycles_per_input"]
+    return float(epoch["first_input_cycles"] if pace is None else pace)
+
+
+def _epoch_change(
+    key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> EpochChange:
+    before, after = (None if epoch is None else _pace(epoch) for epoch in (old, new))
+    units: tuple[Change, ...] = ()
+    if old is not None and new is not None:
+        units = tuple(sorted(_changes(_units(old), _units(new)), key=lambda item: -abs(item.difference)))
+    return EpochChange(*key, before, after, units, _reason(old, new, units))
+
+
+def _units(epoch: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """(kind, name) -> cycles that it works for one input."""
+    found = {("op", item["op"]): float(item["cost_cycles"]) for item in epoch["ops"]}
+    for kind, key in (("memory", "memory"), ("link", "noc_links"), ("transfer", "transfers")):
+        for item in epoch[key]:
+            place = (kind, item["name"])
+            found[place] = max(found.get(place, 0.0), float(item["cycles"]))
+    return found
+
+
+def _changes(old: Mapping[tuple[str, str], float], new: Mapping[tuple[str, str], float]) -> Iterator[Change]:
+    for kind, name in dict.fromkeys([*new, *old]):
+        before, after = old.get((kind, name)), new.get((kind, name))
+        if before is None or after is None or abs(after - before) > _SAME * max(abs(before), abs(after)):
+            yield Change(kind, name, before, after)
+
+
+def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units: Sequence[Change]) -> str:
+    """Why the pace of an epoch is another: what held it back before and after, or the unit that changed most."""
+    if old is None or new is None:
+        return _ADDED if old is None else _GONE
+    if not units and _pace(old) == _pace(new):
+        return ""
+    held, holds = old["bottleneck"], new["bottleneck"]
+    if (held["kind"], held["name"]) != (holds["kind"], holds["name"]):
+        return f"held by {_called(held)} before, by {_called(holds)} now"
+    own = [item for item in units if (item.kind, item.name) == (holds["kind"], holds["name"])]
+    if own:
+        return f"{_called(holds)} holds it: {_cycles(own[0].before)} cycles of an input, now {_cycles(own[0].after)}"
+    if not units:
+        return "buffers or the order of ops changed, no unit works another time"
+    most = units[0]
+    if _pace(old) == _pace(new):
+        return f"{_called_unit(most.kind, most.name)} changed, {_called(holds)} holds it as before"
+    return f"{_called_unit(most.kind, most.name)} changed most"
+
+
+def _called(bottleneck: Mapping[str, Any]) -> str:
+    return _called_unit(bottleneck["kind"], bottleneck["name"])
+
+
+def _called_unit(kind: str, name: str) -> str:
+    words = {"op": f"op {name}", "transfer": f"the transfer {name}", "latency": f"the way of one input ({name} most)"}
+    return words.get(kind, name or kind)
+
+
+def _cycles(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
+    """Tables for a terminal: programs, epochs that changed, and of each the units that changed most."""
+    yield f"before: {comparison.before}"
+    yield f"after:  {comparison.after}"
+    yield from comparison.conditions
+    changed = comparison.changed
+    if not changed and all(before == after for before, after in comparison.programs.values()):
+        yield "no difference"
+        return
+    yield ""
+    yield table(
+        ("program", "before", "after", "difference", "%"),
+        ((name, *_figures(before, after)) for name, (before, after) in comparison.programs.items()),
+        right=(1, 2, 3, 4),
+    )
+    for epoch in changed:
+        yield ""
+        yield f"{epoch.program}: {epoch.graphs}: {epoch.reason}"
+        rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
+        rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:most]]
+        yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
+        if len(epoch.units) > most:
+            yield f"... and {len(epoch.units) - most} more that changed less"
+
+
+def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
+    if before is None or after is None:
+        return _cycles(before), _cycles(after), "-", "-"
+    share = f"{100 * (after - before) / before:+.1f}" if before else "-"
+    return _cycles(before), _cycles(after), f"{after - before:+.0f}", share

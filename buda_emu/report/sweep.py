@@ -1,0 +1,114 @@
+"""A sweep as a table, as CSV and as a chart."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from math import log10
+from typing import Any, Final
+
+from buda_emu.report.svg import clean, fitted, number, open_chart, text
+from buda_emu.report.text import number as figure
+from buda_emu.report.text import table
+
+_WIDTH: Final = 760.0
+_HEIGHT: Final = 360.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80.0, 190.0, 40.0, 50.0
+_COLOURS: Final = ("#4269d0", "#b45309", "#15803d", "#b91c1c", "#7c3aed", "#0e7490", "#a21caf", "#57534e")
+_SIZE: Final = 11.0
+_STYLE: Final = (
+    "text{font-family:ui-monospace,monospace;fill:#222}.soft{fill:#555}line{stroke:#ccc}"
+    "@media (prefers-color-scheme:dark){svg{background:#16181c}text{fill:#eee}.soft{fill:#bbb}line{stroke:#444}}"
+)
+
+
+def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
+    """A line for each point; the quickest is marked."""
+    best = min((row["seconds"] for row in rows if row["seconds"] is not None), default=None)
+    return table(
+        (*axes, "cycles", "ms", "cycles per input", "inputs per second", "bottleneck"),
+        (
+            (
+                *(row[name] for name in axes), _whole(row["cycles"]),
+                figure(None if row["seconds"] is None else 1e3 * row["seconds"]), _whole(row["cycles_per_input"]),
+                figure(row["inputs_per_second"]),
+                row["problem"] or f"{row['bottleneck']}{' (quickest)' if row['seconds'] == best else ''}",
+            )
+            for row in rows
+        ),
+        right=range(len(axes) + 4),
+    )  # fmt: skip
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A header and a line for each point."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def sweep_chart(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], title: str) -> str:
+    """Inputs per second of the slowest epoch over the last axis, a line for each choice of the others, as SVG."""
+    along, others = axes[-1], axes[:-1]
+    ticks = list(dict.fromkeys(row[along] for row in rows))
+    lines: dict[str, list[tuple[str, float]]] = {}
+    for row in rows:
+        if row["inputs_per_second"]:
+            name = ", ".join(f"{axis}={row[axis]}" for axis in others)
+            lines.setdefault(name, []).append((row[along], row["inputs_per_second"]))
+    places = _places(ticks)
+    top = max((value for points in lines.values() for _, value in points), default=1.0) * 1.05
+    parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
+    parts.append(f"<style>{_STYLE}</style>")
+    parts.append(text(_LEFT, 18, fitted(title, _WIDTH - _LEFT, 13), 13))
+    parts.append(text(_LEFT, 32, "inputs per second of the slowest epoch, modelled", _SIZE, "soft"))
+    for step in range(5):
+        value = top * step / 4
+        y = _y(value, top)
+        parts.append(
+            f'<line x1="{number(_LEFT)}" x2="{number(_WIDTH - _RIGHT)}" y1="{number(y)}" y2="{number(y)}"/>'
+        )
+        parts.append(text(_LEFT - 6, y + 4, figure(value, 3), _SIZE, "soft", "end"))
+    for tick, x in places.items():
+        parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))
+    parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, along, 12, "", "middle"))
+    for index, (name, points) in enumerate(lines.items()):
+        parts += _line(name, [(places[tick], _y(value, top), tick, value) for tick, value in points], index)
+    return "".join([*parts, "</svg>"])
+
+
+def _places(ticks: Sequence[str]) -> dict[str, float]:
+    """Values of an axis from left to right: numbers where they lie, logarithmically when they span much."""
+    width = _WIDTH - _LEFT - _RIGHT
+    try:
+        values = [float(tick) for tick in ticks]
+    except ValueError:
+        values = [float(index) for index in range(len(ticks))]
+    if min(values) > 0 and max(values) / min(values) > 8:
+        values = [log10(value) for value in values]
+    low, span = min(values), (max(values) - min(values)) or 1.0
+    return {tick: _LEFT + width * (value - low) / span for tick, value in zip(ticks, values, strict=True)}
+
+
+def _y(value: float, top: float) -> float:
+    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * value / top
+
+
+def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int) -> list[str]:
+    colour = _COLOURS[index % len(_COLOURS)]
+    path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in sorted(points))
+    parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
+    for x, y, tick, value in points:
+        tip = clean(f"{name} {tick}: {figure(value)} inputs per second".strip())
+        parts.append(f'<circle cx="{number(x)}" cy="{number(y)}" r="4" fill="{colour}"><title>{tip}</title></circle>')
+    y = _TOP + 8 + 16 * index
+    if name and y < _HEIGHT - _BOTTOM:
+        left = _WIDTH - _RIGHT + 12
+        parts.append(f'<rect x="{number(left)}" y="{number(y - 8)}" width="9" height="9" fill="{colour}"/>')
+        parts.append(text(left + 14, y, fitted(name, _RIGHT - 30, _SIZE), _SIZE))
+    return parts
