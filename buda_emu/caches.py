@@ -1,4 +1,4 @@
-"""Where things are kept between runs."""
+"""Where things are kept between runs, and whether what lies there can be somebody else's."""
 
 import os
 import stat
@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path  # with what it imports, a twentieth of the time that `check` takes
+
+_OTHERS = 0o022  # write permission of the group and of everybody
+_MOST_LINKS = 40  # as the system follows
 
 
 def user_caches() -> "Path":
@@ -33,4 +36,78 @@ def is_private(directory: "str | os.PathLike[str]") -> bool:
         return False
     if not stat.S_ISDIR(found.st_mode):
         return False
-    return sys.platform == "win32" or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+    return sys.platform == "win32" or (found.st_uid == os.geteuid() and not found.st_mode & _OTHERS)
+
+
+def usable(directory: "str | os.PathLike[str]") -> bool:
+    """Whether files may be read from that folder, and kept there, now; made if need be, for this user alone.
+
+    Only where nobody else can put files there or another folder in its place: see `distrust`. Ask at each use, the
+    permissions of a folder can change. A reason for distrust is logged, once.
+    """
+    try:
+        if not is_private(directory):
+            _make(os.path.abspath(directory))  # noqa: PTH100 - no pathlib here
+    except (OSError, ValueError):  # nothing is kept on a disk that cannot be written
+        return False
+    reason = distrust(directory)
+    if reason:
+        _tell(f"nothing is kept between runs: {reason}")
+    return not reason
+
+
+def distrust(directory: "str | os.PathLike[str]") -> str:
+    """Why somebody else may have put that folder, or what is in it, there; "" where nobody else can.
+
+    The folder is private, and every folder above it belongs to this user or root. Where others can write to one of
+    these it is sticky, so that they cannot rename what is not theirs. Links are followed and held to the same.
+    """
+    if sys.platform == "win32":
+        return ""
+    trusted = (os.geteuid(), 0)
+    path, left = "/", [part for part in os.path.abspath(directory).split("/") if part]  # noqa: PTH100
+    left.reverse()
+    links = 0
+    try:
+        while left:
+            found = os.lstat(path)
+            if found.st_uid not in trusted:
+                return f"{path!r} belongs to another user"
+            if found.st_mode & _OTHERS and not found.st_mode & stat.S_ISVTX:
+                return f"others can write to {path!r}"
+            below = os.path.join(path, left.pop())  # noqa: PTH118
+            if not stat.S_ISLNK((link := os.lstat(below)).st_mode):
+                path = below
+                continue
+            links += 1
+            if link.st_uid not in trusted or links > _MOST_LINKS:
+                return f"the link {below!r} belongs to another user"
+            target = os.path.join(path, os.readlink(below))  # noqa: PTH115, PTH118
+            left += [part for part in reversed(os.path.normpath(target).split("/")) if part]
+            path = "/"
+    except OSError as error:
+        return f"{path!r}: {error.strerror}"
+    return "" if is_private(path) else f"others can write to {path!r}, or it belongs to another user"
+
+
+def _make(directory: str) -> None:
+    """As `os.makedirs`, but the folders above are this user's alone, too, whatever the umask."""
+    above = os.path.dirname(directory)  # noqa: PTH120
+    if above != directory and not os.path.isdir(above):  # noqa: PTH112
+        _make(above)
+    try:
+        os.mkdir(directory, 0o700)  # noqa: PTH102
+    except FileExistsError:
+        if not os.path.isdir(directory):  # noqa: PTH112
+            raise
+
+
+_told: set[str] = set()
+
+
+def _tell(text: str) -> None:
+    if text not in _told:
+        _told.add(text)
+        import logging
+
+        logging.getLogger("buda_emu").warning("buda-emu: %s", text)

@@ -27,11 +27,11 @@ import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core import event as numba_event
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
 import buda_emu
-from buda_emu.caches import is_private, own_caches
+from buda_emu.caches import own_caches, usable
 
 __all__ = ["Compilation", "cache_folder", "compilations", "helper", "kernel"]
 
@@ -41,6 +41,8 @@ _njit: Final[Any] = partial(numba.njit, nogil=True, error_model="numpy")
 _config: Final[Any] = numba_config
 _KNOWN_NUMBA: Final = numba.__version__.startswith("0.68.")  # where loading without registries has been tried
 _ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
+_MAGIC: Final = b"buda-emu kernel 1\n"
+_DIGEST_BYTES: Final = 32
 _settings_lock = Lock()
 
 
@@ -52,8 +54,8 @@ def kernel(function: F) -> F:
     directory = _cache_directory(Path(function.__code__.co_filename).parent)
     if directory is not None:
         # A folder that vanished, or a source that is no file, leaves the kernel without a cache.
-        with suppress(OSError, RuntimeError), _numba_cache_at(directory):
-            dispatcher._cache = _KernelCache(function)
+        with suppress(OSError, RuntimeError):
+            dispatcher._cache = _KernelCache(function, directory)
     return dispatcher
 
 
@@ -120,11 +122,62 @@ def _quiet(function: F) -> F:
     return cast(F, call)
 
 
+class _CheckedFiles(IndexDataCacheFile):  # pyright: ignore[reportUntypedBaseClass]
+    """numba's files, each with the checksum of its content in front: damaged machine code ends the process. What does
+    not hold what it should is as if it were not there, so it is compiled, and written, again."""
+
+    def __init__(self, files: Any) -> None:
+        vars(self).update(vars(files))
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            version, stamp, overloads = _checked(self._index_path)
+        except FileNotFoundError:
+            return {}
+        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return _checked(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), data)
+
+    def _write(self, path: str, content: Any) -> None:
+        payload = self._dump(content)
+        with self._open_for_write(path) as file:
+            file.write(_MAGIC + hashlib.sha256(payload).digest())
+            file.write(payload)
+
+
+def _checked(path: str) -> Any:
+    """The content of a file. Raises FileNotFoundError also for a damaged one."""
+    with open(path, "rb") as file:  # noqa: PTH123 - once for each kernel
+        data = file.read()
+    payload = memoryview(data)[len(_MAGIC) + _DIGEST_BYTES :]
+    if data[: len(data) - len(payload)] != _MAGIC + hashlib.sha256(payload).digest():
+        raise FileNotFoundError(path)
+    return pickle.loads(payload)
+
+
 class _KernelCache(FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
-    """numba's cache, but no run fails for it: what cannot be read is compiled, what cannot be written is not kept."""
+    """numba's cache, but no run fails for it: what cannot be read is compiled, what cannot be written is not kept.
+    And nothing is read or written where others could have put it."""
+
+    def __init__(self, function: Callable[..., Any], directory: Path) -> None:
+        with _numba_cache_at(directory):
+            super().__init__(function)
+        if not Path(self.cache_path).is_relative_to(directory):  # numba's own choice, when ours cannot be written
+            raise OSError(f"{directory} cannot be written")
+        self._directory = directory
+        self._cache_file = _CheckedFiles(self._cache_file)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function, or None."""
+        if not usable(self._directory):
+            return None
         try:
             if not _KNOWN_NUMBA:
                 return super().load_overload(sig, target_context)
@@ -138,8 +191,9 @@ class _KernelCache(FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps the compiled function."""
-        with suppress(OSError, EOFError, pickle.UnpicklingError):
-            super().save_overload(sig, data)
+        if usable(self._directory):
+            with suppress(OSError, EOFError, pickle.UnpicklingError):
+                super().save_overload(sig, data)
 
 
 @contextmanager
@@ -157,19 +211,19 @@ def _numba_cache_at(directory: Path) -> Generator[None]:
                 setattr(_config, name, value)
 
 
-@cache
 def _cache_directory(sources: Path) -> Path | None:
     """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written,
-    or others can write to it: compiled code is run as it is."""
+    or others could put files there: compiled code is run as it is."""
     try:
-        directory = own_caches() / f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = directory / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        directory = own_caches() / _folder_name(sources)
     except (OSError, RuntimeError):  # RuntimeError: no home directory
         return None
-    return directory if is_private(directory) else None
+    return directory if usable(directory) and os.access(directory, os.W_OK) else None
+
+
+@cache
+def _folder_name(sources: Path) -> str:
+    return f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
 
 
 def _sources_hash(sources: Path) -> str:

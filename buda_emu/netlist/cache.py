@@ -4,7 +4,7 @@ A file is named by a hash of everything that a result depends on: the document's
 strictness, this package's version and sources, Python's version. Changed inputs find another file, so nothing is ever
 out of date. A file is written beside its place and moved there when it is whole, and begins with the checksum of its
 content. What cannot be read, or does not hold what it should, is as if it were not there; a run never fails for it.
-The folder is used only where no other user can write to it.
+The folder is used only where no other user can put files, or another folder in its place (`caches.distrust`).
 """
 
 import os
@@ -17,7 +17,7 @@ from functools import cache
 from typing import Final
 
 import buda_emu
-from buda_emu.caches import is_private, own_caches
+from buda_emu.caches import own_caches, usable
 from buda_emu.netlist import nodes
 from buda_emu.netlist.pickled import Result, pickled, unpickled
 
@@ -55,7 +55,7 @@ class NetlistCache:
 
     def write(self, result: Result, root: nodes.Node) -> None:
         """Keep a result; `root` is the tree that it was read from."""
-        if not self._file:
+        if not self._file or not usable(os.path.dirname(self._file)):  # noqa: PTH120
             return
         own = f"{self._file}.{os.getpid()}-{time.perf_counter_ns()}"
         with suppress(OSError, RecursionError, pickle.PicklingError):
@@ -76,10 +76,9 @@ def _directory() -> str:
     """The folder, made if need be; "" when it cannot be written or is open to others."""
     try:
         directory = own_caches() / FOLDER
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: no home directory
+    except RuntimeError:  # no home directory
         return ""
-    return str(directory) if is_private(directory) else ""
+    return str(directory) if usable(directory) else ""
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -20,11 +19,9 @@ def double(x: np.float32) -> np.float32:
 
 
 @pytest.fixture
-def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(jit, "own_caches", lambda: tmp_path / "caches" / "buda-emu")
-    jit._cache_directory.cache_clear()
-    yield tmp_path / "caches"
-    jit._cache_directory.cache_clear()
+    return tmp_path / "caches"
 
 
 def test_kernel_keeps_float32_and_overflows_silently() -> None:
@@ -71,6 +68,55 @@ def test_a_broken_cache_file_is_compiled_again(caches: Path, content: bytes) -> 
     for path in caches.rglob("*.nb?"):
         path.write_bytes(content)
     assert jit.kernel(double)(np.float32(1)) == 2
+
+
+@compiled_only
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_damaged_cache_file_is_healed(caches: Path, kind: str) -> None:
+    """A byte in the middle is enough; once it is compiled again, the file is good again."""
+    jit.kernel(double)(np.float32(1))
+    (path,) = caches.rglob(f"*.{kind}")
+    data = bytearray(path.read_bytes())
+    for position in (0, 25, len(data) // 2, len(data) - 1):
+        data[position] ^= 1
+        path.write_bytes(data)
+        data[position] ^= 1
+        kernel = jit.kernel(double)
+        assert kernel(np.float32(1)) == 2
+        assert sum(kernel.stats.cache_hits.values()) == 0
+        again = jit.kernel(double)
+        assert again(np.float32(1)) == 2
+        assert sum(again.stats.cache_hits.values()) == 1
+
+
+@compiled_only
+def test_numbas_own_folders_are_not_used(
+    caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ours does not serve, a kernel has no cache: not beside its source, and not where numba's settings say."""
+    source = tmp_path / "source.py"
+    source.write_text("def double(x):\n    return x + x\n")
+    names: dict[str, object] = {}
+    exec(compile(source.read_text(), str(source), "exec"), names)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("numba.core.caching.UserProvidedCacheLocator.ensure_cache_path", full)
+    assert jit.kernel(names["double"])(np.float32(1)) == 2
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+@compiled_only
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_the_folder_is_looked_at_again_at_each_open(caches: Path) -> None:
+    jit.kernel(double)(np.float32(1))
+    kept = jit.kernel(double)
+    caches.chmod(0o777)
+    assert kept(np.float32(1)) == 2
+    assert sum(kept.stats.cache_hits.values()) == 0
+    caches.chmod(0o700)
 
 
 @compiled_only
@@ -136,5 +182,4 @@ def test_a_folder_that_others_can_write_to_is_not_used(caches: Path) -> None:
     assert folder is not None
     assert folder.is_relative_to(caches)
     folder.chmod(0o777)
-    jit._cache_directory.cache_clear()
     assert jit.cache_folder() is None

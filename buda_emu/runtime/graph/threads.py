@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.kernels.crew import HELPER, OWNER, Job, can_share, looks_in, wait_for_change
+from buda_emu.numerics.float_state import set_exact
 from buda_emu.ops.base import serial
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 20 us, more where it is short.
@@ -40,7 +41,9 @@ class WorkerPool:
             crew.close()
 
     def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
-        """Run `kernel` on 0..items, shared between the workers."""
+        """Run `kernel` on 0..items, shared between the workers, who have the floating-point state of the caller that
+        first needed them: the default, whatever a listener has done to it."""
+        set_exact()
         crew = self._crew
         if crew is None or items < 2 or not _worth_splitting(args) or not self._turn.acquire(blocking=False):
             serial(kernel, items, *args)  # the last: the workers are busy with what another thread asked for

@@ -11,6 +11,7 @@ from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import HostError, HostTimeoutError
 from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.numerics.float_state import exact_floats
 from buda_emu.runtime.host.host_io import HostIo, Readout, whole_tiles
 from buda_emu.runtime.machine.gate import Gate, Slices
 from buda_emu.runtime.machine.journal import HOST
@@ -36,6 +37,7 @@ class Exchange:
         return self._memory.channel(name)
 
     # ------------------------------------------------------------------------------------------------------ push
+    @exact_floats
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
         """See `Emulator.push`."""
         channel = self._channel(name)
@@ -131,6 +133,7 @@ class Exchange:
             channel.flat[slot] = whole_tiles(entry)
 
     # ------------------------------------------------------------------------------------------------ pop, read
+    @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
         """See `Emulator.pop`."""
         channel = self._channel(name)
@@ -146,6 +149,7 @@ class Exchange:
             gate.changed()
         return self._host.values(self._netlist.queues[name], tiles, readout)
 
+    @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
         """See `Emulator.peek`."""
         channel = self._channel(name)
@@ -159,6 +163,7 @@ class Exchange:
             tiles = self._tiles(channel, slots)
         return self._host.values(self._netlist.queues[name], tiles, readout)
 
+    @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
         """See `Emulator.memory_image`."""
         channel = self._channel(name)
@@ -169,6 +174,7 @@ class Exchange:
             tiles = self._tiles(channel, [slot])
         return self._host.image(self._netlist.queues[name], tiles[0])
 
+    @exact_floats
     def outputs(self, readout: Readout) -> dict[str, NDArray[Any]]:
         """See `Emulator.outputs`."""
         _check_readout(readout)

@@ -7,6 +7,7 @@ import numpy as np
 
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Instruction, Netlist
+from buda_emu.numerics.float_state import exact_floats
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
@@ -105,6 +106,7 @@ class Programs:
         self._threads.discard(threading.current_thread())
         run.end(error)
 
+    @exact_floats
     def _carry_out(self, run: Run, params: Mapping[str, str]) -> None:
         self._gate.begin(run)
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from buda_emu.caches import user_caches
+from buda_emu.caches import usable, user_caches
 
 SCHEMA_VERSION = 1
 
@@ -26,7 +26,6 @@ def remember(directory: Path, ran: Iterable[str], failed: Iterable[str]) -> None
     content = json.dumps({"schema_version": SCHEMA_VERSION, "failed": names})
     own = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         own.write_text(content, encoding="utf-8")
         own.replace(path)  # whole, whoever else writes
 
@@ -58,6 +57,7 @@ def _absolute(directory: Path, name: str) -> str:
 def _path(directory: Path) -> Path | None:
     digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
     try:
-        return user_caches() / "buda-emu" / "last-failed" / f"{digest}.json"
+        folder = user_caches() / "buda-emu" / "last-failed"
     except RuntimeError:  # no home directory
         return None
+    return folder / f"{digest}.json" if usable(folder) else None
