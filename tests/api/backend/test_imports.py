@@ -9,7 +9,7 @@ import buda_emu.backend_api as api
 
 BUDGET_SECONDS = 0.080
 HEAVY = {"numpy", "numba", "torch", "llvmlite", "yaml", "multiprocessing"}
-NAMES = {  # NETLIST 7.1 to 7.3
+NAMES = {  # NETLIST 7.1 to 7.3, 12
     "BackendType",
     "BackendDevice",
     "DeviceMode",
@@ -24,7 +24,11 @@ NAMES = {  # NETLIST 7.1 to 7.3
     "StrideDescriptor",
     "PytorchTensorDesc",
     "TilizedTensorDesc",
+    "BackendBaseCompileResult",
     "BackendCompileResult",
+    "BackendCompileResultPerEpoch",
+    "BackendFwCompileResult",
+    "BackendOverlayCompileResult",
     "BackendDeviceDesc",
     "DeviceGrid",
     "DeviceConfig",
