@@ -231,7 +231,7 @@ def test_emulated_wormholes_are_a_cluster(present, tmp_path):
     ("devices", "said"),
     [("abacus", "no architecture"), ("jawbridge", "no device table"), ("grayskull:x", "invalid literal"),
      ("grayskull:1", "bit 0 is illegal"), ("grayskull,blackhole", "are not in one system"),
-     ("blackhole:4", "nothing is published about harvesting")],
+     ("blackhole:2", "row 1 has no worker cores")],
 )  # fmt: skip
 def test_devices_that_cannot_be_shown(present, devices, said):
     with pytest.raises(RuntimeError, match=rf"present_devices: .*{said}"):
