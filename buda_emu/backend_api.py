@@ -1,9 +1,7 @@
 """PyBUDA's `_C.backend_api` on an emulated machine: the same names, signatures and status codes (NETLIST 7).
 
-    import sys, buda_emu.backend_api
-    sys.modules["pybuda._C.backend_api"] = buda_emu.backend_api
-
-docs/backend-api.md says what each call does here. Importing it loads neither numpy nor torch nor numba.
+docs/backend-api.md says how to put it in place, and what each call does here. Importing it loads neither numpy nor
+torch nor numba.
 """
 
 from buda_emu.api.backend.config import BackendConfig
