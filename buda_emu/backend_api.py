@@ -1,29 +1,12 @@
 """PyBUDA's `_C.backend_api` on an emulated machine: the same names, signatures and status codes (NETLIST 7).
 
-    import sys, buda_emu.backend_api
-    sys.modules["pybuda._C.backend_api"] = buda_emu.backend_api
-
-docs/backend-api.md says what each call does here. Importing it loads neither numpy nor torch nor numba.
+docs/backend-api.md says how to put it in place, and what each call does here. Importing it loads neither numpy nor
+torch nor numba.
 """
 
-from buda_emu.api.backend.config import (
-    BackendCompileResult,
-    BackendConfig,
-    FirmwareCompileResult,
-    OverlayCompileFailure,
-    OverlayCompileResult,
-)
+from buda_emu.api.backend.config import BackendConfig
 from buda_emu.api.backend.descriptors import DramIODesc
-from buda_emu.api.backend.devices import (
-    BackendDeviceDesc,
-    DeviceConfig,
-    DeviceGrid,
-    detect_available_silicon_devices,
-    get_custom_device_desc,
-    get_device_cluster_yaml,
-    get_device_descs_for_available_devices,
-    load_cached_sys_param,
-)
+from buda_emu.api.backend.devices import DeviceConfig, DeviceGrid, load_cached_sys_param
 from buda_emu.api.backend.dumps import binarize_tensor, debinarize_tensor
 from buda_emu.api.backend.enums import (
     BackendCompileFailure,
@@ -38,6 +21,19 @@ from buda_emu.api.backend.enums import (
 )
 from buda_emu.api.backend.family import finish_child_process, initialize_child_process
 from buda_emu.api.backend.op_model import OpModelDesc, get_op_model_execution_cycles, get_op_model_param
+from buda_emu.api.backend.presented import (
+    detect_available_silicon_devices,
+    get_device_cluster_yaml,
+    get_device_descs_for_available_devices,
+    present_devices,
+)
+from buda_emu.api.backend.results import (
+    BackendBaseCompileResult,
+    BackendCompileResult,
+    BackendCompileResultPerEpoch,
+    BackendFwCompileResult,
+    BackendOverlayCompileResult,
+)
 from buda_emu.api.backend.session import (
     BackendApi,
     clear_backend_param_cache,
@@ -45,6 +41,7 @@ from buda_emu.api.backend.session import (
     release_backend_ptr,
 )
 from buda_emu.api.backend.sizes import get_io_size_in_bytes, get_next_aligned_address
+from buda_emu.api.backend.soc import BackendDeviceDesc, get_custom_device_desc
 from buda_emu.api.backend.strides import StrideDescriptor
 from buda_emu.api.backend.tensors import PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.api.backend.transfer import (
@@ -59,11 +56,15 @@ from buda_emu.api.backend.warn import BackendWarning
 
 __all__ = [
     "BackendApi",
+    "BackendBaseCompileResult",
     "BackendCompileFailure",
     "BackendCompileResult",
+    "BackendCompileResultPerEpoch",
     "BackendConfig",
     "BackendDevice",
     "BackendDeviceDesc",
+    "BackendFwCompileResult",
+    "BackendOverlayCompileResult",
     "BackendStatusCode",
     "BackendType",
     "BackendWarning",
@@ -72,12 +73,9 @@ __all__ = [
     "DeviceGrid",
     "DeviceMode",
     "DramIODesc",
-    "FirmwareCompileResult",
     "IOLayout",
     "IOType",
     "OpModelDesc",
-    "OverlayCompileFailure",
-    "OverlayCompileResult",
     "PytorchTensorDesc",
     "StrideDescriptor",
     "TilizedTensorDesc",
@@ -100,6 +98,7 @@ __all__ = [
     "initialize_child_process",
     "load_cached_sys_param",
     "pop_output",
+    "present_devices",
     "push_input",
     "release_backend_ptr",
     "tilize_tensor",

@@ -15,7 +15,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from buda_emu.cli import formats, ops  # noqa: E402 - found through the path above
+from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
+from buda_emu.cli import formats, ops  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules.registry import RULES  # noqa: E402
 from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
@@ -125,8 +126,30 @@ def pages() -> dict[str, str]:
         "formats.md": FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs()),
         "rules.md": _rules(),
     }
+    backend = (ROOT / "docs" / "backend-api.md").read_text()
     pictures = {"pictures/two_chips.svg": _picture("two_chips")}
-    return {name: f"{NOTE}{text.rstrip()}\n" for name, text in made.items()} | pictures
+    return (
+        {name: f"{NOTE}{text.rstrip()}\n" for name, text in made.items()}
+        | pictures
+        | {
+            "backend-api.md": _section(
+                backend, "differences", _table(("about", "compiled module", "here"), _differences())
+            )
+        }
+    )
+
+
+def _section(page: str, name: str, text: str) -> str:
+    """A page with one part of it made anew: what stands between two marks."""
+    start, end = f"<!-- generated: {name} -->\n", "<!-- end of what is generated -->\n"
+    before, _, rest = page.partition(start)
+    _, _, after = rest.partition(end)
+    return f"{before}{start}\n{text.rstrip()}\n\n{end}{after}"
+
+
+def _differences() -> Iterator[Row]:
+    for item in DIFFERENCES:
+        yield ", ".join(f"`{name}`" for name in item.names), item.there, item.here
 
 
 def _picture(name: str) -> str:

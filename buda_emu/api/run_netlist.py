@@ -66,9 +66,9 @@ def run_netlist(
         start = time.perf_counter()
         if inputs:
             blocks = _files(netlist, inputs, held)
-            blocks = _to_queues(image, blocks) if image else blocks
         else:
             blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
+        blocks = _to_queues(image, blocks) if image else blocks
         pushed = push(emulator, chain(_held(image), blocks), progress)
         push_seconds = time.perf_counter() - start
         ran: list[ProgramSummary] = []
@@ -85,7 +85,7 @@ def run_netlist(
         progress("outputs")
         arrays = emulator.outputs(readout=readout)
     if image and readout == "host":
-        arrays = {name: image.host_output(name, array) for name, array in arrays.items()}
+        arrays = image.host_outputs(arrays)
     queues = netlist.queues
     outputs = tuple(summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items())
     return RunReport(

@@ -30,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tilized", action="store_true", help="tensors as the device's tiles, rounded to the formats of their queues"
     )
     parser.add_argument("--zip", action="store_true", help="a zip instead of a tar")
+    parser.add_argument(
+        "--pybuda-version",
+        metavar="V",
+        help="the version of PyBUDA that is to read the image: it refuses any other; default: buda-emu and its version",
+    )
     parser.add_argument("--name", metavar="NAME", help="of the image; default: that of the output file")
     add_arch(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
@@ -50,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
         netlist_text=Path(args.file).read_bytes(),
         tensors=_tensors(args.tensors),
         name=args.name or args.output.stem,
-        version=__version__,
+        version=args.pybuda_version or f"buda-emu {__version__}",
         form="BACKEND_TILIZED" if args.tilized else "BACKEND",
     )
     write_file(args.output, lambda stream: write_image(stream, contents, "zip" if args.zip else "tar"))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
@@ -13,7 +13,14 @@ from buda_emu.image.archive import Archive, open_archive
 from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_by_name
 from buda_emu.image.fields import mapped, read_value, text
 from buda_emu.image.member import LIMITS, Limits
-from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, DeviceMetadata, Transform, read_metadata
+from buda_emu.image.metadata import (
+    NO_HOST_TM,
+    NO_TRANSFORM,
+    CompiledGraphState,
+    DeviceMetadata,
+    Transform,
+    read_metadata,
+)
 from buda_emu.image.names import TOP
 from buda_emu.image.rules import RULES, ImageError, finding
 from buda_emu.image.strict_json import parse_object
@@ -31,6 +38,7 @@ if TYPE_CHECKING:  # checking an image needs no numpy
     Array = NDArray[Any]
 
 StrPath = str | os.PathLike[str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +75,13 @@ class DeviceImage:
         self._by_name = queues_by_name(netlist)
         state = metadata.compiled_graph_state
         self.tensors: Mapping[str, TensorEntry] = state.tensors
-        self._transforms = _by_name(state.ordered_input_names, state.ordered_input_runtime_tensor_transforms)
+        self._microbatch = max(1, state.microbatch)
+        inputs = state.ordered_input_names
+        self._transforms = _by_name(inputs, state.ordered_input_runtime_tensor_transforms)
+        self._broadcasts = _by_name(inputs, state.ordered_input_tile_broadcast_dims)
+        self._shapes = _by_name(inputs, state.ordered_input_shapes)
         self._output_transforms = _by_name(state.ordered_output_names, state.ordered_output_runtime_tensor_transforms)
+        self._output_shapes = _shapes_of_outputs(state.ordered_output_names, self._output_transforms, state)
 
     def __repr__(self) -> str:
         return f"DeviceImage({self.path!r}, {self.metadata.arch}, {len(self.tensors)} tensors)"
@@ -83,17 +96,18 @@ class DeviceImage:
 
     @property
     def held_queues(self) -> frozenset[str]:
-        """Names of the queues that the image has data for."""
-        return frozenset(queue.name for name in self.tensors for queue in self._queues(name))
+        """Names of the queues that the image has data for, from the start on."""
+        return frozenset(queue.name for name in self._begun_with() for queue in self._queues(name))
 
     def held(self) -> Iterator[Held]:
-        """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8).
+        """What a machine is initialised with: every constant and parameter, at slot 0 of a ram (NETLIST 8). Constants
+        that stand for an input (ConstantInput) are not among them: they are pushed where the input would be.
 
         In the netlist's order of queues, which matters where rams share their memory (NETLIST 1.10).
         """
         from buda_emu.image.tensors import for_queue
 
-        names = {queue.name: name for name in self.tensors for queue in self._queues(name)}
+        names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
         for queue in self.netlist.queues.values():
             name = names.get(queue.name)
             if name is not None:
@@ -115,14 +129,19 @@ class DeviceImage:
 
     def host_input(self, name: str, array: "Array") -> "Array":
         """An input tensor as [entries, t, rows, cols] of its queue: as it is when it has that shape, else through the
-        image's runtime transform. Raises HostError, UnsupportedError naming a transform that is not emulated."""
-        from buda_emu.image.transforms import host_to_queue
+        image's runtime transform. The constant that stands for an input (ConstantInput) takes its place, as often as
+        it has entries. Raises HostError, UnsupportedError naming a transform that is none for inputs."""
+        from buda_emu.image.transforms import InputState, host_to_queue
 
         queue = self._queues(name)[0]
         shape = queue.blocking.element_shape
+        transform = _of(self._transforms, queue, NO_TRANSFORM)
+        if transform.type == "ConstantInput":
+            return self._constant(name, queue, len(array))
         if array.ndim == 4 and array.shape[1:] == shape:
             return array
-        result = host_to_queue(name, array, _of(self._transforms, queue))
+        state = InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
+        result = host_to_queue(name, array, state, queue, self._microbatch)
         if result.shape[1:] != shape:
             raise HostError(
                 f"{name}: shape {list(array.shape)} gives {list(result.shape)}, "
@@ -131,16 +150,20 @@ class DeviceImage:
         return result
 
     def host_output(self, name: str, array: "Array") -> "Array":
-        """An output [entries, t, rows, cols] as the host gets it: stacked (output_host_tms), then through the image's
-        runtime transform. Raises HostError, UnsupportedError naming a transform that is not emulated."""
-        from buda_emu.image.transforms import queue_to_host
+        """One output [entries, t, rows, cols] as the host gets it: stacked (output_host_tms), then through the image's
+        runtime transform. What is to be concatenated with others comes by itself here. Raises HostError,
+        UnsupportedError naming a transform that is none for outputs."""
+        return self._from_queue(name, self._folded(name, array))
 
-        queue = self._queues(name)[0]
-        producer = self.netlist.ops.get(queue.input)
-        tms = self.metadata.compiled_graph_state.output_host_tms
-        tm = tms.get(name) or tms.get(queue.written_name, NO_HOST_TM)
-        transform = _of(self._output_transforms, queue)
-        return queue_to_host(name, array, transform, tm, producer is not None and producer.untilize_output)
+    def host_outputs(self, arrays: "Mapping[str, Array]") -> "dict[str, Array]":
+        """All outputs by queue as the host gets them: as `host_output`, but those of one group are concatenated under
+        the name of the group's first. Raises HostError, UnsupportedError."""
+        from buda_emu.image.transforms import concatenated
+
+        folded = {name: self._folded(name, array) for name, array in arrays.items()}
+        transforms = {name: _of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
+        joined = concatenated(folded, transforms, self._microbatch)
+        return {name: self._from_queue(name, array) for name, array in joined.items()}
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError for an output that `host_output` could not give."""
@@ -148,6 +171,37 @@ class DeviceImage:
 
         for name, transform in self._output_transforms.items():
             check_supported(name, transform)
+
+    def _begun_with(self) -> Iterator[str]:
+        """Names of the tensors that are there from the start."""
+        constant = {name for name, transform in self._transforms.items() if transform.type == "ConstantInput"}
+        return (name for name in self.tensors if name not in constant)
+
+    def _constant(self, name: str, queue: Queue, entries: int) -> "Array":
+        """`entries` entries of the constant that stands for an input."""
+        import numpy as np
+
+        from buda_emu.image.tensors import for_queue
+
+        if name not in self.tensors:
+            raise HostError(f"{name}: the image has no tensor for its runtime transform ConstantInput")
+        array = for_queue(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
+        return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
+
+    def _folded(self, name: str, array: "Array") -> "Array":
+        from buda_emu.image.transforms import folded
+
+        queue = self._queues(name)[0]
+        producer = self.netlist.ops.get(queue.input)
+        tms = self.metadata.compiled_graph_state.output_host_tms
+        return folded(array, _of(tms, queue, NO_HOST_TM), producer is not None and producer.untilize_output)
+
+    def _from_queue(self, name: str, array: "Array") -> "Array":
+        from buda_emu.image.transforms import queue_to_host
+
+        queue = self._queues(name)[0]
+        transform = _of(self._output_transforms, queue, NO_TRANSFORM)
+        return queue_to_host(name, array, transform, _of(self._output_shapes, queue, None))
 
     def _queues(self, name: str) -> Sequence[Queue]:
         queues = self._by_name.get(name)
@@ -248,10 +302,27 @@ def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> Che
     return check_bytes(data, f"{archive.place.archive}!{member}", metadata.arch, strict=strict)
 
 
-def _by_name(names: tuple[str, ...], transforms: tuple[Transform, ...]) -> Mapping[str, Transform]:
-    return dict(zip(names, transforms, strict=False))
+def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
+    return dict(zip(names, items, strict=False))
 
 
-def _of(transforms: Mapping[str, Transform], queue: Queue) -> Transform:
+def _shapes_of_outputs(
+    names: tuple[str, ...], transforms: Mapping[str, Transform], state: CompiledGraphState
+) -> Mapping[str, tuple[int, ...] | None]:
+    """The host's shape of each output. There is one for each that is left after concatenation (FRONTEND 7)."""
+    groups: set[int | None] = set()
+    left: list[str] = []
+    for name in names:
+        transform = transforms.get(name, NO_TRANSFORM)
+        group = transform.concat_group
+        if transform.type != "Concatenate" or group not in groups:
+            left.append(name)
+        if transform.type == "Concatenate":
+            groups.add(group)
+    shapes = state.ordered_output_shapes
+    return dict(zip(left, shapes, strict=True)) if len(left) == len(shapes) else {}
+
+
+def _of(items: Mapping[str, T], queue: Queue, default: T) -> T:
     """Of a queue that stands for several chips, every copy has the same (NETLIST 1.7)."""
-    return transforms.get(queue.name) or transforms.get(queue.written_name, NO_TRANSFORM)
+    return items.get(queue.name, items.get(queue.written_name, default))

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from buda_emu.checker.text import shown
 from buda_emu.image.fields import (
     FieldError,
+    Reader,
     anything,
     empty,
     flag,
@@ -65,6 +66,14 @@ def _dims(value: Any) -> tuple[int, ...]:
     return listed(positive)(json_object(value).get("dims_") if isinstance(value, dict) else value)
 
 
+_unset: Reader = whole(-(1 << 63), (1 << 63) - 1)  # whatever an unset C integer is
+
+
+def _chip(value: Any) -> int | tuple[int, ...]:
+    """The number of a chip, or its place x, y, rack, shelf (NETLIST 12)."""
+    return listed(natural, 4)(value) if isinstance(value, list) else natural(value)
+
+
 def _base_name(value: Any) -> str:
     """Only the base name of a netlist's path matters."""
     name = re.split(r"[/\\]", text(value))[-1]
@@ -80,19 +89,30 @@ def _pair(value: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transform:
-    """What is done to a tensor between host and queue at run time. Fields that a `type` does not use are None."""
+    """What is done to a tensor between host and queue at run time. Fields that a `type` does not use are None, or what
+    the compiler happened to write: anything."""
 
     type: str = needed(_transform_type)
     original_shape: tuple[int, ...] | None = wanted(optional(_dims))
     reinterpreted_shape: tuple[int, ...] | None = wanted(optional(_dims))
     unpadded_shape: tuple[int, ...] | None = wanted(optional(_dims))
-    stride_height: int | None = wanted(optional(natural))
-    stride_width: int | None = wanted(optional(natural))
-    kernel_height: int | None = wanted(optional(natural))
-    kernel_width: int | None = wanted(optional(natural))
-    concat_group: int | None = wanted(optional(anything))
-    concat_index: int | None = wanted(optional(anything))
-    concat_dim: int | None = wanted(optional(anything))
+    stride_height: int | None = wanted(optional(_unset))
+    stride_width: int | None = wanted(optional(_unset))
+    kernel_height: int | None = wanted(optional(_unset))
+    kernel_width: int | None = wanted(optional(_unset))
+    concat_group: int | None = wanted(optional(_unset))
+    concat_index: int | None = wanted(optional(_unset))
+    concat_dim: int | None = wanted(optional(_unset))
+
+
+_NO_SHAPE: Final = MappingProxyType({"valid_": False, "type_": "FREE", "dims_": []})
+
+
+def transform_json(type: str) -> dict[str, Any]:
+    """A transform that says nothing but its type, with all the keys that readers need (FRONTEND 7)."""
+    shapes = ("original_shape", "reinterpreted_shape", "unpadded_shape")
+    blank: dict[str, Any] = {item.name: dict(_NO_SHAPE) if item.name in shapes else 0 for item in fields(Transform)}
+    return {**blank, "type": type}
 
 
 NO_TRANSFORM: Final = Transform(type="NoTransform")
@@ -138,7 +158,7 @@ class CompiledGraphState:
     Lists of inputs, outputs and targets are parallel. `extra` keeps fields that the format does not have.
     """
 
-    microbatch: int = wanted(anything, 1)
+    microbatch: int = wanted(natural, 1)
     graph_name: str = wanted(text, "")
     ordered_input_names: tuple[str, ...] = wanted(_names, ())
     ordered_output_names: tuple[str, ...] = wanted(_names, ())
@@ -151,7 +171,7 @@ class CompiledGraphState:
     ordered_input_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
     ordered_output_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
     ordered_target_subgraph_indices: tuple[int, ...] = wanted(listed(natural), ())
-    ordered_input_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
+    ordered_input_tile_broadcast_dims: tuple[tuple[int, ...], ...] = wanted(listed(listed(whole(-4, 3))), ())
     ordered_target_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
     ordered_bw_input_tile_broadcast_dims: tuple[Any, ...] = wanted(_sizes, ())
     ordered_input_runtime_tensor_transforms: tuple[Transform, ...] = wanted(listed(shaped(Transform)), ())
@@ -193,7 +213,7 @@ class DeviceMetadata:
     device_image_name: str = wanted(text, "")
     arch: str = needed(_arch)
     devtype: str = wanted(word, "")
-    chip_ids: tuple[int, ...] = wanted(listed(natural), ())
+    chip_ids: tuple[int | tuple[int, ...], ...] = wanted(listed(_chip), ())
     fp32_fallback: str = wanted(_format, "")
     optimizer: str | None = wanted(optional(text))
     training: bool = wanted(flag, False)
@@ -206,8 +226,8 @@ class DeviceMetadata:
     loss_module: str | None = wanted(optional(text))
     module_name_to_metadata: Mapping[str, ModuleMetadata] = wanted_map(_module)
     pybuda_pip_version_id: str = wanted(text, "")
-    pybuda_commit_hash: str = wanted(text, "")
-    budabackend_commit_hash: str = wanted(text, "")
+    pybuda_commit_hash: str | None = wanted(optional(text), "")  # null: made outside of a git checkout
+    budabackend_commit_hash: str | None = wanted(optional(text), "")
     compiled_graph_state: CompiledGraphState
     missing: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=empty)

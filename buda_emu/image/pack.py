@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.checks import CONFIG, DEVICE
-from buda_emu.image.metadata import ARCH_WORDS, VERSION
+from buda_emu.image.compiler_config import compiler_config
+from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
 from buda_emu.image.names import TOP, check_unique, checked_name
 from buda_emu.image.rules import ImageError, Place
 from buda_emu.image.tensors import ELEMENTS
@@ -46,7 +47,8 @@ _BUILD: Final = f"{TOP}/backend_build_binaries"
 class Contents:
     """What an image is made of. `tensors` are by queue: [entries, t, rows, cols] as `Emulator.push` takes them.
 
-    `netlist_text` is the netlist's file. `name` is the image's own, `version` of whoever makes it.
+    `netlist_text` is the netlist's file. `name` is the image's own, `version` of whoever makes it: a front end reads
+    only images of its own version.
     """
 
     netlist: Netlist
@@ -158,8 +160,8 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
     """device.json."""
     netlist = contents.netlist
     args = read_test_config(netlist.path, netlist.sections).args
-    ops = netlist.ops.values()
-    maker = f"buda-emu {contents.version}"
+    training = any(op.gradient_op for op in netlist.ops.values())
+    microbatch = _microbatch(netlist)
     return {
         "version": VERSION,
         "device_image_name": contents.name,
@@ -168,29 +170,32 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
         "chip_ids": sorted({queue.target_device for queue in netlist.queues.values()}),
         "fp32_fallback": "Float32",  # nothing was replaced
         "optimizer": None,
-        "training": any(op.gradient_op for op in ops),
-        "microbatch_size": _count(args, "microbatch_size"),
+        "training": training,
+        "microbatch_size": microbatch,
         "microbatch_count": _count(args, "microbatch_count"),
         "grid_size": list(netlist.arch.grid),
         "harvested_rows": [],
-        "compiled_graph_state": _graph_state(netlist, entries, _count(args, "microbatch_size")),
-        "verify_cfg": {},
-        "compiler_cfg": {"backend_output_dir": _BUILD, "tti_dump_format": contents.form},
+        "compiled_graph_state": _graph_state(netlist, entries, microbatch),
+        "verify_cfg": None,
+        "compiler_cfg": compiler_config(_BUILD, contents.form, training=training),
         "loss_module": None,
         "module_name_to_metadata": {},
-        "pybuda_pip_version_id": maker,
-        "pybuda_commit_hash": maker,
-        "budabackend_commit_hash": maker,
+        "pybuda_pip_version_id": contents.version,
+        "pybuda_commit_hash": None,  # no compiler made it
+        "budabackend_commit_hash": None,
     }
 
 
 def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microbatch: int) -> dict[str, Any]:
-    """Which queue plays which part. Rams are parameters, queues are constants (NETLIST 7.5)."""
+    """Which queue plays which part. Rams are parameters, queues are constants (NETLIST 7.5).
+
+    Queues between two graphs of the netlist have no part: what stands among the intermediates is read by the host
+    (NETLIST 12).
+    """
     queues = netlist.queues
     read = {name for op in netlist.ops.values() for name in op.inputs}
     inputs = [queue for queue in queues.values() if queue.host_fed and queue.name not in entries]
     outputs = [queue for queue in queues.values() if not queue.host_fed and queue.name not in read | entries.keys()]
-    between = [queue for queue in queues.values() if not queue.host_fed and queue.name in read - entries.keys()]
     constants = [name for name in entries if not queues[name].is_ram]
     parameters = [name for name in entries if queues[name].is_ram]
     return {
@@ -203,15 +208,15 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
         "ordered_target_names": [],
         "ordered_constant_node_names": constants,
         "ordered_parameter_node_names": parameters,
-        "ordered_intermediate_activation_names": [[queue.input, queue.name] for queue in between],
+        "ordered_intermediate_activation_names": [],
         "ordered_input_subgraph_indices": [0] * len(inputs),
         "ordered_output_subgraph_indices": [0] * len(outputs),
         "ordered_target_subgraph_indices": [],
         "ordered_input_tile_broadcast_dims": [[] for _ in inputs],
         "ordered_target_tile_broadcast_dims": [],
         "ordered_bw_input_tile_broadcast_dims": [],
-        "ordered_input_runtime_tensor_transforms": [{"type": "NoTransform"} for _ in inputs],
-        "ordered_output_runtime_tensor_transforms": [{"type": "NoTransform"} for _ in outputs],
+        "ordered_input_runtime_tensor_transforms": [transform_json("NoTransform") for _ in inputs],
+        "ordered_output_runtime_tensor_transforms": [transform_json("NoTransform") for _ in outputs],
         "input_to_tile_dims": {queue.name: list(queue.blocking.tile_dim) for queue in inputs},
         "parameter_to_tile_dims": {name: list(queues[name].blocking.tile_dim) for name in parameters},
         "constant_to_tile_dims": {name: list(queues[name].blocking.tile_dim) for name in constants},
@@ -220,7 +225,7 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
         "ordered_input_shapes": [[microbatch, *queue.blocking.element_shape] for queue in inputs],
         "ordered_output_shapes": [[microbatch, *queue.blocking.element_shape] for queue in outputs],
         "ordered_target_shapes": [],
-        "ordered_intermediate_shapes": [[microbatch, *queue.blocking.element_shape] for queue in between],
+        "ordered_intermediate_shapes": [],
         "ordered_output_data_formats": [queue.df for queue in outputs],
         "netlist_filename": PurePath(netlist.path).name,
         "output_host_tms": {},
@@ -231,6 +236,11 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
         "cpueval_outputs": None,
         "has_cache_buffers": False,
     }
+
+
+def _microbatch(netlist: Netlist) -> int:
+    """Inputs of one execute: a front end's microbatch (NETLIST 12)."""
+    return max((graph.input_count for graph in netlist.graphs.values()), default=1)
 
 
 def _count(args: Mapping[str, str], name: str) -> int:

@@ -1,62 +1,111 @@
-"""Runtime transforms: what is done to a tensor between the host's shape and the queue's (NETLIST 8, 7.4, 7.5)."""
+"""Runtime transforms: what is done to a tensor between the host's shape and the queue's (FRONTEND 7, NETLIST 8).
 
-from collections.abc import Sequence
-from typing import Any
+A batch of the host may hold several microbatches; each is treated as a front end treats one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.metadata import HostTm, Transform
+from buda_emu.netlist.model import Queue
 from buda_emu.tensor.host import expand_shape, prestride, stack_entries
 
 Array = NDArray[Any]
 
+_TILE: Final = 32
+_NO_INDEX: Final = 0xFFFFFFFF  # what fills up the indices of an embedding: all bits set
+_COLUMNS: Final = (-1, 3)
+_ROWS: Final = (-2, 2)
 
-def host_to_queue(name: str, array: Array, transform: Transform) -> Array:
+
+@dataclass(frozen=True, slots=True)
+class InputState:
+    """What the image says of one input. `shape`: the host's, if stated, a batch first. `broadcast`: dimensions of size
+    1 that are repeated over their tile instead of filled with zeros."""
+
+    transform: Transform
+    shape: tuple[int, ...] | None
+    broadcast: tuple[int, ...]
+
+
+def host_to_queue(name: str, array: Array, state: InputState, queue: Queue, microbatch: int) -> Array:
     """An input in the host's shape as [entries, t, rows, cols]; the caller holds it against the queue.
 
-    Raises HostError where it has not the shape that the transform states, UnsupportedError for a transform whose
-    meaning is not documented.
+    Raises HostError where the array has not the shape that the transform states, UnsupportedError for a transform of
+    outputs.
     """
+    transform = state.transform
     if transform.type == "NoTransform":
-        return array.reshape(expand_shape(array.shape))
+        batched = state.shape is not None and array.shape[1:] == state.shape[1:]
+        four = expand_shape(array.shape) if batched else _four(array.shape, microbatch)
+        return _padded(name, array.reshape(four), queue, microbatch, state.broadcast)
     if transform.type == "ReinterpretShape":
         original, new = _shapes(name, transform)
-        parts = _microbatches(name, array, original)
-        return np.concatenate([part.reshape(expand_shape(new)) for part in _as(name, parts, new)])
+        _batch(name, array, original)
+        view = _as(name, array, new)
+        return _padded(name, view.reshape(expand_shape(view.shape)), queue, microbatch, state.broadcast)
     if transform.type == "Prestride":
         return _prestrided(name, array, transform)
-    raise _unsupported(name, transform)
+    if transform.type == "EmbeddingIndex":
+        return _embedding_indices(name, array, _stated(name, transform, "original_shape"), queue)
+    raise _unsupported(name, transform, "an input")
 
 
-def queue_to_host(name: str, array: Array, transform: Transform, tm: HostTm, untilized: bool) -> Array:
-    """An output [entries, t, rows, cols] in the shape that the host asked for: z folded into rows and columns (LAYOUT
-    3.5), then narrowed or given another shape. Raises HostError, UnsupportedError."""
-    folded = array
-    if (tm.hstack_factor, tm.vstack_factor) != (1, 1):
-        folded = stack_entries(array, tm.hstack_factor, tm.vstack_factor, tm.row_major, untilized)
-    if transform.type == "NoTransform":
-        return folded
+def queue_to_host(name: str, array: Array, transform: Transform, original: Sequence[int] | None) -> Array:
+    """An output as `folded` gives it, cut to its own rows and columns and reshaped. `original`: the shape that the
+    image states for it, if any. Raises HostError, UnsupportedError for a transform of inputs."""
+    if transform.type in ("NoTransform", "Concatenate"):
+        return _narrowed(name, array, original, original) if original else array
     if transform.type == "Unpad":
-        return _narrowed(name, folded, _stated(name, transform, "unpadded_shape"))
+        shape = _stated(name, transform, "unpadded_shape")
+        return _narrowed(name, array, shape, shape)
     if transform.type == "ReinterpretShape":
-        original, new = _shapes(name, transform)
-        narrow = _narrowed(name, folded, original)
-        parts = _as(name, narrow.reshape(-1, *original), new)
-        return parts.reshape(parts.shape[0] * new[0], *new[1:])
-    raise _unsupported(name, transform)
+        stated, cut = _shapes(name, transform)
+        return _narrowed(name, array, cut, stated)
+    raise _unsupported(name, transform, "an output")
+
+
+def folded(array: Array, tm: HostTm, untilized: bool) -> Array:
+    """An output [entries, t, rows, cols] with z folded into rows and columns (LAYOUT 3.5). Raises HostError."""
+    if (tm.hstack_factor, tm.vstack_factor) == (1, 1):
+        return array
+    return stack_entries(array, tm.hstack_factor, tm.vstack_factor, tm.row_major, untilized)
+
+
+def concatenated(arrays: Mapping[str, Array], transforms: Mapping[str, Transform], microbatch: int) -> dict[str, Array]:
+    """Folded outputs where those of one `concat_group` are one: it takes the place of the group's first, the others
+    vanish (FRONTEND 7). Raises HostError where a group does not fit together."""
+    groups: dict[int, list[str]] = {}
+    for name in arrays:
+        transform = transforms.get(name)
+        if transform is not None and transform.type == "Concatenate":
+            groups.setdefault(transform.concat_group or 0, []).append(name)
+    found: dict[str, Array] = {}
+    for name, array in arrays.items():
+        group = next((names for names in groups.values() if name in names), None)
+        if group is None:
+            found[name] = array
+        elif name == group[0]:
+            found[name] = _joined(sorted(group, key=lambda item: transforms[item].concat_index or 0), arrays,
+                                  transforms[name].concat_dim or 0, microbatch)  # fmt: skip
+    return found
 
 
 def check_supported(name: str, transform: Transform) -> None:
-    """Raise UnsupportedError for an output whose transform is not emulated."""
-    if transform.type not in ("NoTransform", "Unpad", "ReinterpretShape"):
-        raise _unsupported(name, transform)
+    """Raise UnsupportedError for an output with a transform of inputs."""
+    if transform.type not in ("NoTransform", "Unpad", "ReinterpretShape", "Concatenate"):
+        raise _unsupported(name, transform, "an output")
 
 
-def _unsupported(name: str, transform: Transform) -> UnsupportedError:
+def _unsupported(name: str, transform: Transform, what: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{name}: the runtime transform {transform.type} is not emulated: nothing public says what it does; "
+        f"{name}: the runtime transform {transform.type} is not one for {what}; "
         "give and take tensors in the queue's own shape"
     )
 
@@ -72,26 +121,74 @@ def _stated(name: str, transform: Transform, field: str) -> tuple[int, ...]:
     return shape
 
 
-def _microbatches(name: str, array: Array, shape: tuple[int, ...]) -> Array:
-    """The array as [n, *shape]; its outermost dimension may be a multiple of the shape's."""
+def _batch(name: str, array: Array, shape: tuple[int, ...]) -> None:
+    """Hold an array against the shape that the image states; its outermost dimension may be a multiple of that's."""
     if array.ndim != len(shape) or array.shape[1:] != shape[1:] or array.shape[0] % shape[0] or not array.size:
         raise HostError(f"{name}: shape {list(array.shape)}, the image states {list(shape)} for the host's tensor")
-    return array.reshape(-1, *shape)
 
 
-def _as(name: str, parts: Array, shape: Sequence[int]) -> Array:
-    """[n, ...] with another shape of each part."""
-    if parts[0].size != np.prod(shape):
-        raise HostError(f"{name}: the image states shape {list(shape)} for a tensor of {parts[0].size} elements")
-    return parts.reshape(parts.shape[0], *shape)
+def _as(name: str, array: Array, shape: Sequence[int]) -> Array:
+    """The same elements in entries of another shape; its first number, a batch, does not count."""
+    if array.size % prod(shape[1:]):
+        raise HostError(f"{name}: the image states shape {list(shape)} for a tensor of {array.size} elements")
+    return array.reshape(-1, *shape[1:])
 
 
-def _narrowed(name: str, array: Array, shape: tuple[int, ...]) -> Array:
-    """The leading part of each row, column and z of [entries, t, rows, cols], as [n, *shape[1:]] (NETLIST 7.5)."""
-    _, z, r, c = expand_shape(shape)
-    if any(want > have for want, have in zip((z, r, c), array.shape[1:], strict=True)) or array.shape[0] % shape[0]:
-        raise HostError(f"{name}: shape {list(array.shape)} cannot be narrowed to {list(shape)}")
-    return array[:, :z, :r, :c].reshape(array.shape[0], *shape[1:])
+def _padded(name: str, array: Array, queue: Queue, microbatch: int, broadcast: Sequence[int]) -> Array:
+    """[w, z, r, c] with whole tiles: filled up with zeros, or repeated (FRONTEND 7). One entry serves a microbatch."""
+    four = np.repeat(array, microbatch, axis=0) if array.shape[0] == 1 < microbatch else array
+    height, width = queue.blocking.tile_dim
+    rows, columns = -four.shape[2] % height, -four.shape[3] % width
+    for axis, count, dims, what in ((3, columns, _COLUMNS, "columns"), (2, rows, _ROWS, "rows")):
+        if not count:
+            continue
+        repeat = any(dim in dims for dim in broadcast)
+        if repeat and four.shape[axis] != 1:
+            raise HostError(f"{name}: {four.shape[axis]} {what} cannot be repeated over a tile, only 1 can")
+        widths = [(0, count if place == axis else 0) for place in range(4)]
+        four = np.pad(four, widths, mode="edge" if repeat else "constant")
+    return four
+
+
+def _four(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, int, int]:
+    """[w, z, r, c] of a tensor of fewer dimensions, of which the image does not state the shape. The outermost one is
+    the batch; but in two dimensions or one it is only where it has the microbatch's size: otherwise there are one
+    matrix' rows and columns, or one row."""
+    if len(shape) == 2 and shape[0] != microbatch:
+        return 1, 1, *shape
+    if len(shape) == 1:
+        return (shape[0], 1, 1, 1) if shape[0] == microbatch else (1, 1, 1, shape[0])
+    return expand_shape(shape)
+
+
+def _narrowed(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -> Array:
+    """Each entry of [entries, t, rows, cols] cut to the rows and columns of `cut`, then given the shape of `shape`. The
+    first numbers, batches, do not count."""
+    rows, columns = (1, 1, *cut[1:])[-2:] if len(cut) > 1 else (1, 1)
+    have = array.shape
+    t = prod(cut[1:-2])
+    if rows > have[2] or columns > have[3] or t > have[1]:
+        raise HostError(f"{name}: shape {list(have)} cannot be narrowed to {list(cut)}")
+    found = array[:, :t, :rows, :columns]
+    if found[0].size != prod(shape[1:]):
+        raise HostError(f"{name}: the image states shape {list(shape)} for entries of {found[0].size} elements")
+    return found.reshape(have[0], *shape[1:])
+
+
+def _joined(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
+    parts = [arrays[name] for name in names]
+    axis = dim + 4 if dim < 0 else dim
+    sizes = {tuple(size for place, size in enumerate(part.shape) if place != axis) for part in parts}
+    if not 0 <= axis < 4 or len(sizes) > 1 or (axis == 0 and any(part.shape[0] % microbatch for part in parts)):
+        shapes = ", ".join(f"{name} {list(arrays[name].shape)}" for name in names)
+        raise HostError(f"outputs {shapes} cannot be concatenated along dimension {dim}")
+    if axis:
+        return np.concatenate(parts, axis)
+    # Along the batch: microbatch by microbatch, as a front end reads them.
+    split = [part.reshape(-1, microbatch, *part.shape[1:]) for part in parts]
+    if len({part.shape[0] for part in split}) > 1:
+        raise HostError(f"outputs {', '.join(names)} have not equally many microbatches")
+    return np.concatenate(split, 1).reshape(-1, *parts[0].shape[1:])
 
 
 def _prestrided(name: str, array: Array, transform: Transform) -> Array:
@@ -105,3 +202,22 @@ def _prestrided(name: str, array: Array, transform: Transform) -> Array:
         raise HostError(f"{name}: Prestride takes floats, not {array.dtype}")
     offsets = [(x, y) for y in range(stride) for x in range(stride)]
     return prestride(array.reshape(expand_shape(array.shape)).astype(np.float32), stride, offsets)
+
+
+def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: Queue) -> Array:
+    """Indices [w, n] or [n] as the words of tiles: filled up to whole tiles of rows, then groups of 32 swapped with
+    their places, so that an index lies where the device looks for it (FRONTEND 7)."""
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or prod(original[1:-1]) != 1:
+        raise HostError(f"{name}: EmbeddingIndex takes whole numbers [w, n], not {array.dtype} {list(array.shape)}")
+    blocking = queue.blocking
+    rows = blocking.grid_size[0] * blocking.mblock[0] * blocking.ublock[0]
+    indices = array.reshape(-1, array.shape[-1]).astype(np.uint32)
+    indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % _TILE)))
+    indices[:, original[-1] :] = _NO_INDEX
+    count, width = indices.shape
+    if width % (rows * _TILE):
+        raise HostError(f"{name}: {width} indices do not divide into the {rows} rows of tiles of queue {queue.name}")
+    groups = indices.reshape(count, rows, -1, _TILE)
+    groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % _TILE), (0, 0)))
+    tiles = groups.reshape(count, rows, -1, _TILE, _TILE).swapaxes(2, 3)
+    return tiles.reshape(count, 1, rows * _TILE, -1)

@@ -177,9 +177,7 @@ def matmul_tiles(
                         left = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
                         if (no_right and is_finite(left)) or (zeros[g * DEPTH + k - begin] and is_finite(right)):
                             continue
-                        add_dense_product(
-                            tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group
-                        )
+                        add_dense_product(tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group)
                 for g in range(group):
                     place = (row + g) * cols + col
                     here, sum_here = tile_at(out, entry, place), tile_at(work, 0, ACCUMULATORS + g)

@@ -91,7 +91,14 @@ def add_sparse_tile_product(
 
 @kernel
 def depthwise_tiles(
-    start: int, stop: int, out: Tensor, in0: Operand, in1: Operand, finite: NDArray[np.bool_], rows: int, cols: int,
+    start: int,
+    stop: int,
+    out: Tensor,
+    in0: Operand,
+    in1: Operand,
+    finite: NDArray[np.bool_],
+    rows: int,
+    cols: int,
     kernel_size: int,
 ) -> None:
     """out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).

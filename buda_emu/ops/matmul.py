@@ -82,9 +82,7 @@ class Matmul:
         dense.run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
         return True
 
-    def run_onto(
-        self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel
-    ) -> bool:
+    def run_onto(self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel) -> bool:
         """The sum of gradients; see `buda_emu.ops.operands.run_onto`."""
         if not _is_one_kernel(call) or call.attributes.bias or follows_bias(call):
             return False

@@ -67,9 +67,7 @@ def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: in
     run_binary(out, binary.ADD, (source, tiles, pad_value, arrange), parallel)
 
 
-def run_binary(
-    out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0
-) -> None:
+def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0) -> None:
     """out = out OP operand, with a code of `kernels.binary`."""
     settings = np.float32(zero_point), *FULL_TILE, *relu_arguments(None)
     parallel(binary.binary_tiles, items(out), out, plain(out), operand, code, *settings)

@@ -213,7 +213,7 @@ def _labelled(box: Box, tip: str, name: str, words: str) -> str:
     return (
         f'<g class="bg-queue"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
         f"{text(box.x + 6, box.y + 14, fitted(name, inside, _NAME), _NAME)}"
-        f'{text(box.x + 6, box.y + 27, fitted(words, inside, _SMALL), _SMALL, "bg-soft")}</g>'
+        f"{text(box.x + 6, box.y + 27, fitted(words, inside, _SMALL), _SMALL, 'bg-soft')}</g>"
     )
 
 

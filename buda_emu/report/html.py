@@ -28,14 +28,16 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None], detailed: Se
     counts = Counter(case.status for case in run.cases)
     title = f"buda-emu test: {', '.join(f'{counts[status]} {status}' for status in STATUSES if counts[status])}"
     threshold = float(run.settings.get("threshold", 0.0))
-    body = "\n".join([
-        f"<h1>{clean(title)}</h1>",
-        f'<p class="soft">{_made_by(run)}</p>',
-        _verdicts(run, {case.netlist for case in detailed}),
-        _left_out(run, detailed),
-        *(_case(case, index, pictures.get(case.netlist), threshold) for index, case in enumerate(detailed)),
-        _settings(run),
-    ])
+    body = "\n".join(
+        [
+            f"<h1>{clean(title)}</h1>",
+            f'<p class="soft">{_made_by(run)}</p>',
+            _verdicts(run, {case.netlist for case in detailed}),
+            _left_out(run, detailed),
+            *(_case(case, index, pictures.get(case.netlist), threshold) for index, case in enumerate(detailed)),
+            _settings(run),
+        ]
+    )
     return page(title, body)
 
 
@@ -105,7 +107,7 @@ def _left_out(run: TestRun, detailed: Sequence[CaseResult]) -> str:
 
 
 def _case(case: CaseResult, index: int, picture: Picture | None, threshold: float) -> str:
-    parts = [f'<p>How to run it again:</p><pre>{clean(case.command)}</pre>']
+    parts = [f"<p>How to run it again:</p><pre>{clean(case.command)}</pre>"]
     if case.message:
         parts.append(f"<p>{clean(STATUSES[case.status])}:</p><pre>{clean(case.message)}</pre>")
     if case.warnings:

@@ -19,9 +19,7 @@ def _lines(run: TestRun, detailed: Sequence[CaseResult]) -> Iterator[str]:
     yield ""
     yield f"buda-emu {run.version}, {run.seconds:.1f} s, {sides(run.settings)}"
     yield ""
-    verdicts = (
-        (code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases
-    )
+    verdicts = ((code(case.netlist), case.status, len(case.outputs), reason(case)) for case in run.cases)
     yield from _table(("netlist", "verdict", "outputs", "why"), verdicts)
     for case in detailed:
         yield from _case(case)

@@ -78,9 +78,7 @@ class _Epoch:
             name, thread = timing.units[unit], 3 * unit + 1
             pieces = [(self._room(name), thread, start, end)]
             if name in self._ops:
-                pieces = [
-                    (_CORES, thread + n, *piece) for n, piece in enumerate(_threads(self._ops[name], start, end))
-                ]
+                pieces = [(_CORES, thread + n, *piece) for n, piece in enumerate(_threads(self._ops[name], start, end))]
             for room, track, from_, to in pieces:
                 yield {
                     "name": f"input {entry}", "cat": "model", "ph": "X", "pid": self._first + room, "tid": track,

@@ -55,9 +55,11 @@ class Attributes:
 
     given: frozenset[str] = field(default=frozenset(), metadata={"kind": None})
     kernel_broadcast: tuple[tuple[int, int], ...] = _attribute(
-        "broadcasts", (), "{input_N: tiles}: the core keeps only the first tiles of that operand, which repeats")
+        "broadcasts", (), "{input_N: tiles}: the core keeps only the first tiles of that operand, which repeats"
+    )
     kernel_broadcast_per_t: tuple[tuple[int, int], ...] = _attribute(
-        "broadcasts", (), "{input_N: tiles}: as kernel_broadcast, for every t slice")
+        "broadcasts", (), "{input_N: tiles}: as kernel_broadcast, for every t slice"
+    )
     single_tile: tuple[int, ...] = _attribute("ints", (), "input indices; the same as kernel_broadcast 1")
     m_k: int = _attribute("int", 0, "mblocks along the inner dimension", effect=True, fused=None)
     u_kt: int = _attribute("int", 0, "tiles of the inner dimension in a ublock", effect=True, fused=None)
@@ -65,13 +67,26 @@ class Attributes:
     accumulate: bool = _attribute("bool", False, "sum the product over runs of z slices", effect=True)
     approximate_mode: bool = _attribute("bool", False, "SFPU approximation")
     relu_en: bool = _attribute("bool", False, "apply relu to the result", effect=True, fused=None)
-    sfpu_op: str = _attribute("word", "", "SFPU function at the end of a matmul; only gelu runs",
-                              words=SFPU_TYPES, effect=True)
-    vector: str = _attribute("word", "", "SFPU region: r = first 4 rows, c = first 16 columns, rc = whole tile",
-                             words=("r", "c", "rc"), effect=True, fused=None)
+    sfpu_op: str = _attribute(
+        "word", "", "SFPU function at the end of a matmul; only gelu runs", words=SFPU_TYPES, effect=True
+    )
+    vector: str = _attribute(
+        "word",
+        "",
+        "SFPU region: r = first 4 rows, c = first 16 columns, rc = whole tile",
+        words=("r", "c", "rc"),
+        effect=True,
+        fused=None,
+    )
     relu_threshold: float = _attribute("float", 0.0, "relu threshold, >= 0", effect=True, fused=None)
-    relu_mode: str = _attribute("word", "", "min: below threshold becomes 0; max: clamp to [0, threshold]",
-                                words=("min", "max", "none"), effect=True, fused=None)
+    relu_mode: str = _attribute(
+        "word",
+        "",
+        "min: below threshold becomes 0; max: clamp to [0, threshold]",
+        words=("min", "max", "none"),
+        effect=True,
+        fused=None,
+    )
     srnd_fpu_en: bool = _attribute("bool", False, "legacy form of stoch_rnd_mode: fpu")
     stoch_rnd_mode: str = _attribute("word", "none", "stochastic rounding", words=("none", "fpu", "pack", "all"))
     identity: bool = _attribute("bool", False, "sparse (identity) matmul", _MATMUL, effect=True)
@@ -82,40 +97,73 @@ class Attributes:
     starting_row: int = _attribute("int", 0, "first row of a sparse matmul", _MATMUL)
     act_t: int = _attribute("int", 0, "t of the activations of a sparse matmul", _MATMUL)
     num_index_tiles: int = _attribute("int", 0, "tiles of the sparse encoding for each core row", _SPARSE)
-    sparse_tile_ptr_bits: int = _attribute("int", 0, "bits of a sparse tile number in the encoding", _SPARSE,
-                                           effect=True)
-    sparse_ublock_idx_bits: int = _attribute("int", -1, "bits of a ublock index; <= 0 means sparse_tile_ptr_bits",
-                                             _SPARSE, effect=True)
+    sparse_tile_ptr_bits: int = _attribute(
+        "int", 0, "bits of a sparse tile number in the encoding", _SPARSE, effect=True
+    )
+    sparse_ublock_idx_bits: int = _attribute(
+        "int", -1, "bits of a ublock index; <= 0 means sparse_tile_ptr_bits", _SPARSE, effect=True
+    )
     num_nz_strips: tuple[int, ...] = _attribute("ints", (0,), "non-zero strips of each core", _SPARSE)
-    min_buffer_input: int = _attribute("int", -1, "which operand is kept in small buffers (0 or 1)",
-                                       ("matmul", "fused_op", "buffer", "depthwise"))
+    min_buffer_input: int = _attribute(
+        "int", -1, "which operand is kept in small buffers (0 or 1)", ("matmul", "fused_op", "buffer", "depthwise")
+    )
     l1_acc: bool = _attribute("bool", False, "accumulate in L1 while packing", ("matmul", "depthwise"))
-    dim: str = _attribute("word", "", "dimension that reduce removes", ("reduce", "fused_op"),
-                          words=("r", "c", "z", "rc"), fused=("reduce",), effect=True)
-    type: str = _attribute("word", "", "what reduce computes", ("reduce", "fused_op"), words=("max",),
-                           fused=("reduce",), effect=True)
-    z: int = _attribute("int", 0, "slices that one result slice takes: reduce dim z, matmul accumulate",
-                        ("reduce", "matmul", "fused_op"), effect=True)
-    p: float = _attribute("float", 0.0, "dropout probability, 0 to 1; absent also means scale 0",
-                          ("dropout", "fused_op"), fused=("dropout",), effect=True)
-    seed: int = _attribute("int", 0, "dropout seed, ignored by the reference", ("dropout", "fused_op"),
-                           fused=("dropout",))
+    dim: str = _attribute(
+        "word",
+        "",
+        "dimension that reduce removes",
+        ("reduce", "fused_op"),
+        words=("r", "c", "z", "rc"),
+        fused=("reduce",),
+        effect=True,
+    )
+    type: str = _attribute(
+        "word", "", "what reduce computes", ("reduce", "fused_op"), words=("max",), fused=("reduce",), effect=True
+    )
+    z: int = _attribute(
+        "int",
+        0,
+        "slices that one result slice takes: reduce dim z, matmul accumulate",
+        ("reduce", "matmul", "fused_op"),
+        effect=True,
+    )
+    p: float = _attribute(
+        "float",
+        0.0,
+        "dropout probability, 0 to 1; absent also means scale 0",
+        ("dropout", "fused_op"),
+        fused=("dropout",),
+        effect=True,
+    )
+    seed: int = _attribute(
+        "int", 0, "dropout seed, ignored by the reference", ("dropout", "fused_op"), fused=("dropout",)
+    )
     slope: float = _attribute("float", 0.01, "leaky relu slope", ("lrelu", "fused_op"), fused=("lrelu",), effect=True)
     exp: int = _attribute("int", 0, "exponent of power", ("power", "fused_op"), fused=("power",), effect=True)
     fused_op_id: str = _attribute("text", "", "which entry of fused_ops runs", ("fused_op",), effect=True)
-    granularity: str = _attribute("word", "ublock", "what splice moves", ("splice",), words=("ublock", "t"),
-                                  effect=True)
+    granularity: str = _attribute(
+        "word", "ublock", "what splice moves", ("splice",), words=("ublock", "t"), effect=True
+    )
     inputs: tuple[tuple[int, tuple[int, ...]], ...] = _attribute(
-        "splice", (), "inputN: [index, length, stride], one for each splice input", ("splice",), effect=True)
-    num_indices: int = _attribute("int", 0, "rows that embedding looks up, a multiple of 32", ("embedding",),
-                                  effect=True)
-    sfpu_execution_thread: str = _attribute("word", "", "thread that runs the SFPU", ("matmul", *SFPU_TYPES),
-                                            words=("math", "pack"))
+        "splice", (), "inputN: [index, length, stride], one for each splice input", ("splice",), effect=True
+    )
+    num_indices: int = _attribute(
+        "int", 0, "rows that embedding looks up, a multiple of 32", ("embedding",), effect=True
+    )
+    sfpu_execution_thread: str = _attribute(
+        "word", "", "thread that runs the SFPU", ("matmul", *SFPU_TYPES), words=("math", "pack")
+    )
     requant: bool = _attribute("bool", False, "requantise the product with the last input", ("matmul",), effect=True)
     dequant: bool = _attribute("bool", False, "dequantise the product with the last input", ("matmul",), effect=True)
     k: int = _attribute("int", 0, "how many topk keeps", ("topk",), effect=True)
-    sort: str = _attribute("word", "", "what topk returns: values (max) or indices (argmax)", ("topk",),
-                           words=("max", "argmax"), effect=True)
+    sort: str = _attribute(
+        "word",
+        "",
+        "what topk returns: values (max) or indices (argmax)",
+        ("topk",),
+        words=("max", "argmax"),
+        effect=True,
+    )
     kreduce: bool = _attribute("bool", False, "topk input is already sorted in runs of k", ("topk",), effect=True)
     zero_point: float = _attribute("float", 0.0, "zero point of (re/de)quantisation", effect=True)
     ingress_channels: tuple[int, ...] = _attribute("ints", (), "Ethernet channels in")
@@ -130,7 +178,13 @@ def _specs() -> Mapping[str, AttributeSpec]:
         if meta["kind"] is None:
             continue
         table[item.name] = AttributeSpec(
-            item.name, meta["kind"], item.default, meta["doc"], meta["types"], meta["words"], meta["fused"],
+            item.name,
+            meta["kind"],
+            item.default,
+            meta["doc"],
+            meta["types"],
+            meta["words"],
+            meta["fused"],
             meta["effect"],
         )
     return table

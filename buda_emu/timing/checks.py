@@ -35,9 +35,7 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
     found: list[CheckResult] = []
     taken: set[tuple[str, str]] = set()
     for check in checks:
-        found += [
-            CheckResult(check.name, "", "", "", bound, _samples_per_second(run)) for bound in check.of("run")
-        ]
+        found += [CheckResult(check.name, "", "", "", bound, _samples_per_second(run)) for bound in check.of("run")]
         for epoch in run.epochs:
             for graph in epoch.graphs:
                 if (graph, epoch.program) == (check.graph, check.program) and (graph, epoch.program) not in taken:

@@ -138,4 +138,3 @@ def _math(call: OpCall, cost: OpCost) -> float:
     if call.kind == "matmul":
         return float(math_active_cycles(call))
     return cost.ideal_cycles
-

@@ -168,12 +168,12 @@ def test_inputs_and_outputs_in_the_hosts_shapes(tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_a_transform_that_is_not_emulated(tmp_path, capsys):
+def test_a_transform_that_is_none_for_outputs(tmp_path, capsys):
     content, files = parts()
-    content["compiled_graph_state"]["ordered_output_runtime_tensor_transforms"] = [{"type": "Concatenate"}]
+    content["compiled_graph_state"]["ordered_output_runtime_tensor_transforms"] = [{"type": "Prestride"}]
     image = write(tmp_path / "small.tti", tar_bytes(members(content, files)))
     assert main(["run", str(image), "--threads", "1"]) == 3
-    assert "out: the runtime transform Concatenate is not emulated" in capsys.readouterr().err
+    assert "out: the runtime transform Prestride is not one for an output" in capsys.readouterr().err
     assert main(["run", str(image), "--threads", "1", "--readout", "raw", "-q"]) == 0
 
 

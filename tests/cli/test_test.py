@@ -162,8 +162,10 @@ def test_the_precisions_are_named_everywhere(results, folder):
     assert [(one.get("name"), one.get("value")) for one in properties] == [
         ("precision", "format"), ("expected", "format"),
     ]  # fmt: skip
-    assert results("nets/bad.yaml", "--expected", "format")[2].out.splitlines()[0].endswith(
-        ", precision device, expected format"
+    assert (
+        results("nets/bad.yaml", "--expected", "format")[2]
+        .out.splitlines()[0]
+        .endswith(", precision device, expected format")
     )
 
 

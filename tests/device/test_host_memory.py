@@ -40,9 +40,7 @@ def test_what_linux_calls_available(tmp_path: Path) -> None:
     ids=["no limit", "limit", "file pages", "beyond", "no usage"],
 )
 @pytest.mark.parametrize("folder", ["sys/fs/cgroup/a/b", "sys/fs/cgroup/a", "sys/fs/cgroup"])
-def test_a_control_group_and_those_above_it(
-    folder: str, limits: dict[str, str], expected: int, tmp_path: Path
-) -> None:
+def test_a_control_group_and_those_above_it(folder: str, limits: dict[str, str], expected: int, tmp_path: Path) -> None:
     root = files(tmp_path, {**MEMINFO, "proc/self/cgroup": "0::/a/b\n"})
     files(root, {f"{folder}/{name}": text for name, text in limits.items()})
     assert available_memory(root) == expected

@@ -252,3 +252,14 @@ def test_one_tensor_for_the_copies_of_a_queue_on_several_chips(tmp_path):
     with image.emulator(threads=1) as emulator:
         for name in ("r.0", "r.1"):
             assert np.array_equal(emulator.peek(name), values(seed=8))
+
+
+def test_what_a_compiler_may_leave_open(tmp_path):
+    """NETLIST 12: null commit hashes, chips by their places; numbers that a transform does not use are anything."""
+    content, files = parts(chip_ids=[[0, 0, 0, 0], [1, 0, 0, 0]], pybuda_commit_hash=None, budabackend_commit_hash=None)
+    odd = {"type": "NoTransform", "stride_height": -1094795586, "kernel_width": 1 << 31, "concat_dim": -1}
+    content["compiled_graph_state"]["ordered_input_runtime_tensor_transforms"] = [odd]
+    image = be.load_image(write(tmp_path / "x.tti", tar_bytes(members(content, files))))
+    assert image.metadata.chip_ids == ((0, 0, 0, 0), (1, 0, 0, 0))
+    assert image.metadata.pybuda_commit_hash is image.metadata.budabackend_commit_hash is None
+    assert image.findings == ()

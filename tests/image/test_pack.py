@@ -56,13 +56,53 @@ def test_device_json_says_what_it_is(tmp_path):
     data, state = image.metadata, image.metadata.compiled_graph_state
     assert data.missing == ()
     assert data.extra == state.extra == {}
-    assert data.pybuda_pip_version_id == data.pybuda_commit_hash == data.budabackend_commit_hash == "buda-emu 9.9"
+    assert data.pybuda_pip_version_id == "9.9"
+    assert data.pybuda_commit_hash is data.budabackend_commit_hash is None
+    assert data.verify_cfg is None
     assert (data.device_image_name, data.arch, data.grid_size) == ("small", "wormhole_b0", (10, 8))
     assert state.ordered_input_names == ("x",)
     assert state.ordered_output_names == ("out",)
     assert state.ordered_constant_node_names == ("c",)
     assert state.ordered_parameter_node_names == ("w",)
     assert data.compiler_cfg["tti_dump_format"] == "BACKEND"
+
+
+def device_json(source, tensors):
+    with tarfile.open(fileobj=io.BytesIO(packed(source, tensors))) as archive:
+        return json.load(archive.extractfile(f"{TOP}/device.json"))
+
+
+def test_a_front_end_finds_what_it_reads():
+    """FRONTEND 7: all 11 keys of a transform; NETLIST 12: the whole compiler configuration, verify_cfg null."""
+    content = device_json(SOURCE, TENSORS)
+    state = content["compiled_graph_state"]
+    for transforms in ("ordered_input_runtime_tensor_transforms", "ordered_output_runtime_tensor_transforms"):
+        for transform in state[transforms]:
+            shapes = {"original_shape", "reinterpreted_shape", "unpadded_shape"}
+            numbers = {"stride_height", "stride_width", "kernel_height", "kernel_width", "concat_group",
+                       "concat_index", "concat_dim"}  # fmt: skip
+            assert set(transform) == {"type"} | shapes | numbers
+            assert all(set(transform[shape]) == {"valid_", "type_", "dims_"} for shape in shapes)
+            assert all(type(transform[number]) is int for number in numbers)
+    config = content["compiler_cfg"]
+    assert {"balancer_policy", "compile_depth", "device_mode", "dram_placement_algorithm", "paddings"} <= set(config)
+    assert len(config) > 75
+    assert (content["verify_cfg"], content["pybuda_commit_hash"]) == (None, None)
+
+
+def test_microbatch_is_the_input_count_and_queues_between_graphs_are_no_intermediates():
+    """NETLIST 12. Two graphs, joined by the queue `between`."""
+    source = text(
+        [queue("x", entries=4), queue("between", "n", entries=4), queue("out", "m", entries=4)],
+        [graph("g", op("n", "nop", ["x"]), inputs=2), graph("h", op("m", "nop", ["between"]), inputs=2)],
+        [program("run", "var: {$c_zero: 0}", execute("g", fifo_settings("x")), execute("h", fifo_settings("between")))],
+    )  # fmt: skip
+    content = device_json(source, {})
+    state = content["compiled_graph_state"]
+    assert (content["microbatch_size"], state["microbatch"]) == (2, 2)
+    assert state["ordered_intermediate_activation_names"] == state["ordered_intermediate_shapes"] == []
+    assert (state["ordered_input_names"], state["ordered_output_names"]) == (["x"], ["out"])
+    assert state["ordered_input_shapes"] == [[2, 1, 32, 32]]
 
 
 @pytest.mark.parametrize("container", ["tar", "zip"])

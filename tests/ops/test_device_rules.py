@@ -187,4 +187,3 @@ def test_relu_is_the_packers():
     call = device("nop", ((1, 1, 1),), relu_en=True, relu_threshold=0.5, relu_mode="max")
     expected = np.clip(x.values(), 0, 0.5)
     assert np.array_equal(reference(call, [x]).values(), expected)
-

@@ -63,7 +63,7 @@ def test_big_runs_have_details_of_what_did_not_pass_first(monkeypatch, tmp_path)
     write_report(finished_run(), tmp_path)
     page = (tmp_path / "report.html").read_text()
     assert "4 netlists without details here" in page
-    assert page.count("<details class=\"case\"") == 2
+    assert page.count('<details class="case"') == 2
     assert "How to run it again" in page
     assert "buda-emu test lossy.yaml" in page
 

@@ -1,12 +1,13 @@
-"""BackendConfig and BackendCompileResult (NETLIST 7.2)."""
+"""BackendConfig (NETLIST 7.2)."""
 
 import os
-from dataclasses import dataclass, field
+from typing import Final
 
-from buda_emu.api.backend.enums import BackendCompileFailure, BackendDevice, BackendType, DeviceMode
+from buda_emu.api.backend.enums import BackendDevice, BackendType, DeviceMode
 from buda_emu.spec.precision import PRECISIONS, Precision, precision_named
 
 DEFAULT_OUTPUT = "tt_build/test_out"
+_SO_IN_ANY_CASE: Final = ("--concurrent-mode",)
 
 
 class BackendConfig:
@@ -56,8 +57,8 @@ class BackendConfig:
 
     @property
     def runtime_args_left(self) -> str:
-        """Runtime arguments that do nothing here."""
-        return _precision_and_rest(self.runtime_args)[1]
+        """Runtime arguments that do nothing here, and whose effect a caller might miss."""
+        return " ".join(word for word in _precision_and_rest(self.runtime_args)[1] if word not in _SO_IN_ANY_CASE)
 
     def set_golden_ignore_df_precision(self, ignore: bool) -> None:
         """Let Golden run in float32 throughout (its default), or with the netlist's formats."""
@@ -68,11 +69,15 @@ class BackendConfig:
         self.performance_trace_args = str(args)
 
     def set_runtime_args(self, args: str) -> None:
-        """Arguments of the device's runtime. `--precision format|ideal|device` acts, all others are recorded."""
+        """Arguments of the device's runtime. `--precision format|ideal|device` acts, all others are recorded.
+
+        `--concurrent-mode`, which front ends always pass (NETLIST 12), asks for what is so here in any case: the host
+        and programs may act at the same time.
+        """
         self.runtime_args = str(args)
 
 
-def _precision_and_rest(args: str) -> tuple[str | None, str]:
+def _precision_and_rest(args: str) -> tuple[str | None, list[str]]:
     """The word after the last `--precision`, None without one, and the other arguments."""
     words = args.replace("--precision=", "--precision ").split()
     word: str | None = None
@@ -80,7 +85,7 @@ def _precision_and_rest(args: str) -> tuple[str | None, str]:
         at = words.index("--precision")
         word = next(iter(words[at + 1 : at + 2]), "")
         del words[at : at + 2]
-    return word, " ".join(words)
+    return word, words
 
 
 def _opt_level(given: int) -> int:
@@ -91,44 +96,3 @@ def _opt_level(given: int) -> int:
         return int(text)
     except ValueError:
         raise RuntimeError(f"TT_BACKEND_OPT_LEVEL={text!r} is not a whole number") from None
-
-
-@dataclass(slots=True)
-class OverlayCompileFailure:
-    """What did not fit where. Core coordinates are 255 where unknown."""
-
-    device_id: int = 0
-    temporal_epoch_id: int = 0
-    logical_core_x: int = 255
-    logical_core_y: int = 255
-    maximum_size_bytes: int = 0
-    allocated_size_bytes: int = 0
-    extra_size_bytes: int = 0
-
-
-@dataclass(slots=True)
-class OverlayCompileResult:
-    """Failures of the overlay's compilation. Always empty here: there is no overlay."""
-
-    failed_compile_results_per_epoch: list[OverlayCompileFailure] = field(default_factory=list[OverlayCompileFailure])
-
-
-@dataclass(slots=True)
-class FirmwareCompileResult:
-    """Failures of the firmware's compilation. Never filled here: there is no firmware."""
-
-    failure_type: BackendCompileFailure = BackendCompileFailure.Invalid
-    failure_message: str = ""
-    failure_target: str = ""
-
-
-@dataclass(slots=True)
-class BackendCompileResult:
-    """How `BackendApi.initialize` went, filled by it."""
-
-    success: bool = False
-    failure_type: BackendCompileFailure = BackendCompileFailure.Invalid
-    failure_message: str = ""
-    failure_target: str = ""
-    fw_compile_result: FirmwareCompileResult = field(default_factory=FirmwareCompileResult)
-    overlay_compile_result: OverlayCompileResult = field(default_factory=OverlayCompileResult)

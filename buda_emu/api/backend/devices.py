@@ -1,15 +1,13 @@
-"""Descriptions of devices: without hardware, those of the tables and of files (NETLIST 7.2, 7.3)."""
+"""DeviceConfig: what a front end's placer asks about its devices (NETLIST 7.2, 12)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
+from buda_emu.api.backend.cluster import Links, links_of, mask_of, places_of, system_parameters
 from buda_emu.api.backend.enums import BackendDevice, BackendType
-from buda_emu.errors import BudaError
-
-if TYPE_CHECKING:
-    from buda_emu.spec.devices import Device
+from buda_emu.api.backend.presented import cluster_of_presented, presented_devices
+from buda_emu.api.backend.yaml_files import read_map, write_map
+from buda_emu.errors import HostError
 
 
 class DeviceGrid:
@@ -27,95 +25,13 @@ class DeviceGrid:
         return f"DeviceGrid(({self.r}, {self.c}))"
 
 
-@dataclass(slots=True)
-class BackendDeviceDesc:
-    """One device: architecture, the file that describes it, whether the host reaches it, rows that are out of use."""
-
-    arch: BackendDevice = BackendDevice.Invalid
-    soc_desc_yaml: str = ""
-    mmio: bool = False
-    harvesting_mask: int = 0
-
-
-def detect_available_silicon_devices(only_detect_mmio: bool = True) -> list[BackendDevice]:
-    """The devices of this computer: none, it is an emulator that asks."""
-    del only_detect_mmio
-    return []
-
-
-def get_device_descs_for_available_devices(out_dir: str = "") -> list[BackendDeviceDesc]:
-    """Their descriptions: none."""
-    del out_dir
-    return []
-
-
-def get_device_cluster_yaml(out_dir: str = "") -> str:
-    """The file that describes a cluster of Wormhole chips: "", there is none."""
-    del out_dir
-    return ""
-
-
-def get_custom_device_desc(
-    arch: BackendDevice,
-    mmio: bool = False,
-    harvesting_mask: int = 0,
-    grid_dim: Sequence[int] | DeviceGrid = (0, 0),
-    out_dir: str = "",
-) -> BackendDeviceDesc:
-    """Describe a chip of that architecture with fewer rows, or cut to a grid of (rows, columns), in a file
-    `<out_dir>/device_descs/<arch>_<mask>_<rows>x<columns>.yaml`. (0, 0) is the whole grid.
-
-    Raises RuntimeError for an architecture without a table, rows that cannot be harvested, a grid that is too large.
-    """
-    from buda_emu.spec.devices import device, rows_of_mask
-
-    rows, columns = (grid_dim.r, grid_dim.c) if isinstance(grid_dim, DeviceGrid) else grid_dim
-    try:
-        whole = device(arch.to_string())
-        chip = whole.harvested(rows_of_mask(harvesting_mask))
-        if rows or columns:
-            chip = chip.with_grid(rows, columns)
-        name = f"{arch.to_string()}_{harvesting_mask}_{chip.grid[0]}x{chip.grid[1]}.yaml"
-        path = Path(out_dir) / "device_descs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_soc_text(chip, whole), encoding="utf-8")
-    except (BudaError, OSError) as error:
-        raise RuntimeError(f"get_custom_device_desc: {error}") from error
-    return BackendDeviceDesc(arch, str(path), bool(mmio), int(harvesting_mask))
-
-
-def _soc_text(chip: "Device", whole: "Device") -> str:
-    """The file of a chip, in the keys that such files have."""
-    import yaml
-
-    workers = {(x, y) for x in chip.worker_columns for y in chip.worker_rows}
-    unused = sorted({(x, y) for x in whole.worker_columns for y in whole.worker_rows} - workers)
-    content = {
-        "arch_name": chip.name.upper(),
-        "grid": {"x_size": chip.noc_grid[0], "y_size": chip.noc_grid[1]},
-        "arc": [_label(chip.arc)],
-        "pcie": [_label(chip.pcie)],
-        "dram": [[_label(core) for core in channel] for channel in chip.dram_cores],
-        "eth": [_label(core) for core in chip.eth_cores],
-        "functional_workers": [_label((x, y)) for y in chip.worker_rows for x in chip.worker_columns],
-        "harvested_workers": [_label(core) for core in unused],
-        "worker_l1_size": chip.l1_bytes,
-        "dram_bank_size": chip.dram_channel_bytes,
-        "eth_l1_size": chip.eth_l1_bytes,
-    }
-    return yaml.safe_dump(content, sort_keys=False)
-
-
-def _label(core: Sequence[int]) -> str:
-    return f"{core[0]}-{core[1]}"
-
-
 class DeviceConfig:
     """What a front end's placer asks about the devices it compiles for.
 
     `device_yaml`, `cluster_yaml`: files as `get_custom_device_desc` and the vendor's tools write them, "" for the
-    architecture's own table and a single chip. `runtime_params_yaml`: parameters that outrank the table, as `store_db`
-    (a path) writes them. The last argument is a list of chip ids, or of places (x, y, rack, shelf) of the cluster file.
+    architecture's own table, and for the devices that are presented or a single chip. `runtime_params_yaml`: a file of
+    parameters that outrank these, which `store_backend_db_to_yaml` writes instead of reading it. The last argument is a
+    list of chip ids, or of places (x, y, rack, shelf).
 
     Raises RuntimeError for an unknown architecture, a file that cannot be read, a chip that the cluster does not have.
     """
@@ -126,42 +42,37 @@ class DeviceConfig:
         device_yaml: str = "",
         cluster_yaml: str = "",
         runtime_params_yaml: str = "",
-        backend_type: BackendType = BackendType.Golden,
-        store_db: str = "",
+        backend_type: str | BackendType = BackendType.Golden,
+        store_backend_db_to_yaml: bool = False,
         chip_ids: Sequence[int] | Sequence[Sequence[int]] = (),
     ) -> None:
         from buda_emu.api.backend import parameters
 
         self.arch_name = arch_name.lower()
-        self.arch = BackendDevice.from_string(arch_name)
         self.device_yaml = device_yaml
         self.cluster_config_yaml = cluster_yaml
         self.backend_type = backend_type
-        if self.arch == BackendDevice.Invalid:
-            raise RuntimeError(f"DeviceConfig: no architecture {arch_name!r}; there are {', '.join(_archs())}")
-        self._cluster = _read(cluster_yaml) if cluster_yaml else {}
-        self._parameters = dict(parameters.of_arch(self.arch_name))
-        if runtime_params_yaml:
-            self._parameters |= load_cached_sys_param(runtime_params_yaml)
-        self.grid_size = self._grid(_read(device_yaml) if device_yaml else {})
+        try:
+            self.arch = BackendDevice.from_string(arch_name)
+            self._parameters = dict(parameters.of_arch(self.arch_name))
+        except (RuntimeError, HostError) as error:
+            raise RuntimeError(f"DeviceConfig: {error}") from error
+        self._system = system_parameters(read_map(cluster_yaml) if cluster_yaml else cluster_of_presented())
+        if runtime_params_yaml and store_backend_db_to_yaml:
+            _store(runtime_params_yaml, self._parameters, self._system if cluster_yaml or presented_devices() else {})
+        elif runtime_params_yaml:
+            self._parameters |= _arch_level(runtime_params_yaml)
+            self._system |= load_cached_sys_param(runtime_params_yaml)
+        self.grid_size = self._grid(read_map(device_yaml) if device_yaml else {})
         self.chip_ids = self._chips(chip_ids)
-        if store_db:
-            _write(store_db, self._parameters)
 
-    def get_harvested_cfg(self) -> list[int]:
-        """The harvesting mask of each chip."""
-        found: Any = self._cluster.get("harvesting") or {}
-        return [int(found[chip]["harvest_mask"]) if chip in found else 0 for chip in self.chip_ids]
+    def get_harvested_cfg(self) -> dict[int, int]:
+        """The harvesting mask of each chip, by its id."""
+        return {chip: mask_of(self._system, chip) for chip in self.chip_ids}
 
-    def get_ethernet_connections(self) -> dict[int, dict[int, tuple[int, int]]]:
+    def get_ethernet_connections(self) -> Links:
         """Chip and channel at the other end, by chip and channel."""
-        found: dict[int, dict[int, tuple[int, int]]] = {}
-        links: Any = self._cluster.get("ethernet_connections") or []
-        for link in links:
-            ends = [(int(end["chip"]), int(end["chan"])) for end in link]
-            for (chip, channel), other in (ends, ends[::-1]):
-                found.setdefault(chip, {})[channel] = other
-        return found
+        return links_of(self._system)
 
     def get_dram_backend_reserved_max(self) -> int:
         """The first DRAM address that no channel's reserved part reaches."""
@@ -191,7 +102,7 @@ class DeviceConfig:
         key = f"{self.arch_name}-{name}"
         if key not in self._parameters:
             raise RuntimeError(f"DeviceConfig: no parameter {key}")
-        return int(self._parameters[key])
+        return int(self._parameters[key], 0)
 
     def _grid(self, soc: Mapping[str, Any]) -> DeviceGrid:
         cores: Any = soc.get("functional_workers") or []
@@ -202,44 +113,40 @@ class DeviceConfig:
         return DeviceGrid((int(rows), int(columns)))
 
     def _chips(self, given: Sequence[Any]) -> list[int]:
-        places: Mapping[Any, Any] = self._cluster.get("chips") or {}
+        places = places_of(self._system)
         if not given:
-            return sorted(int(chip) for chip in places) or [0]
-        by_place = {tuple(place): int(chip) for chip, place in places.items()}
+            return sorted(places) or [0]
+        by_place = {place: chip for chip, place in places.items()}
+        where = self.cluster_config_yaml or "any cluster"
         found: list[int] = []
         for chip in given:
             known = chip if isinstance(chip, int) else by_place.get(tuple(chip))
-            if known is None or (places and known not in places):
-                raise RuntimeError(f"DeviceConfig: chip {chip} is not in {self.cluster_config_yaml or 'any cluster'}")
+            if known is None or (self.cluster_config_yaml and known not in places):
+                raise RuntimeError(f"DeviceConfig: chip {chip} is not in {where}")
             found.append(known)
         return found
 
 
 def load_cached_sys_param(path: str) -> dict[str, str]:
-    """The parameters of a file that `DeviceConfig(store_db=...)` wrote. Raises RuntimeError."""
-    return {str(key): str(value) for key, value in _read(path).items()}
+    """The system-level parameters of a file of runtime parameters; {} when it has none. Raises RuntimeError."""
+    return _section(path, "system_level_params")
 
 
-def _archs() -> list[str]:
-    return [device.to_string() for device in BackendDevice.__members__.values() if device != BackendDevice.Invalid]
+def _arch_level(path: str) -> dict[str, str]:
+    """Parameters of the architecture that a file states, but for those that it says to ignore."""
+    ignored: Any = read_map(path).get("params_to_ignore") or ()
+    return {key: value for key, value in _section(path, "arch_level_params").items() if key not in ignored}
 
 
-def _read(path: str) -> dict[str, Any]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
-        raise RuntimeError(f"{path}: {error}") from error
-    if not isinstance(content, dict):
-        raise RuntimeError(f"{path}: not a map")
-    return content  # pyright: ignore[reportUnknownVariableType]
+def _section(path: str, name: str) -> dict[str, str]:
+    entries: Any = read_map(path).get(name) or {}
+    if not isinstance(entries, dict):
+        raise RuntimeError(f"{path}: {name} is not a map")
+    return {str(key): "" if value is None else str(value) for key, value in cast("dict[Any, Any]", entries).items()}
 
 
-def _write(path: str, content: Mapping[str, str]) -> None:
-    import yaml
-
-    try:
-        Path(path).write_text(yaml.safe_dump(dict(content)), encoding="utf-8")
-    except OSError as error:
-        raise RuntimeError(f"{path}: {error}") from error
+def _store(path: str, parameters: Mapping[str, str], system: Mapping[str, str]) -> None:
+    content: dict[str, Any] = {"arch_level_params": dict(sorted(parameters.items())), "params_to_ignore": []}
+    if system:
+        content["system_level_params"] = dict(sorted(system.items()))
+    write_map(path, content)

@@ -72,9 +72,9 @@ class BoundEnum:
 
     @classmethod
     def from_json(cls, word: str) -> Self:
-        """The member of that word. Raises RuntimeError for any other."""
+        """The member of that word. Raises IndexError for any other, as the compiled module does (NETLIST 12)."""
         if word not in cls.__members__:
-            raise RuntimeError(f"{cls.__name__}: no member {word!r}; members: {', '.join(cls.__members__)}")
+            raise IndexError(f"{cls.__name__}: no member {word!r}; members: {', '.join(cls.__members__)}")
         return cls.__members__[word]
 
 
@@ -108,15 +108,19 @@ class BackendType(
 
     @classmethod
     def from_json(cls, word: str) -> "BackendType":
-        """The inverse of `to_json`; NoBackend for anything unknown."""
-        return cls.__members__.get(word, cls.NoBackend)
+        """The inverse of `to_json`, which takes the name NoBackend, too. Raises IndexError for anything unknown."""
+        return cls.NoBackend if word == "Invalid" else super().from_json(word)
 
 
-# The facts give no numbers for the next one, and for IOType and IOLayout; the order is theirs.
-class BackendDevice(BoundEnum, words={"Grayskull": 0, "Wormhole_B0": 1, "Blackhole": 2, "Invalid": 0xFF}):
-    """The architecture of a device."""
+class BackendDevice(
+    BoundEnum,
+    words={"Jawbridge": 0, "Grayskull": 1, "Wormhole": 2, "Wormhole_B0": 3, "Blackhole": 4, "Invalid": 0xFF},
+):
+    """The architecture of a device (numbers: NETLIST 12)."""
 
+    Jawbridge: ClassVar["BackendDevice"]
     Grayskull: ClassVar["BackendDevice"]
+    Wormhole: ClassVar["BackendDevice"]
     Wormhole_B0: ClassVar["BackendDevice"]
     Blackhole: ClassVar["BackendDevice"]
     Invalid: ClassVar["BackendDevice"]
@@ -128,13 +132,11 @@ class BackendDevice(BoundEnum, words={"Grayskull": 0, "Wormhole_B0": 1, "Blackho
 
     @classmethod
     def from_string(cls, word: str) -> "BackendDevice":
-        """The member of that word in any case; Invalid for anything else."""
-        return next((member for name, member in cls.__members__.items() if name.lower() == word.lower()), cls.Invalid)
-
-    @classmethod
-    def from_json(cls, word: str) -> "BackendDevice":
-        """The member of that word; Invalid for anything else."""
-        return cls.__members__.get(word, cls.Invalid)
+        """The member of that word in any case. Raises RuntimeError for anything else (NETLIST 12)."""
+        for name, member in cls.__members__.items():
+            if name.lower() == word.lower():
+                return member
+        raise RuntimeError(f"BackendDevice: no architecture {word!r}; there are {', '.join(cls.__members__)}")
 
 
 class DeviceMode(BoundEnum, words={"CompileAndRun": 0, "CompileOnly": 1, "RunOnly": 2}):
@@ -155,6 +157,7 @@ class BackendStatusCode(BoundEnum, words={"Success": 0, "RuntimeError": 1, "Time
     __slots__ = ()
 
 
+# The facts give no numbers for this one and the next; the order is theirs.
 class IOType(BoundEnum, words={"Queue": 0, "RandomAccess": 1, "Invalid": 2}):
     """Queue or ram."""
 
@@ -201,13 +204,13 @@ class BackendCompileFailure(
     __slots__ = ()
 
 
-_UNNAMED: Final = ("Fp8_e4m3", "Tf32", "UInt16", "UInt8")  # NETLIST 7.1: values without a name in Python
+_UNNAMED: Final = ("Fp8_e4m3", "Tf32", "UInt8")  # NETLIST 7.1, 12: values without a name in Python
 
 
 class DataFormat(
     BoundEnum, words={name: spec.id for name, spec in FORMATS.items() if name not in _UNNAMED} | {"Invalid": INVALID_ID}
 ):
-    """Number formats of tensors; `pybuda._C` exports it. Values of UInt8, UInt16 and Tf32 occur without a name."""
+    """Number formats of tensors; `pybuda._C` exports it. Values of UInt8 and Tf32 occur without a name."""
 
     Float32: ClassVar["DataFormat"]
     Float16: ClassVar["DataFormat"]
@@ -220,6 +223,7 @@ class DataFormat(
     Lf8: ClassVar["DataFormat"]
     Bfp2: ClassVar["DataFormat"]
     Int8: ClassVar["DataFormat"]
+    UInt16: ClassVar["DataFormat"]
     Bfp2_b: ClassVar["DataFormat"]
     RawUInt8: ClassVar["DataFormat"]
     RawUInt16: ClassVar["DataFormat"]

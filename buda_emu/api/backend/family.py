@@ -81,7 +81,7 @@ def initialize_child_process(output_dir: str) -> BackendStatusCode:
 
 
 def finish_child_process() -> BackendStatusCode:
-    """Hang up. RuntimeError in a process that did not initialise."""
+    """Hang up; once more does nothing. RuntimeError in a process that never initialised."""
     with _lock:
         here = _here()
         if not here.is_child:
@@ -89,7 +89,6 @@ def finish_child_process() -> BackendStatusCode:
             return BackendStatusCode.RuntimeError
         ports = list(here.remote.values())
         here.remote.clear()
-        here.is_child = False
     for port in ports:
         port.close()
     return BackendStatusCode.Success

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.api.backend.enums import DataFormat, format_word
+from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
 
 
 def get_op_model_param(desc: OpModelDesc, name: str) -> int:
-    """One weight of the set that the op takes, cut to a whole number. Raises RuntimeError for an unknown name."""
+    """One weight of the set that the op takes, cut to a whole number. An unknown name: 0, and a warning (NETLIST 12).
+
+    Raises RuntimeError where `get_op_model_execution_cycles` does.
+    """
     from buda_emu.timing import vendor
 
     try:
@@ -62,7 +66,8 @@ def get_op_model_param(desc: OpModelDesc, name: str) -> int:
     except BudaError as error:
         raise RuntimeError(f"get_op_model_param: {error}") from error
     if name not in weights:
-        raise RuntimeError(f"get_op_model_param: {desc.type} has no {name}; it has {', '.join(weights)}")
+        say(f"get_op_model_param: {desc.type} has no {name}, so it is 0; it has {', '.join(weights)}")
+        return 0
     return int(weights[name])
 
 

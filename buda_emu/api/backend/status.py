@@ -23,7 +23,8 @@ def status_of(call: str, act: Callable[[], Any]) -> BackendStatusCode:
 
 
 def timed_status(call: str, variable: str, given: float, act: Callable[[float], Any]) -> BackendStatusCode:
-    """The same for a call that may wait: `act` gets its seconds, from the environment `variable` or else as `given`.
+    """The same for a call that may wait: `act` gets its seconds, from the environment `variable` or else as `given`
+    ("": always as given).
 
     TimeoutError when they did not do. Without a time to wait a failure is a RuntimeError.
     """
@@ -44,7 +45,7 @@ def timed_status(call: str, variable: str, given: float, act: Callable[[float], 
 
 
 def _seconds(variable: str, given: float) -> float:
-    text = os.environ.get(variable, "")
+    text = os.environ.get(variable, "") if variable else ""
     try:
         return max(0.0, float(text or given))
     except ValueError:

@@ -140,15 +140,15 @@ class PytorchTensorDesc(BufferExporter):
         """What `memoryview` and its like get. Raises RuntimeError as `elements`."""
         return self.elements()
 
-    def print(self) -> str:
-        """What it describes, on one line."""
+    def print(self) -> None:
+        """Print what it describes, on one line."""
+        print(self)  # noqa: T201 - that is what it is for
+
+    def __repr__(self) -> str:
         return (
             f"PytorchTensorDesc: itemsize {self.itemsize}, format {format_word(self.format)}, dim {self.dim}, "
             f"shape {list(self.shape)}, strides {list(self.strides)}, ptr {self.address:#x}"
         )
-
-    def __repr__(self) -> str:
-        return self.print()
 
     def __getstate__(self) -> State:
         """Valid in the same process only, as long as somebody holds the memory (NETLIST 7.2)."""
@@ -191,15 +191,15 @@ class TilizedTensorDesc:
             )
         return self.data
 
-    def print(self) -> str:
-        """What it describes, on one line."""
+    def print(self) -> None:
+        """Print what it describes, on one line."""
+        print(self)  # noqa: T201 - that is what it is for
+
+    def __repr__(self) -> str:
         return (
             f"TilizedTensorDesc: num_buffers {self.num_buffers}, buf_size_bytes {self.buf_size_bytes}, "
             f"format {format_word(self.format)}, {'with' if self.data is not None else 'without'} data"
         )
-
-    def __repr__(self) -> str:
-        return self.print()
 
     def __getstate__(self) -> tuple[int, int, DataFormat]:
         return self.num_buffers, self.buf_size_bytes, self.format

@@ -1,6 +1,5 @@
 """nop, datacopy, ethernet_datacopy (DEVICE_NUMERICS 2.7, 6.2)."""
 
-
 from buda_emu.errors import UnsupportedError
 from buda_emu.ops.on_device.base import DeviceCall, InDest, Job, Made, Maker, Source, Stored, on_device
 from buda_emu.ops.on_device.units import Units, float_mode

@@ -189,4 +189,3 @@ def _keep(
     made = _image(maker(start, stop))
     flat[start:stop] = blanked(made.image, dims)
     modes.add(made.mode)
-

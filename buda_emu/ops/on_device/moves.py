@@ -1,7 +1,6 @@
 """splice, embedding, tilizer: elements find new places and pass the units as in a datacopy (DEVICE_NUMERICS 6.2,
 inferred)."""
 
-
 import numpy as np
 
 from buda_emu.errors import UnsupportedError

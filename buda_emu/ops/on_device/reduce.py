@@ -1,6 +1,5 @@
 """reduce: max pool along r and c, a chain of maxima along z (DEVICE_NUMERICS 2.6, 2.8, 3.5)."""
 
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -76,15 +76,11 @@ class Units(Protocol):
         """The Dst image of an operand that is copied to Dst (2.7)."""
         ...
 
-    def add(
-        self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None
-    ) -> U32:
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
         """ELWADD or ELWSUB, accumulated onto `dst` where one is given (2.5, 5)."""
         ...
 
-    def multiply(
-        self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None
-    ) -> U32:
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """ELWMUL onto `dst`, or onto zeros (2.4, 5)."""
         ...
 
@@ -149,18 +145,14 @@ class ReferenceUnits:
             return integer.int_copy(words)
         return moves.copy_to_dst(words, _float_family(register), float_mode(mode), self.core)
 
-    def add(
-        self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None
-    ) -> U32:
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
         """See `Units`."""
         if REGISTERS[register] is None:
             return (integer.int_elwsub if subtract else integer.int_elwadd)(dst, a, b)
         function = eltwise.elwsub if subtract else eltwise.elwadd
         return function(dst, a, b, _float_family(register), mode, self.core)
 
-    def multiply(
-        self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None
-    ) -> U32:
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """See `Units`."""
         result = np.zeros_like(a) if dst is None else dst
         for phase in PHASES[fidelity]:
@@ -262,9 +254,7 @@ class KernelUnits:
             move_kernels.copy_to_dst_tiles(0, len(out), out, words, setting[0], setting[1])
         return out
 
-    def add(
-        self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None
-    ) -> U32:
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
         """See `Units`."""
         out = np.empty_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:
@@ -274,9 +264,7 @@ class KernelUnits:
             eltwise_kernels.elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None, *setting)
         return out
 
-    def multiply(
-        self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None
-    ) -> U32:
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """See `Units`."""
         out = np.zeros_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:

@@ -153,9 +153,7 @@ class _Task(ABC):
 class _SharedKernel(_Task):
     """A kernel whose items the threads claim."""
 
-    def __init__(
-        self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
         super().__init__(crew, number, kernel, args)
         grain = max(1, items // (GRAINS_PER_THREAD * crew.threads))
         self._job = Job(items, grain, crew.address, number, crew.looks)
@@ -185,9 +183,7 @@ class _SharedKernel(_Task):
 class _Ranges(_Task):
     """A function that is called with ranges of items."""
 
-    def __init__(
-        self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
         super().__init__(crew, number, kernel, args)
         self._todo = deque(parts(items, crew.threads))
         self._changed = threading.Condition()

@@ -172,9 +172,7 @@ class Apart:
             call = change.call
         return None
 
-    def _together(
-        self, error: float, tried: Sequence[Change], made: Sequence[Change], used: set[str]
-    ) -> Repair | None:
+    def _together(self, error: float, tried: Sequence[Change], made: Sequence[Change], used: set[str]) -> Repair | None:
         """The widest that each field can be, all at once, and then as few of them as will do, the dearest left out
         first."""
         fields = [*dict.fromkeys(change.field for change in (*made, *tried))]

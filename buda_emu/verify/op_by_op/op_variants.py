@@ -81,9 +81,7 @@ class Watching(KernelUnits):
 
     used: set[str] = field(default_factory=set[str], compare=False)
 
-    def multiply(
-        self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None
-    ) -> U32:
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """See `Units`."""
         self.used.add("fidelity")
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)

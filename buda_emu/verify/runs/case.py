@@ -166,9 +166,7 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
     for name in list(compared):
         if name not in runs.observed:
             skipped[name] = "it holds no entries"
-    outputs = tuple(
-        _judged(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed
-    )
+    outputs = tuple(_judged(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed)
     result = replace(
         result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
         outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad, warnings=tuple(warned),

@@ -17,14 +17,16 @@ VALUES = {
         "BriscCompile": 0, "EriscCompile": 1, "NriscCompile": 2, "Net2Pipe": 3, "PipeGen": 4, "BlobGen": 5,
         "L1Size": 6, "OverlaySize": 7, "Invalid": 0xFFFF,
     },
+    api.BackendDevice: {  # NETLIST 12
+        "Jawbridge": 0, "Grayskull": 1, "Wormhole": 2, "Wormhole_B0": 3, "Blackhole": 4, "Invalid": 255,
+    },
     api.DataFormat: {
         "Float32": 0, "Float16": 1, "Bfp8": 2, "Bfp4": 3, "Float16_b": 5, "Bfp8_b": 6, "Bfp4_b": 7, "Int32": 8,
-        "Lf8": 10, "Bfp2": 11, "Int8": 14, "Bfp2_b": 15, "RawUInt8": 240, "RawUInt16": 241, "RawUInt32": 242,
-        "Invalid": 255,
+        "UInt16": 9, "Lf8": 10, "Bfp2": 11, "Int8": 14, "Bfp2_b": 15, "RawUInt8": 240, "RawUInt16": 241,
+        "RawUInt32": 242, "Invalid": 255,
     },
 }  # fmt: skip
 NAMES = {
-    api.BackendDevice: ("Grayskull", "Wormhole_B0", "Blackhole", "Invalid"),
     api.IOType: ("Queue", "RandomAccess", "Invalid"),
     api.IOLayout: ("Tilized", "Flat", "Invalid"),
 }
@@ -82,17 +84,23 @@ def test_backend_type_to_json():
 def test_backend_device_words():
     assert api.BackendDevice.Wormhole_B0.to_string() == "wormhole_b0"
     assert api.BackendDevice.from_string("WORMHOLE_b0") == api.BackendDevice.Wormhole_B0
-    assert api.BackendDevice.from_string("tpu") == api.BackendDevice.Invalid
+    with pytest.raises(RuntimeError, match="no architecture 'tpu'; there are Jawbridge, Grayskull"):
+        api.BackendDevice.from_string("tpu")
     for device in api.BackendDevice.__members__.values():
         assert device.to_json() == device.name
         assert api.BackendDevice.from_json(device.to_json()) == device
+        assert api.BackendDevice.from_string(device.to_string()) == device
 
 
-@pytest.mark.parametrize("kind", [api.DeviceMode, api.DataFormat])
+def test_names_of_backend_types_in_json():
+    assert api.BackendType.from_json("NoBackend") == api.BackendType.NoBackend
+
+
+@pytest.mark.parametrize("kind", [api.DeviceMode, api.DataFormat, api.BackendDevice, api.BackendType])
 def test_json_round_trip(kind):
     for member in kind.__members__.values():
         assert kind.from_json(member.to_json()) == member
-    with pytest.raises(RuntimeError, match="no member 'Nonsense'"):
+    with pytest.raises(IndexError, match="no member 'Nonsense'"):
         kind.from_json("Nonsense")
 
 

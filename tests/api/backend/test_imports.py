@@ -9,7 +9,7 @@ import buda_emu.backend_api as api
 
 BUDGET_SECONDS = 0.080
 HEAVY = {"numpy", "numba", "torch", "llvmlite", "yaml", "multiprocessing"}
-NAMES = {  # NETLIST 7.1 to 7.3
+NAMES = {  # NETLIST 7.1 to 7.3, 12
     "BackendType",
     "BackendDevice",
     "DeviceMode",
@@ -24,7 +24,11 @@ NAMES = {  # NETLIST 7.1 to 7.3
     "StrideDescriptor",
     "PytorchTensorDesc",
     "TilizedTensorDesc",
+    "BackendBaseCompileResult",
     "BackendCompileResult",
+    "BackendCompileResultPerEpoch",
+    "BackendFwCompileResult",
+    "BackendOverlayCompileResult",
     "BackendDeviceDesc",
     "DeviceGrid",
     "DeviceConfig",
@@ -73,11 +77,12 @@ def test_nothing_heavy_is_imported(child_environment):
 def test_it_stands_in_for_the_compiled_module(child_environment):
     script = """
 import sys, types, buda_emu.backend_api
-for name in ("pybuda", "pybuda._C"):
-    sys.modules[name] = types.ModuleType(name)
-sys.modules["pybuda._C.backend_api"] = buda_emu.backend_api
-sys.modules["pybuda._C"].DataFormat = buda_emu.backend_api.DataFormat
-from pybuda._C import DataFormat
+package = sys.modules.setdefault("pybuda._C", types.ModuleType("pybuda._C"))
+sys.modules["pybuda"] = types.ModuleType("pybuda")
+sys.modules["pybuda._C.backend_api"] = package.backend_api = buda_emu.backend_api
+package.DataFormat = buda_emu.backend_api.DataFormat
+from pybuda._C import DataFormat, backend_api as attribute
+assert attribute is buda_emu.backend_api
 from pybuda._C.backend_api import BackendType, PytorchTensorDesc, get_output
 import pybuda._C.backend_api as backend_api
 print(BackendType.Golden, DataFormat.Float32, backend_api.get_output is get_output)

@@ -30,7 +30,9 @@ def test_config_defaults():
     config.set_golden_ignore_df_precision(False)
     assert not config.ignores_precision
     assert not api.BackendConfig(api.BackendType.Silicon, api.BackendDevice.Grayskull).golden_ignore_df_precision
-    assert api.get_golden_config().type == api.BackendType.Golden
+    golden = api.get_golden_config()  # NETLIST 12
+    assert (golden.type, golden.device) == (api.BackendType.Golden, api.BackendDevice.Grayskull)
+    assert golden.precision == "format"
 
 
 def test_optimisation_level_of_the_environment(monkeypatch):
@@ -42,26 +44,34 @@ def test_optimisation_level_of_the_environment(monkeypatch):
 
 
 def test_what_has_no_effect_is_said_once(tmp_path):
-    config = api.BackendConfig(*GOLDEN, soc_descriptor_path="soc.yaml", cluster_descriptor_path="cluster.yaml")
+    config = api.BackendConfig(*GOLDEN)
     config.set_performance_trace_args("--level 1")
     config.set_runtime_args("--x")
     assert (config.performance_trace_args, config.runtime_args) == ("--level 1", "--x")
     with pytest.warns(api.BackendWarning) as said:
         backend = api.BackendApi(netlist(tmp_path), config)
     assert len(said) == 1
-    for word in ("--level 1", "--x", "soc.yaml", "cluster.yaml"):
+    for word in ("--level 1", "--x"):
         assert word in str(said[0].message)
     assert said[0].filename == __file__
     assert backend.initialize() == OK
     backend.finish()
 
 
-def test_precision_that_cannot_be_ignored(tmp_path):
-    config = api.BackendConfig(api.BackendType.Silicon, api.BackendDevice.Wormhole_B0)
+@pytest.mark.parametrize("kind", ["Golden", "Silicon"])
+def test_what_front_ends_always_pass_is_no_news(tmp_path, kind):
+    """NETLIST 12. Warnings are errors here."""
+    config = api.BackendConfig(
+        getattr(api.BackendType, kind), api.BackendDevice.Wormhole_B0, api.DeviceMode.CompileAndRun, 4, "tt_build/out",
+        "tt_build/device_descs/wormhole_b0_0_0x0.yaml", "tt_build/cluster_desc.yaml",
+    )  # fmt: skip
     config.set_golden_ignore_df_precision(True)
-    assert not config.ignores_precision
-    with pytest.warns(api.BackendWarning, match="is for Golden only, Silicon runs in precision format"):
-        api.BackendApi(netlist(tmp_path), config)
+    config.set_performance_trace_args("")
+    config.set_runtime_args(" --concurrent-mode")
+    assert config.ignores_precision is (kind == "Golden")
+    backend = api.BackendApi(netlist(tmp_path), config)
+    assert backend.initialize() == OK
+    backend.finish()
 
 
 @pytest.mark.parametrize(
@@ -69,6 +79,7 @@ def test_precision_that_cannot_be_ignored(tmp_path):
     [
         ("--precision device", "device", ""), ("--a b --precision=ideal -c", "ideal", "--a b -c"),
         ("--precision device --precision format", "format", ""), ("", None, ""), ("--x", None, "--x"),
+        ("--concurrent-mode --precision ideal --x", "ideal", "--x"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [api.BackendType.Golden, api.BackendType.Silicon], ids=str)
@@ -119,13 +130,28 @@ def test_architecture(tmp_path, monkeypatch):
 def test_initialize_fills_the_result(tmp_path):
     backend = api.BackendApi(netlist(tmp_path), api.get_golden_config())
     result = api.BackendCompileResult()
-    assert not result.success
+    assert result.success  # NETLIST 12: until somebody says otherwise
     assert backend.initialize(result) == OK
     assert (result.success, result.failure_type) == (True, api.BackendCompileFailure.Invalid)
     assert result.overlay_compile_result.failed_compile_results_per_epoch == []
     assert backend.initialize() == OK  # again
     backend.finish()
     assert backend.initialize() == WRONG
+
+
+def test_parts_of_a_result():
+    """Names, fields and first values (NETLIST 7.2, 12)."""
+    result = api.BackendCompileResult()
+    for part in (api.BackendBaseCompileResult(), result, result.fw_compile_result, result.overlay_compile_result):
+        assert isinstance(part, api.BackendBaseCompileResult)
+        assert (part.success, part.failure_type) == (True, api.BackendCompileFailure.Invalid)
+        assert (part.failure_message, part.failure_target) == ("", "")
+    assert isinstance(result.fw_compile_result, api.BackendFwCompileResult)
+    assert isinstance(result.overlay_compile_result, api.BackendOverlayCompileResult)
+    epoch = api.BackendCompileResultPerEpoch()
+    assert (epoch.failure_type, epoch.failure_message) == (api.BackendCompileFailure.Invalid, "")
+    assert (epoch.device_id, epoch.temporal_epoch_id, epoch.logical_core_x, epoch.logical_core_y) == (0, 0, 255, 255)
+    assert (epoch.maximum_size_bytes, epoch.allocated_size_bytes, epoch.extra_size_bytes) == (0, 0, 0)
 
 
 def test_what_the_device_refuses(tmp_path):
@@ -255,7 +281,7 @@ def test_a_finished_backend_answers(any_kind):
     for status in (
         backend.run_program("p", LOOP), backend.wait_for_idle(), backend.memory_barrier(), backend.initialize(),
         push(descs["a"], entries(2), timeout=10), api.get_output(descs["o"], out, False, 10, 0),
-        api.pop_output(descs["o"], False, 10), api.translate_addresses(descs["a"]),
+        api.pop_output(descs["o"], False, 10),
     ):  # fmt: skip
         assert status == WRONG
     with pytest.raises(RuntimeError, match="is finished"):

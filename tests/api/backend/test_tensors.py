@@ -141,11 +141,14 @@ def test_pickle_finds_the_memory_in_this_process():
         gone.elements()
 
 
-def test_print():
-    assert "shape [1, 2, 3, 4]" in describe(numbers()).print()
-    assert repr(describe(numbers())).startswith("PytorchTensorDesc: itemsize 4, format Float32")
-    assert api.TilizedTensorDesc().print() == (
-        "TilizedTensorDesc: num_buffers 0, buf_size_bytes 0, format Invalid, without data"
+def test_print(capsys):
+    assert describe(numbers()).print() is None
+    said = capsys.readouterr().out
+    assert said.startswith("PytorchTensorDesc: itemsize 4, format Float32")
+    assert "shape [1, 2, 3, 4]" in said
+    api.TilizedTensorDesc().print()
+    assert capsys.readouterr().out == (
+        "TilizedTensorDesc: num_buffers 0, buf_size_bytes 0, format Invalid, without data\n"
     )
 
 
