@@ -6,6 +6,7 @@ from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.text import number, percent, plural, table
 from buda_emu.timing.checks import CheckResult
+from buda_emu.timing.critical import chain_sentence, critical_steps
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.result import EpochReport, PerfRun
 
@@ -22,6 +23,7 @@ def perf_lines(netlist: Netlist, run: PerfRun) -> Iterator[str]:
     for epoch in run.epochs:
         yield ""
         yield f"{epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}"
+        yield chain_sentence(critical_steps(epoch.timing))
         yield _ops(netlist, run, epoch)
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist
 from buda_emu.timing.checks import CheckResult
+from buda_emu.timing.critical import critical_steps
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.result import SCHEMA_VERSION, PerfRun
 
@@ -24,6 +25,9 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[CheckResult]) ->
                 "runs": epoch.runs, "inputs": epoch.timing.inputs, "cycles_per_input": epoch.timing.cycles_per_input,
                 "first_input_cycles": epoch.timing.first_input, "total_cycles": epoch.timing.total,
                 "bottleneck": asdict(epoch.bottleneck),
+                "critical_path": [
+                    {**asdict(step), "waits": dict(step.waits)} for step in critical_steps(epoch.timing)
+                ],
                 "ops": [
                     {**asdict(item), "cost_cycles": timing.cost.cycles}
                     for timing, item in zip(epoch.timing.ops, op_figures(netlist, run, epoch), strict=True)

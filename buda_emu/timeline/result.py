@@ -48,11 +48,11 @@ class Timing:
         result[order] = self.start[order] - free
         return result
 
-    def critical_path(self) -> list[int]:
-        """Tasks from the beginning to the makespan, each of which let the next one start."""
+    def critical_path(self, to: int | None = None) -> list[int]:
+        """Tasks from the beginning to the end of a task, by default the last, each of which let the next one start."""
         if not len(self.end):
             return []
-        path = [int(self.end.argmax())]
+        path = [int(self.end.argmax()) if to is None else to]
         while self.cause[path[-1]] >= 0:
             path.append(int(self.cause[path[-1]]))
         return path[::-1]

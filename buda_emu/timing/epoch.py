@@ -98,6 +98,9 @@ class EpochTiming:
     transfers: tuple[Busy, ...]
     links: tuple[Busy, ...]  # of the NoCs, the busiest first
     input_buffers: int  # parts of an input that a core holds; more than INPUT_BUFFERS where fewer would stall the model
+    last_task: int  # whose end is that of the last modelled input
+    steady_from: int  # from here on the modelled inputs are as the extrapolated ones
+    rooms: tuple[int, ...]  # objects that count free parts of buffers
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
 
@@ -329,11 +332,14 @@ class _Model:
             pace = _paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
         total = ends[-1] + (count - self._inputs) * (pace or 0.0)
         waited = timing.waited()
+        steady_from = ends[-1 - max(len(ends) // 4, 1)] if len(ends) > 1 else 0
+        last = max((tasks[-1] for tasks in self._tasks.values()), key=lambda task: int(timing.end[task]), default=-1)
+        rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
             temporal.graphs, count, self._inputs, pace, ends[0], total,
             tuple(self._op(op, timing, waited) for op in self._ops),
             tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
-            self._busiest_links(), self._buffers, timing, self.schedule,
+            self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule,
         )  # fmt: skip
 
     def _busiest_links(self) -> tuple[Busy, ...]:

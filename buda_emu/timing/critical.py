@@ -1,0 +1,105 @@
+"""What an epoch's cycles are made of: the chain of work from its beginning to its end, each link of which let the next
+one start.
+
+An epoch starts each task when the last thing that it waits for is there, so the task that ends last hangs on one chain
+without gaps: its tasks' durations add up to the whole. Links of the chain that the same unit works are one step.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.timing.epoch import EpochTiming
+
+Ints = NDArray[np.int64]
+Kind = Literal["op", "transfer", "memory"]
+Cause = Literal["own work", "data", "room", "start"]
+
+_CAUSES: Final[tuple[Cause, ...]] = ("start", "own work", "data", "room")
+CAUSE_WORDS: Final[dict[Cause, str]] = {
+    "start": "begins with the epoch",
+    "own work": "its own part before",
+    "data": "what it reads arrives",
+    "room": "a buffer has room",
+}
+"""What a link of the chain waited for last."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalStep:
+    """What one unit adds to an epoch: `cycles` of all its inputs, `share` of the whole.
+
+    `waits`: of these cycles, those of parts that began when (`CAUSE_WORDS`) it was so; they add up to `cycles`.
+    """
+
+    kind: Kind
+    name: str
+    cycles: float
+    share: float
+    waits: tuple[tuple[Cause, float], ...]
+
+    @property
+    def cause(self) -> Cause:
+        """What most of its parts waited for last."""
+        return max(self.waits, key=lambda item: item[1])[0]
+
+
+def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
+    """The chain of an epoch, the greatest share first; cycles add up to `timing.total`, shares to 1.
+
+    Inputs that were extrapolated cost what the last quarter of the modelled ones does.
+    """
+    tasks = timing.timing
+    if timing.last_task < 0:
+        return ()
+    path = np.array(tasks.critical_path(timing.last_task), np.int64)
+    cause = _causes(timing, path)
+    start, end = tasks.start[path], tasks.end[path]
+    weight = (end - start).astype(np.float64)
+    beyond = timing.total - float(end[-1])
+    if beyond > 0:  # the steady state goes on: its part of the chain is repeated
+        steady = np.clip(end - np.maximum(start, timing.steady_from), 0, None).astype(np.float64)
+        weight += steady * (beyond / float(steady.sum()))
+    units = tasks.unit[path]
+    whole = max(float(weight.sum()), 1.0)
+    ops = {item.op for item in timing.ops}
+    found: list[CriticalStep] = []
+    for unit in np.unique(units).tolist():
+        own = units == unit
+        waits = tuple(
+            (word, float(weight[own & (cause == number)].sum()))
+            for number, word in enumerate(_CAUSES) if bool((own & (cause == number)).any())
+        )  # fmt: skip
+        cycles = float(weight[own].sum())
+        if cycles:
+            name = tasks.units[unit]
+            found.append(CriticalStep(_kind(name, ops), name, cycles, cycles / whole, waits))
+    return tuple(sorted(found, key=lambda step: (-step.cycles, step.name)))
+
+
+def _kind(unit: str, ops: set[str]) -> Kind:
+    if unit in ops:
+        return "op"
+    return "memory" if ": " in unit else "transfer"
+
+
+def _causes(timing: EpochTiming, path: Ints) -> Ints:
+    """What let each task of the chain start, as a number of `_CAUSES`."""
+    tasks = timing.timing
+    before = tasks.cause[path]
+    same = tasks.unit[np.maximum(before, 0)] == tasks.unit[path]
+    held = tasks.held_by[path]
+    room = np.isin(held, np.array(timing.rooms, np.int64))
+    return np.where(before < 0, 0, np.where(same, 1, np.where(room, 3, 2))).astype(np.int64)
+
+
+def chain_sentence(steps: tuple[CriticalStep, ...], most: int = 3) -> str:
+    """`the chain that makes up its cycles: op a 71 %, the transfer b > c 20 %, and 4 more`."""
+    if not steps:
+        return ""
+    words = {"op": "op ", "transfer": "the transfer ", "memory": ""}
+    shown = [f"{words[step.kind]}{step.name} {100 * step.share:.0f} %" for step in steps[:most]]
+    rest = f", and {len(steps) - most} more" if len(steps) > most else ""
+    return f"its cycles are, link by link: {', '.join(shown)}{rest}"
