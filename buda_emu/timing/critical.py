@@ -66,16 +66,17 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
     whole = max(float(weight.sum()), 1.0)
     ops = {item.op for item in timing.ops}
     found: list[CriticalStep] = []
-    for unit in np.unique(units).tolist():
+    numbers: list[int] = np.unique(units).tolist()
+    for unit in numbers:
         own = units == unit
-        waits = tuple(
+        waits: list[tuple[Cause, float]] = [
             (word, float(weight[own & (cause == number)].sum()))
-            for number, word in enumerate(_CAUSES) if bool((own & (cause == number)).any())
-        )  # fmt: skip
-        cycles = float(weight[own].sum())
+            for number, word in enumerate(_CAUSES)
+            if bool((own & (cause == number)).any())
+        ]
+        cycles, name = float(weight[own].sum()), tasks.units[unit]
         if cycles:
-            name = tasks.units[unit]
-            found.append(CriticalStep(_kind(name, ops), name, cycles, cycles / whole, waits))
+            found.append(CriticalStep(_kind(name, ops), name, cycles, cycles / whole, tuple(waits)))
     return tuple(sorted(found, key=lambda step: (-step.cycles, step.name)))
 
 
