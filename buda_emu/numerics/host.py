@@ -38,9 +38,9 @@ def host_read(name: str, values: F32) -> NDArray[Any]:
     """The elements a host gets from a queue of format `name` that holds `values`; same shape, type `host_dtype(name)`.
 
     Integers are rounded half to even and saturate, Int8 to -128..127, but: what 32 bits do not hold, 2^31 and more,
-    infinities and NaN, reads as -2^31 would; and UInt8 of 32768 and more reads 0. Formats with an
-    8-bit exponent give the upper 16 bits of the single, the others the half of FORMATS 3.4; block formats are not
-    quantised here. Raw words give their low 16 bits; RawUInt32 comes back as the words viewed as float32.
+    infinities and NaN, reads as -2^31 would; and UInt8 of 32768 and more reads 0. Formats with an 8-bit exponent give
+    the upper 16 bits of the single, the others the half of FORMATS 3.4; block formats are not quantised here. Raw words
+    give their low 16 bits; RawUInt32 comes back as the words viewed as float32.
     """
     spec = FORMATS[name]
     if name in ("Float32", "RawUInt32"):

@@ -86,7 +86,10 @@ def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) 
         return ""
     runs = scene.journal.executed.get(op.graph, 0)
     if op.graph in scene.graphs:
-        return f"op {op.name} of the same graph fills {queue.name} in this very epoch: nothing is there before it"
+        return (
+            f"op {op.name} of the same graph fills {queue.name}, one entry for each input, and the entry that is read "
+            "is not among those that it has filled so far: let the local read pointer begin where the graph writes"
+        )
     if not runs:
         return f"op {op.name} of graph {op.graph} fills {queue.name}, and that graph has not run yet: execute it before"
     return (
