@@ -15,13 +15,14 @@ def assemble(datums: U32, out_df: str) -> tuple[NDArray[np.uint8], NDArray[np.ui
     """Datums to (codes, shared exponents).
 
     `datums` uint32[..., n], n a multiple of 16: bf16 patterns for family B, fp16 patterns for family A, of which 7 bits
-    of fraction count. Codes uint8[..., n] in the low bits (sign above the magnitude), exponents uint8[..., n / 16].
+    of fraction count. An exponent of 0 leaves the fraction as it is, without a leading one: only a relu's threshold has
+    that (10: 4). Codes uint8[..., n] in the low bits (sign above the magnitude), exponents uint8[..., n / 16].
     """
     spec = FORMATS[out_df]
     wide = (datums >> np.uint32(3) if spec.family == "a" else datums).astype(np.int32)
     groups = wide.reshape(*datums.shape[:-1], datums.shape[-1] // BLOCK_DATUMS, BLOCK_DATUMS)
     exponent = groups >> 7 & (31 if spec.family == "a" else 255)
-    significand = np.where(exponent == 0, 0, groups & 127 | 128)
+    significand = np.where(exponent == 0, 0, 128) | groups & 127
     shared = exponent.max(axis=-1)
     # From a distance of 8 on nothing is left: the significand is less than half a unit.
     distance = np.minimum(shared[..., np.newaxis] - exponent, 8)

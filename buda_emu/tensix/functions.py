@@ -19,7 +19,7 @@ from buda_emu.kernels.tensix.images import as_rows
 from buda_emu.numerics.bits import U32, to_bits
 from buda_emu.numerics.codecs import SCALAR_CODECS
 from buda_emu.tensix import dropout, elementary, grayskull, quantisation
-from buda_emu.tensix.lanes import DstMode, VectorMode, load, store, touched
+from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
 from buda_emu.tensix.programs import Program, record
 from buda_emu.tensix.vector_unit import NumpyUnit
 from buda_emu.tensix.words import Core
@@ -82,21 +82,24 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         )
     }
 )
-"""Every function. Parameters that are numbers of a lane are patterns: `single`, `bf16_cut`, `fp16_cut` make them."""
+"""Every function. Parameters that are numbers are patterns: `single`, `bf16_cut` and `fp16_constant` make them."""
 
-_GRAYSKULL: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+_OWN: Final[Mapping[tuple[Core, str], Callable[..., Any]]] = MappingProxyType(
     {
-        "exp": grayskull.exp,
-        "log": grayskull.log,
-        "sqrt": grayskull.sqrt,
-        "gelu": grayskull.gelu,
-        "gelu_derivative": grayskull.gelu_derivative,
-        "reciprocal": grayskull.reciprocal,
-        "sigmoid": grayskull.sigmoid,
-        "sine": grayskull.sine,
-        "cosine": grayskull.cosine,
+        ("grayskull", "exp"): grayskull.exp,
+        ("grayskull", "log"): grayskull.log,
+        ("grayskull", "sqrt"): grayskull.sqrt,
+        ("grayskull", "gelu"): grayskull.gelu,
+        ("grayskull", "gelu_derivative"): grayskull.gelu_derivative,
+        ("grayskull", "reciprocal"): grayskull.reciprocal,
+        ("grayskull", "sigmoid"): grayskull.sigmoid,
+        ("grayskull", "sine"): grayskull.sine,
+        ("grayskull", "cosine"): grayskull.cosine,
+        ("blackhole", "integer_add"): quantisation.integer_add_blackhole,
+        ("blackhole", "integer_maximum"): quantisation.integer_maximum_blackhole,
     }
 )
+"""What a core computes otherwise than Wormhole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,8 @@ class Bound:
     @property
     def define(self) -> Callable[..., Any]:
         """`define(unit, *inputs)`."""
-        chosen = _GRAYSKULL.get(self.function.name) if self.core == "grayskull" else None
-        return partial(chosen or self.function.define, **dict(self.parameters))
+        chosen = _OWN.get((self.core, self.function.name), self.function.define)
+        return partial(chosen, **dict(self.parameters))
 
     @property
     def whole_faces(self) -> bool:
@@ -178,10 +181,13 @@ def bf16_cut(value: float) -> int:
     return single(value) & 0xFFFF0000
 
 
-def fp16_cut(value: float) -> int:
-    """A parameter truncated to fp16, as an fp32 pattern: threshold of a relu on dest."""
-    codec = SCALAR_CODECS["Float16"]
-    return single(float(codec.decode(codec.encode(np.array([value], dtype=np.float32)))[0]))
+def fp16_constant(value: float) -> int:
+    """A parameter as a constant of 16 bits of family A, as an fp32 pattern: threshold of a relu on dest.
+
+    The exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (10: 3.3).
+    """
+    code = int(SCALAR_CODECS["Float16"].encode(np.array([value], dtype=np.float32))[0])
+    return (code & 0x8000) << 16 | ((code & 0x7FFF) << 13) + (FAMILY_SHIFT << 23)
 
 
 @lru_cache(maxsize=64)

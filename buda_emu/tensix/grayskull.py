@@ -94,7 +94,7 @@ def _core(u: VectorUnit[V], x: V, approximate: bool) -> V:
 def sine(u: VectorUnit[V], x: V, approximate: bool) -> V:
     """Sine of an argument in 0 .. 2 pi."""
     terms = wormhole.SINE[: wormhole.APPROXIMATE_TERMS] if approximate else wormhole.SINE
-    return multiply(u, wormhole.sine_series(u, minus(u, x, PI), terms), MINUS_ONE)
+    return multiply(u, wormhole.sine_series(u, minus(u, x, PI), terms, product=False), MINUS_ONE)
 
 
 def cosine(u: VectorUnit[V], x: V, approximate: bool) -> V:

@@ -32,11 +32,15 @@ _FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
 )
 
 
-def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0") -> Intermediate:
+def intermediate(
+    mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0", from_single: bool = False
+) -> Intermediate:
     """The packer's first format for a Dst mode and an output format.
 
     `integer_op`: the op computes on integers; then a Dst of 32 bits may also hold fp32 words, which dequantization
-    leaves there. Raises UnsupportedError for a pair that the chip has no way for.
+    leaves there. `from_single`: what is packed is the op's output, and its input 0 is a Float32: a Dst of 16 bits then
+    goes into blocks of its family without a rounding to 6 bits before (10: 4.1). Raises UnsupportedError for a pair
+    that the chip has no way for.
     """
     out = RAW_AS.get(out_df, out_df)
     family = FORMATS[out].family or "a"  # without a family of its own: Fp8_e4m3, packed from fp16
@@ -53,16 +57,16 @@ def intermediate(mode: DstMode, out_df: str, integer_op: bool = False, core: Cor
         raise UnsupportedError(
             f"Dst in {mode} packed as {out_df}: grayskull changes the exponent of 16-bit outputs only"
         )
-    if is_block(out):
+    if is_block(out) and not (from_single and family == dst_family):
         return "Bfp8" if dst_family == "a" else "Bfp8_b"
     return "Float16" if dst_family == "a" else "Float16_b"
 
 
-def relu_threshold(threshold: float, out_df: str, mode: DstMode) -> int:
-    """What the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst, else of bf16; both
-    truncate (4.3). For integer outputs, inferred, the whole part as a number."""
+def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = False) -> int:
+    """What the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst (4.3), in a fused op
+    from any Dst (10: 6), else of bf16; both truncate. For integer outputs, inferred, the whole part as a number."""
     if is_integer(out_df):
         return int(min(threshold, 0x7FFFFFFF))
-    narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and mode != "fp32"
+    narrow = FORMATS[RAW_AS.get(out_df, out_df)].family == "a" and (fused or mode != "fp32")
     codec = SCALAR_CODECS["Float16" if narrow else "Float16_b"]
     return int(codec.encode(np.array([threshold], dtype=np.float32))[0])

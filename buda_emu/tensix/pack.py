@@ -46,7 +46,7 @@ def pack(
     core: Core = "wormhole_b0",
 ) -> Packed:
     """Dst datums (uint32, see `lanes`) as stored in the output format; `held_as` is the intermediate one (4.1)."""
-    datums = relu(early(dst, mode, held_as, core), held_as, relu_mode, threshold)
+    datums = relu(early(dst, mode, held_as, core, out_df), held_as, relu_mode, threshold)
     if is_block(out_df):
         return Packed(*assemble(late(datums, held_as, out_df), out_df))
     return Packed(late(datums, held_as, out_df).astype(_DATUM_TYPE[FORMATS[out_df].bits]))
@@ -61,8 +61,9 @@ def decode(out_df: str, packed: Packed) -> F32:
     return BLOCK_CODECS[out_df].decode(packed.exponents, groups).reshape(codes.shape)
 
 
-def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0") -> U32:
-    """Dst to the intermediate format; what narrows rounds, ties away from zero (4.2)."""
+def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole_b0", out_df: str = "") -> U32:
+    """Dst to the intermediate format; what narrows rounds, ties away from zero (4.2). On the way to Fp8_e4m3 a bf16
+    with exponent 0 keeps its sign (10: 4)."""
     if held_as in INTEGERS:
         return _integer(dst, held_as)
     if mode in ("fp32", "int32"):
@@ -70,6 +71,8 @@ def early(dst: U32, mode: DstMode, held_as: Intermediate, core: Core = "wormhole
     if mode == "bf16" and held_as in ("Float16_b", "Bfp8_b"):
         magnitude = np.minimum(dst & np.uint32(0x7FFF), np.uint32(0x7F80))  # NaN becomes an infinity
         value = _without_exponent_0(dst & np.uint32(0x8000) | magnitude)
+        if out_df == "Fp8_e4m3":
+            return value | dst & np.uint32(0x8000)
         return _rounded_to_e8m6(value) if held_as == "Bfp8_b" else value
     if mode == "fp16" and held_as in ("Float16", "Bfp8"):
         value = dst

@@ -4,7 +4,7 @@ Integers are in sign and magnitude, as Dst holds them. Scales and zero points ar
 constant or a word for each lane.
 """
 
-from buda_emu.tensix.elementary import from_sign_magnitude, multiply, plus, to_sign_magnitude
+from buda_emu.tensix.elementary import SIGN, from_sign_magnitude, multiply, plus, to_sign_magnitude
 from buda_emu.tensix.vector_unit import V, VectorUnit
 
 INT8_LIMIT = 127
@@ -26,11 +26,28 @@ def dequantization(u: VectorUnit[V], a: V, scale: V | int, minus_zero_point: int
 
 
 def integer_add(u: VectorUnit[V], a: V, b: V) -> V:
-    """Sum modulo 2^32, not saturated."""
+    """Sum modulo 2^32, not saturated; minus zero counts as 0."""
     return to_sign_magnitude(u, u.add(from_sign_magnitude(u, a), from_sign_magnitude(u, b)))
 
 
 def integer_maximum(u: VectorUnit[V], a: V, b: V) -> V:
-    """The larger by the sign of the difference modulo 2^32."""
-    difference = u.subtract(from_sign_magnitude(u, a), from_sign_magnitude(u, b))
-    return u.select(u.negative(difference), b, a)
+    """The larger by the sign of the difference modulo 2^32. The first stays as it is in Dst, the second is stored: of
+    minus zero that leaves +0 (10: 5)."""
+    other = from_sign_magnitude(u, b)
+    difference = u.subtract(from_sign_magnitude(u, a), other)
+    return u.select(u.negative(difference), to_sign_magnitude(u, other), a)
+
+
+def integer_add_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
+    """As `integer_add`, but minus zero is -2^31 (10: 5)."""
+    return to_sign_magnitude(u, u.add(_cast(u, a), _cast(u, b)))
+
+
+def integer_maximum_blackhole(u: VectorUnit[V], a: V, b: V) -> V:
+    """As `integer_maximum`, but minus zero is -2^31, and stays what it is."""
+    return u.select(u.negative(u.subtract(_cast(u, a), _cast(u, b))), b, a)
+
+
+def _cast(u: VectorUnit[V], x: V) -> V:
+    """Sign and magnitude to two's complement by the cast of Blackhole: the sign bit itself counts -2^31."""
+    return u.select(u.equal(x, SIGN), SIGN, from_sign_magnitude(u, x))

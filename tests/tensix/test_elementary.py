@@ -13,9 +13,11 @@ from device_vectors import CORES, mismatches, needs_vectors, vectors
 
 BOTH = ("exp", "reciprocal", "sqrt", "gelu_derivative", "sine", "cosine")
 ONE = ("sigmoid", "tanh", "gelu", "log", "square")
+# What these files hold of sine, and of the exact gelu_derivative, has sums contracted that the compiler leaves apart
+# (DEVICE_NUMERICS 10: 3); `test_cases.py` has them right.
 CASES = {
-    **{name: (name, {"approximate": False}) for name in BOTH + ONE},
-    **{f"{name}_approx": (name, {"approximate": True}) for name in BOTH},
+    **{name: (name, {"approximate": False}) for name in BOTH + ONE if name not in ("sine", "gelu_derivative")},
+    **{f"{name}_approx": (name, {"approximate": True}) for name in BOTH if name != "sine"},
     "power3": ("power", {"exponent": 3}),
     "lrelu_0x3dcc": ("lrelu", {"slope": 0x3DCC0000}),
 }

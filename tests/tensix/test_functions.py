@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import InternalError, UnsupportedError
-from buda_emu.tensix.functions import FUNCTIONS, bf16_cut, bind, fp16_cut, reference, run, single
+from buda_emu.tensix.functions import FUNCTIONS, bf16_cut, bind, fp16_constant, reference, run, single
 from device_vectors import mismatches
 from lane_words import KINDS, datums
 
@@ -14,7 +14,7 @@ VALUES = {
     "approximate": (False, True),
     "exponent": (0, 3),
     "slope": (bf16_cut(0.1),),
-    "threshold": (fp16_cut(0.0), fp16_cut(1.5)),
+    "threshold": (fp16_constant(0.0), fp16_constant(1.5)),
     "scale": (bf16_cut(1.25),),
     "below": (13107,),
     "zero_point": (single(3.0),),
@@ -116,7 +116,7 @@ def test_values():
 
     assert lanes("power", exponent=3) == [-8.0, -0.125, 0.0, 1.0, 27.0]
     assert lanes("lrelu", slope=bf16_cut(0.25)) == [-0.5, -0.125, 0.0, 1.0, 3.0]
-    assert lanes("relu_min", threshold=fp16_cut(1.0)) == [0.0, 0.0, 0.0, 1.0, 3.0]
-    assert lanes("relu_max", threshold=fp16_cut(2.0)) == [0.0, 0.0, 0.0, 1.0, 2.0]
+    assert lanes("relu_min", threshold=fp16_constant(1.0)) == [0.0, 0.0, 0.0, 1.0, 3.0]
+    assert lanes("relu_max", threshold=fp16_constant(2.0)) == [0.0, 0.0, 0.0, 1.0, 2.0]
     assert lanes("abs", approximate=False) == [2.0, 0.5, 0.0, 1.0, 3.0]
     assert lanes("sigmoid", approximate=False)[2] == pytest.approx(0.5, abs=1e-3)

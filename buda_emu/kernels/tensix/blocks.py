@@ -28,7 +28,7 @@ def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -
         for i in range(_GROUP):
             x = row[at + i]
             e = U(U(x >> U(down + U(7))) & exponent_mask)
-            significand = U(0) if e == U(0) else U(U(U(x >> down) & U(127)) | U(128))
+            significand = U(U(U(x >> down) & U(127)) | (U(0) if e == U(0) else U(128)))
             distance = U(min(U(shared - e), U(8)) & U(15))
             size = min(U(U(significand + U(U(1) << distance)) >> U(distance + U(1))), U(127))
             size = U(size >> cut)

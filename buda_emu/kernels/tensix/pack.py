@@ -28,6 +28,7 @@ _MAGNITUDE: Final = U(0x7FFFFFFF)
 _NARROW: Final = 1
 _WIDEN: Final = 2
 _WIDEN_KEEPING_DENORMALS: Final = 3
+_FLUSH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ def pack(
         source,
         0 if mode in ("fp32", "int32") else 16,
         *_early_constants(mode, held_as, core),
+        0x80000000 if (mode, out) == ("bf16", "Fp8_e4m3") else 0,
         relu_mode,
         threshold << 16,
         _late_change(held_as, out),
@@ -126,10 +128,10 @@ def _early_constants(mode: str, held_as: str, core: str) -> tuple[int, int, int,
 
 
 def _late_change(held_as: str, out: str) -> int:
-    """Whether the exponent changes its width on the way to the output format."""
+    """Whether the exponent changes its width on the way to the output format, or denormals become zeros."""
     narrow, narrow_out = held_as in ("Float16", "Bfp8"), FORMATS[out].family != "b"
     if narrow == narrow_out:
-        return 0
+        return _FLUSH if held_as == "Float32" and is_block(out) else 0
     if narrow_out:
         return _NARROW
     return _WIDEN_KEEPING_DENORMALS if out in ("Float32", "Tf32") else _WIDEN
@@ -147,6 +149,7 @@ def pack_floats(
     half: int,
     mask: int,
     least: int,
+    small_sign: int,
     relu_mode: int,
     limit: int,
     change: int,
@@ -158,14 +161,17 @@ def pack_floats(
     bytes_: NDArray[np.uint8],
     exponents: NDArray[np.uint8],
 ) -> None:
-    """Tiles of floats. `up` brings Dst to the top of a word; `width` is 32, 16, 8, or 4 for e4m3."""
+    """Tiles of floats. `up` brings Dst to the top of a word; `width` is 32, 16, 8, or 4 for e4m3. `small_sign`: the
+    bits that stay of what is below `least`."""
     row = np.empty(TILE, dtype=np.uint32)
     for tile in range(start, stop):
-        _early(dst[tile], U(up), U(kept), U(most), U(first), U(half), U(mask), U(least), row)
+        _early(dst[tile], U(up), U(kept), U(most), U(first), U(half), U(mask), U(least), U(small_sign), row)
         if relu_mode != 0:
             _relu(row, relu_mode, U(limit))
         if change == _NARROW:
             _narrow(row)
+        elif change == _FLUSH:
+            _flush(row)
         elif change != 0:
             _widen(row, change == _WIDEN_KEEPING_DENORMALS)
         if block_bits != 0:
@@ -219,14 +225,16 @@ def pack_integers(
 
 
 @helper
-def _early(dst: Any, up: Any, kept: Any, most: Any, first: Any, half: Any, mask: Any, least: Any, row: Any) -> None:
+def _early(
+    dst: Any, up: Any, kept: Any, most: Any, first: Any, half: Any, mask: Any, least: Any, small_sign: Any, row: Any
+) -> None:
     """To the intermediate format."""
     for i in range(_ROW):
         word = U(dst[i] << up)
         size = min(U(U(word & _MAGNITUDE) & kept), most)
         size = U(0) if size < first else size
         size = U(U(size + half) & mask)
-        row[i] = U(0) if size < least else U(U(word & _SIGN) | size)
+        row[i] = U(word & small_sign) if size < least else U(U(word & _SIGN) | size)
 
 
 @helper
@@ -253,6 +261,14 @@ def _widen(row: Any, denormals: Any) -> None:
         wide = U(U(x & _SIGN) | U(size + U(0x38000000)))
         small = U(U(x & _SIGN) | size) if denormals else U(0)
         row[i] = small if size < U(0x00800000) else wide
+
+
+@helper
+def _flush(row: Any) -> None:
+    """Exponent 0 to +0."""
+    for i in range(_ROW):
+        x = row[i]
+        row[i] = U(0) if U(x & _MAGNITUDE) < U(_SMALLEST) else x
 
 
 @helper

@@ -14,7 +14,7 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import FIRST_ROW
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
-from buda_emu.ops.on_device.base import DeviceCall, Made, Source, Stored, arranged, packed, vector_mode
+from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, Source, Stored, arranged, packed, vector_mode
 from buda_emu.ops.on_device.units import Units
 from buda_emu.spec.attributes import Attributes
 from buda_emu.tensix.functions import bind, single
@@ -30,7 +30,8 @@ class Accumulation:
     """What stands around the blocks of one op. `bias` and `scale` are operands after those of the product.
 
     The rules for `l1_acc` and for what happens between blocks are those of 2.8; that the two buffers share their memory
-    where intermed_df is out_df is the recommendation there, the device compiler decides it.
+    where intermed_df is out_df is BUDA's own rule (10: 4.6). A gradient op's result always goes back to intermed_df,
+    past gelu and relu, and is summed up in L1 after its first block (10: 6.2).
     """
 
     call: DeviceCall
@@ -57,7 +58,7 @@ class Accumulation:
 
     @cached_property
     def _adds_in_l1(self) -> bool:
-        return self._attributes.l1_acc and self.previous is None and not self.call.gradient
+        return self._attributes.l1_acc
 
     @property
     def _scaled(self) -> bool:
@@ -94,16 +95,21 @@ class Accumulation:
     @property
     def sums_only(self) -> bool:
         """Whether Dst begins with zeros, and nothing but the packer follows the last block."""
-        attributes = self._attributes
         plain = self.bias is None and self.previous is None and not self._scaled and not self._adds_in_l1
-        return plain and attributes.sfpu_op != "gelu"
+        return plain and not self._has_gelu
+
+    @property
+    def _has_gelu(self) -> bool:
+        return self._attributes.sfpu_op == "gelu" and not self.call.gradient
 
     @property
     def _shared(self) -> bool:
         """Whether the last block is added in L1 too, where the output lies."""
         attributes = self._attributes
+        if self.call.gradient:
+            return True
         same = self.call.op.intermed_df == self.call.op.out_df
-        return same and not attributes.relu_en and attributes.sfpu_op != "gelu" and not self._scaled
+        return same and not attributes.relu_en and not self._has_gelu and not self._scaled
 
     def _initial(self, start: int, stop: int) -> U32 | int:
         """What Dst holds before the first block: the running value of a gradient op, the bias of an integer one."""
@@ -115,7 +121,7 @@ class Accumulation:
 
     def _spilled(self, image: U32) -> Bits:
         made = Made(image, self.registers.dst)
-        return packed(self.units, made, self.call.op.intermed_df, self.registers.integer)
+        return packed(self.units, made, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reloaded(self, partial: Bits) -> U32:
         register, mode = self.registers.intermediate, self.registers.dst
@@ -148,7 +154,7 @@ class Accumulation:
         """gelu at the end of a matmul."""
         op = self.call.op
         made = Made(image, mode)
-        if self._attributes.sfpu_op != "gelu":
+        if not self._has_gelu:
             return made
         if made.mode == "int32":
             raise UnsupportedError(f"op {op.name}: gelu of integers is not known on the device")

@@ -42,6 +42,11 @@ class DeviceCall:
         """Formats of the operands."""
         return tuple(operand.label for operand in self.op.operands)
 
+    @property
+    def makes_output_of_single(self) -> bool:
+        """Whether a Float32 as input 0 sets the packer up for the output. A gradient op writes intermed_df only."""
+        return self.dfs[0] == "Float32" and not self.gradient
+
     def registers(self, operands: Sequence[int] | None = None) -> OpRegisters:
         """Register formats of these operands, all by default (DEVICE_NUMERICS 1.1). Raises UnsupportedError."""
         chosen = self.dfs if operands is None else tuple(self.dfs[n] for n in operands)
@@ -285,10 +290,24 @@ def relu_of(enabled: bool, mode: str, threshold: float) -> Relu:
     return Relu(RELU_MODES.get(mode, 2), threshold) if enabled else NO_RELU
 
 
-def packed(units: Units, made: Made, df: str, integer: bool, relu: Relu = NO_RELU) -> Bits:
-    """Tiles in the format `df` (4.1 to 4.5). `integer`: the op computes on integers."""
-    held_as = intermediate(made.mode, df, integer, units.core)
-    threshold = relu_threshold(relu.threshold, df, made.mode) if relu.mode else 0
+class Packing(NamedTuple):
+    """How an op sets the packer up. `integer`: it computes on integers. `from_single`: what is packed is its output,
+    made from a Float32 as input 0 (10: 4.1). `fused`: it is a fused op (10: 6)."""
+
+    integer: bool = False
+    relu: Relu = NO_RELU
+    from_single: bool = False
+    fused: bool = False
+
+
+PLAIN: Final = Packing()
+
+
+def packed(units: Units, made: Made, df: str, packing: Packing = PLAIN) -> Bits:
+    """Tiles in the format `df` (4.1 to 4.5)."""
+    held_as = intermediate(made.mode, df, packing.integer, units.core, packing.from_single)
+    relu = packing.relu
+    threshold = relu_threshold(relu.threshold, df, made.mode, packing.fused) if relu.mode else 0
     return units.pack(made.image, made.mode, held_as, df, relu.mode, threshold)
 
 
@@ -319,30 +338,34 @@ def run(
         index.flags.writeable = False
         running = Stored(previous, index, 0.0, AS_IS, registers.intermediate, registers.dst)
     maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
-    attributes = call.op.attributes
-    relu = relu_of(
-        attributes.relu_en and call.op.type != "fused_op", attributes.relu_mode, attributes.relu_threshold
-    )  # fmt: skip
-    make(maker, out, relu, kept_dims(call), registers.integer, units, parallel, [bits.datums for bits in inputs])
+    packing = Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
+    make(maker, out, packing, kept_dims(call), units, parallel, [bits.datums for bits in inputs])
+
+
+def _packer_relu(call: DeviceCall) -> Relu:
+    """That of the op. Sub-ops of a fused op have their own, and a matmul that sums gradients has none (10: 6.2)."""
+    op = call.op
+    enabled = op.attributes.relu_en and op.type != "fused_op" and not (op.type == "matmul" and call.gradient)
+    return relu_of(enabled, op.attributes.relu_mode, op.attributes.relu_threshold)
 
 
 def make(
-    maker: Maker, out: Bits, relu: Relu, dims: tuple[int, int], integer: bool, units: Units, parallel: Parallel,
+    maker: Maker, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
     work: Sequence[NDArray[np.generic]] = (),
 ) -> None:  # fmt: skip
     """All tiles of `out` [w, n]. `work`: operands, whose size tells whether threads are worth it."""
-    parallel(_make, out.datums[..., 0].size, out.datums, out.rows(), maker, relu, dims, integer, units, *work)
+    parallel(_make, out.datums[..., 0].size, out.datums, out.rows(), maker, packing, dims, units, *work)
 
 
 def _make(
-    start: int, stop: int, _datums: object, rows: Bits, maker: Maker, relu: Relu, dims: tuple[int, int], integer: bool,
+    start: int, stop: int, _datums: object, rows: Bits, maker: Maker, packing: Packing, dims: tuple[int, int],
     units: Units, *_work: object,
 ) -> None:  # fmt: skip
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         made = maker(begin, end)
         if not isinstance(made, Bits):
-            made = packed(units, Made(blanked(made.image, dims), made.mode), rows.df, integer, relu)
+            made = packed(units, Made(blanked(made.image, dims), made.mode), rows.df, packing)
         rows.assign(slice(begin, end), made)
 
 

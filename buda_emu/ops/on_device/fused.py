@@ -18,6 +18,7 @@ from buda_emu.ops.on_device.base import (
     Job,
     Made,
     Maker,
+    Packing,
     Source,
     Stored,
     arrangement,
@@ -34,7 +35,7 @@ from buda_emu.ops.on_device.reduce import pool_maker
 from buda_emu.ops.on_device.sfpu import sfpu_maker
 from buda_emu.ops.on_device.units import Index, Units
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.tensix.functions import bind, fp16_cut
+from buda_emu.tensix.functions import bind, fp16_constant
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import REGISTERS, OpRegisters
 
@@ -85,7 +86,6 @@ class _Schedule:
         t, rows, cols = step.shape
         shape = self.entries, t * rows * cols
         relu = relu_of(step.relu is not None, *(step.relu or ("", 0.0)))
-        integer = self.registers.integer
         work = [source.bits.datums for source in self.sources if isinstance(source, Stored)]
         if step.target == DEST:
             if relu.mode:
@@ -97,7 +97,9 @@ class _Schedule:
         else:
             df = self.call.op.out_df if step.target == OUTPUT else self.call.op.intermed_df
             result = Bits.empty(df, *shape)
-            make(maker, result, relu, kept_dims(call), integer, self.units, self.parallel, work)
+            from_single = step.target == OUTPUT and self.call.makes_output_of_single
+            packing = Packing(self.registers.integer, relu, from_single, fused=True)
+            make(maker, result, packing, kept_dims(call), self.units, self.parallel, work)
         for name in step.emptied:
             self.stored.pop(name, None)
         self.dest = result if isinstance(result, Made) else None
@@ -165,7 +167,7 @@ class _Schedule:
 
     def _relu_in_dest(self, maker: Maker, mode: int, threshold: float) -> Maker:
         """The vector unit's relu, for what is not packed (2.8, 3.3)."""
-        bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_cut(threshold))
+        bound = bind("relu_max" if mode == 3 else "relu_min", self.call.core, threshold=fp16_constant(threshold))
         if self.registers.integer:
             raise UnsupportedError(f"op {self.call.op.name}: relu of integers in dest is not known on the device")
 

@@ -10,7 +10,7 @@ from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops import sparse
 from buda_emu.ops.on_device.accumulation import Accumulation, Block, require_stored, tail_sources
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Stored, on_device, packed
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, Stored, on_device, packed
 from buda_emu.ops.on_device.units import Index, Product, Words
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import OpRegisters
@@ -142,7 +142,8 @@ class _Sparse:
         return sums if self.around.sums_only else tiles
 
     def _packed(self, made: Made) -> Bits:
-        return packed(self.around.units, made, self.call.op.out_df, self.around.registers.integer)
+        packing = Packing(self.around.registers.integer, from_single=self.call.makes_output_of_single)
+        return packed(self.around.units, made, self.call.op.out_df, packing)
 
     def _run(
         self, terms: sparse.Terms, own: slice, dst: U32, entry: int, row: int, start: int, stop: int

@@ -13,6 +13,7 @@ from buda_emu.ops.on_device.base import (
     Job,
     Made,
     Maker,
+    Packing,
     Source,
     Stored,
     on_device,
@@ -90,7 +91,7 @@ def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, un
         run, tile = np.divmod(np.arange(start, stop), per_slice)  # runs of z slices, counted over all entries
         image = _rows(source, units, run * z * per_slice + tile)
         for step in range(1, z):
-            stored = packed(units, Made(image, mode), call.op.intermed_df, registers.integer)
+            stored = packed(units, Made(image, mode), call.op.intermed_df, Packing(registers.integer))
             running = units.copy(units.unpack(stored, registers.intermediate), registers.intermediate, mode)
             new = _rows(source, units, (run * z + step) * per_slice + tile)
             image = units.function(bound, mode, new, running)

@@ -269,6 +269,6 @@ def _is_exact(bound: Bound, mode: DstMode) -> bool:
 def _packed(values: Tiles, df: str, units: KernelUnits) -> Bits:
     """float32[..., 1024] as the packer rounds them from an fp32 Dst."""
     image = np.ascontiguousarray(values).view(np.uint32).reshape(-1, TILE_ELEMENTS)
-    bits = packed(units, Made(image, "fp32"), df, integer=False)
+    bits = packed(units, Made(image, "fp32"), df)
     exponents = None if bits.exponents is None else bits.exponents.reshape(*values.shape[:-1], -1)
     return Bits(df, bits.datums.reshape(values.shape), exponents)
