@@ -187,3 +187,87 @@ def test_relu_is_the_packers():
     call = device("nop", ((1, 1, 1),), relu_en=True, relu_threshold=0.5, relu_mode="max")
     expected = np.clip(x.values(), 0, 0.5)
     assert np.array_equal(reference(call, [x]).values(), expected)
+
+
+@pytest.mark.parametrize("l1", [False, True])
+@pytest.mark.parametrize("start", [False, True])
+def test_a_gradient_matmul_has_no_relu_and_no_gelu_and_sums_up_in_l1_after_its_first_block(l1, start):
+    """DEVICE_NUMERICS 10: 6.2."""
+    a, b, before = bits(1, 3), bits(2, 3), bits(3, 1) if start else None
+    call = device("matmul", ((1, 1, 3), (1, 3, 1)), m_k=3, u_kt=1, gradient=True, l1_acc=l1, relu_en=True,
+                  sfpu_op="gelu")  # fmt: skip
+    total = packed(product(ZEROS if before is None else reloaded(before), words(a)[:1], words(b)[:1]), "Float16_b")
+    for k in (1, 2):
+        dst = ZEROS if l1 else reloaded(total)
+        new = packed(product(dst, words(a)[k : k + 1], words(b)[k : k + 1]), "Float16_b")
+        total = Bits("Float16_b", l1_acc.accumulate("Float16_b", total.datums, new.datums)) if l1 else new
+    found = reference(call, [a, b], before)
+    same(found, total)
+    assert (found.values() < 0).any()
+
+
+def test_other_gradient_ops_keep_their_relu():
+    a, b = bits(1, 1), bits(2, 1)
+    call = device("multiply", ((1, 1, 1), (1, 1, 1)), gradient=True, relu_en=True)
+    assert (reference(call, [a, b]).values() >= 0).all()
+
+
+@pytest.mark.parametrize("out", ["Bfp8_b", "Bfp4_b", "Float16_b"])
+@pytest.mark.parametrize("first", ["Float32", "Float16_b"])
+def test_an_output_made_from_a_float32_goes_into_blocks_with_one_rounding(first, out):
+    """DEVICE_NUMERICS 10: 4.1. What is spilled is rounded twice all the same."""
+    x = bits(1, 1, df=first)
+    call = device("nop", ((1, 1, 1),), df=first, out=out, intermed="Bfp8_b")
+    held_as = "Float16_b" if first == "Float32" else intermediate("bf16", out)
+    image = copy_to_dst(words(x), "b", "bf16", CORE)
+    same(reference(call, [x]), Bits(out, *pack(image.reshape(1, -1, 1024), "bf16", held_as, out)))
+
+    a, b = bits(1, 2, df=first), bits(2, 2, df=first)
+    product_call = device("matmul", PAIR, df=first, out=out, intermed="Bfp8_b", m_k=2, u_kt=1)
+    spilled = packed(product(ZEROS, words(a)[:1], words(b)[:1]), "Bfp8_b")
+    last = product(reloaded(spilled, "Bfp8_b"), words(a)[1:], words(b)[1:])
+    expected = Bits(out, *pack(last.reshape(1, -1, 1024), "bf16", held_as, out))
+    same(reference(product_call, [a, b]), expected)
+
+
+def test_float16_blocks_of_a_float32_have_one_rounding_too():
+    x = bits(1, 1, df="Float32")
+    call = device("nop", ((1, 1, 1),), df="Float32", out="Bfp8", intermed="Float16", acc="Float16")
+    image = copy_to_dst(words(x, "Float16"), "a", "fp16", CORE)
+    same(reference(call, [x]), Bits("Bfp8", *pack(image.reshape(1, -1, 1024), "fp16", "Float16", "Bfp8")))
+
+
+def fused_relu(formats, steps, x, core=CORE):
+    call = fused_call([operand((1, 1, 1), label=x.df)], steps)
+    blocking = Blocking((1, 1), 1, (1, 1), (1, 1), "r")
+    return reference(DeviceCall(replace(call, blocking=blocking, **formats), core, "HiFi3"), [x]).values().reshape(-1)
+
+
+@pytest.mark.parametrize(("acc", "df"), [("Float32", "Float32"), ("Float16_b", "Float16_b"), ("Float16", "Float16")])
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("threshold", [0.0, 1e-5, 0.5])
+def test_relu_on_dest_has_no_threshold_below_its_smallest(acc, df, mode, threshold):
+    """DEVICE_NUMERICS 10: 3.3: code 0, the default's, is 2^-15."""
+    values = np.resize(np.float32([2.0**-13, 2.0**-14, -1, 0.25, 0.5, 3, 0, 2.0**-12]), (1, 1, 1024))
+    relu = {"relu_en": True, "relu_mode": mode, "relu_threshold": threshold}
+    steps = [sub("nop", "input0", "dest", **relu), sub("nop", "dest", "output")]
+    found = fused_relu({"out_df": df, "intermed_df": df, "acc_df": acc}, steps, Bits.encoded(df, values))
+    limit = max(threshold, 2.0**-15) if threshold > 2.0**-14 else 2.0**-15
+    given = values.reshape(-1)
+    expected = np.where(given < limit, 0, given) if mode == "min" else np.clip(given, 0, limit)
+    if mode == "max" and df == "Float16" and threshold < 0.5:
+        expected = np.zeros_like(given)  # 2^-15 is no fp16 of the packer: exponent 0 is a zero
+    assert np.array_equal(found, expected.astype(np.float32))
+
+
+def test_the_packers_relu_of_a_fused_op_has_the_threshold_in_bits_of_family_a_from_any_dest():
+    """DEVICE_NUMERICS 10: 6: 0.5 is 0x3800 there, which beside fp32 words is 2^-15."""
+    x = Bits.encoded("Float16_b", np.resize(np.float32([2.0**-13, 0.25, 0.75, -1]), (1, 1, 1024)))
+    steps = [sub("nop", "input0", "output", relu_en=True, relu_mode="max", relu_threshold=0.5)]
+    formats = {"intermed_df": "Float32", "acc_df": "Float32"}
+    found = fused_relu({"out_df": "Float16", **formats}, steps, x)
+    # Above the limit 0x38000000 each becomes it, and a Float16 has nothing so small.
+    assert np.array_equal(found, np.zeros(1024, np.float32))
+    single = device("nop", ((1, 1, 1),), out="Float16", intermed="Float32", acc="Float32", relu_en=True,
+                    relu_mode="max", relu_threshold=0.5)  # fmt: skip
+    assert np.array_equal(reference(single, [x]).values().reshape(-1)[:4], [2.0**-13, 0.25, 0.5, 0])
