@@ -42,7 +42,8 @@ class Emulator:
     `threads`: workers, default `usable_processors()`; results do not depend on it. `memory_limit`: bytes of tiles held
     in queues and rams, default a share of what the computer has available (docs/memory.md). `step_limit`: instructions
     that one `run` may take. `inputs_at_once`: most inputs of an epoch that run together, default as many as memory
-    allows. Use it as a context manager, or call `close`.
+    allows. `late_pointer_checks`: a ram's pointer that a varinst moves beyond the slots is an error when a graph uses
+    it, as on silicon, and not at once, as in the reference (NETLIST 12). Use it as a context manager, or call `close`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Emulator:
         step_limit: int = DEFAULT_STEP_LIMIT,
         inputs_at_once: int | None = None,
         listeners: tuple[Listener, ...] = (),
+        late_pointer_checks: bool = False,
     ) -> None:
         if precision not in PRECISIONS:
             raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
@@ -82,7 +84,7 @@ class Emulator:
 
             self._context.core = core_of(netlist.arch_name)
         self._executor = Executor(self._context)
-        epochs = Epochs(netlist, self._memory, self._run_graph, self._watched)
+        epochs = Epochs(netlist, self._memory, self._run_graph, self._watched, late_checks=late_pointer_checks)
         self._netlist_text: bytes | None = None  # looked for at the first save; b"": not to be had
         self._programs = Programs(netlist, self._memory, epochs, steps, self._gate, self._watched, self._free)
 

@@ -28,12 +28,12 @@ DIFFERENCES: Final = (
     _of("PytorchTensorDesc", there="unpickled, it points to its address, whatever is there",
         here="it says so when that memory is gone"),
     _of("PytorchTensorDesc.adopt", "PytorchTensorDesc.address", "PytorchTensorDesc.alive",
-        "PytorchTensorDesc.backend_owned", "PytorchTensorDesc.buffer_source", "PytorchTensorDesc.elements", "PytorchTensorDesc.release",
-        "TilizedTensorDesc.adopt", "TilizedTensorDesc.buffers", "TilizedTensorDesc.data", "TilizedTensorDesc.release",
-        there="–", here="used by this module's own functions"),
+        "PytorchTensorDesc.backend_owned", "PytorchTensorDesc.buffer_source", "PytorchTensorDesc.elements",
+        "PytorchTensorDesc.release", "TilizedTensorDesc.adopt", "TilizedTensorDesc.buffers", "TilizedTensorDesc.data",
+        "TilizedTensorDesc.release", there="–", here="used by this module's own functions"),
     _of("push_input", there="Golden overwrites the oldest entry of a full queue, and pushes several entries to one "
-        "slot of a ram", here="a queue holds its `entries`, a ram takes several entries in consecutive slots, as on silicon "
-        "([deviations.md](deviations.md))"),
+        "slot of a ram", here="a queue holds its `entries`, a ram takes several entries in consecutive slots, as on "
+        "silicon ([deviations.md](deviations.md))"),
     _of("push_input", there="Golden counts elements", here="an entry has the queue's own t, rows and columns, except "
         "in raw and flat queues"),
     _of("push_input", there="packed Fp8_e4m3 is taken", here="refused with formats on: each rounding would change it"),

@@ -63,7 +63,7 @@ class Machine:
 
         self.netlist = netlist
         self.ideal = config.ignores_precision
-        self._emulator = Emulator(netlist, config.precision)
+        self._emulator = Emulator(netlist, config.precision, late_pointer_checks=config.type != BackendType.Golden)
         self._shared = shared
         self._lock = threading.Lock()
         self._programs = None if config.type == BackendType.Golden else ProgramThread(self._run_beside)

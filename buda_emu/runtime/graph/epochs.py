@@ -16,7 +16,9 @@ RunGraph = Callable[[TemporalGraph, list[Fifo]], None]
 class Epochs:
     """The `program.interpreter.Machine`: collects settings, runs a temporal graph when all its graphs were executed."""
 
-    def __init__(self, netlist: Netlist, memory: Memory, run_graph: RunGraph, watched: Watched) -> None:
+    def __init__(
+        self, netlist: Netlist, memory: Memory, run_graph: RunGraph, watched: Watched, *, late_checks: bool = False
+    ) -> None:
         self._netlist = netlist
         self._memory = memory
         self._run_graph = run_graph
@@ -26,6 +28,8 @@ class Epochs:
         self._pending: dict[int, dict[str, EvaluatedSettings]] = {}
         self._done: dict[int, set[str]] = {}
         self._seen: dict[str, PreparedSettings] = {}
+        self._late_checks = late_checks
+        self._astray: dict[tuple[str, str], ProgramError] = {}  # by ram and field: pointers that left the slots
 
     def begin_run(self) -> None:
         """Forget what an earlier run_program left pending; pointers persist."""
@@ -64,6 +68,7 @@ class Epochs:
         input_count = self._netlist.graphs[instruction.graph].input_count
         for settings in pending.values():
             self._apply(settings, input_count)
+        self._require_pointers(temporal)
         popping = [channel for name in pending if isinstance(channel := self._memory.channels[name], Fifo)]
         self._run_graph(temporal, popping)
         for name in own:
@@ -78,6 +83,27 @@ class Epochs:
         for name, settings in self._seen.items():
             if text in settings.texts:
                 self._propagate(self._memory.channels[name], settings.evaluate(variables), text)
+
+    def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, now: bool) -> None:
+        """Set a ram's pointer. One that leaves the slots is an error: `now`, or when a graph uses it (NETLIST 12)."""
+        key = (channel.name, field)
+        try:
+            place(pointer)
+        except ProgramError as error:
+            if now or not self._late_checks:
+                raise
+            self._astray[key] = error
+        else:
+            self._astray.pop(key, None)
+
+    def _require_pointers(self, temporal: TemporalGraph) -> None:
+        """Raise for a pointer outside of its ram that these graphs read or write by."""
+        for (name, field), error in self._astray.items():
+            ops = [op for graph in temporal.graphs for op in self._netlist.graphs[graph].ops]
+            queue = self._netlist.queues[name]
+            reads, writes = any(name in op.inputs for op in ops), any(queue.input == op.name for op in ops)
+            if (field == "rd_ptr_global" and reads) or (field == "wr_ptr_global" and writes):
+                raise error
 
     def allocate(self, queue: str) -> None:
         """allocate_queue."""
@@ -120,8 +146,8 @@ class Epochs:
         if isinstance(channel, Ram):
             channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
-            channel.place_write(settings.wr_ptr_global)
-            channel.place_read(settings.rd_ptr_global)
+            self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+            self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
             return
         channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
         channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
@@ -141,9 +167,9 @@ class Epochs:
             if text is not None and match(source.global_rdptr_autoinc):
                 channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
             if match(source.wr_ptr_global) and not settings.read_only:
-                channel.place_write(settings.wr_ptr_global)
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=text is None)
             if match(source.rd_ptr_global):
-                channel.place_read(settings.rd_ptr_global)
+                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=text is None)
             return
         if match(source.rd_ptr_autoinc):
             channel.rd_ptr_autoinc = settings.rd_ptr_autoinc

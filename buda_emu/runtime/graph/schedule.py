@@ -177,9 +177,7 @@ class Scheduler:
             channel.pop(channel.global_rdptr_autoinc)
         return one
 
-    def _note(
-        self, queue: str, channel: Fifo | Ram, slot: int, one: _Input, written: Set[tuple[int, int]]
-    ) -> None:
+    def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input, written: Set[tuple[int, int]]) -> None:
         waits = bool(written) and not written.isdisjoint(channel.view.slices(slot))
         one.labels[queue] = "" if waits else _label(queue, channel, slot)
         one.reads[queue] = slot

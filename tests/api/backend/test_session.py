@@ -356,3 +356,24 @@ def test_two_types_on_one_netlist_do_not_meet(tmp_path):
     assert api.get_output(silicon.get_queue_descriptor("a"), out, False, 0, 0) == OK
     silicon.finish()
     assert tuple(out.shape[1:]) == small.SHAPE
+
+
+# ----------------------------------------------------------------------------------------------------- full caches
+@pytest.mark.parametrize(("kind", "status"), [("Golden", WRONG), ("Silicon", OK)])
+def test_a_pointer_one_past_its_last_use(tmp_path, kind, status):
+    """NETLIST 12: the reference refuses, silicon only adds to a header."""
+    content = netlist(tmp_path).read_text()
+    content = content.replace("var: {$c_zero: 0}", "var: {$c_zero: 0, $at: 1}").replace(
+        "w: {prologue: false, epilogue: false, zero: false, rd_ptr_global: $c_zero, wr_ptr_global: $c_zero",
+        "w: {prologue: false, epilogue: false, zero: false, rd_ptr_global: $c_zero, wr_ptr_global: $at",
+    )
+    assert "$at}" in content
+    path = written(tmp_path, content.replace("- endloop", "- varinst: [$at, add, $at, 1]\n    - endloop"))
+    backend = api.BackendApi(path, api.BackendConfig(getattr(api.BackendType, kind), api.BackendDevice.Wormhole_B0))
+    assert backend.initialize() == OK
+    data = entries(2)
+    assert push(backend.get_queue_descriptor("c"), data[:1], ptr=0) == OK
+    assert push(backend.get_queue_descriptor("a"), data) == OK
+    ended = [backend.run_program("p", LOOP), backend.wait_for_idle()]
+    assert (WRONG in ended) is (status == WRONG)
+    backend.finish()
