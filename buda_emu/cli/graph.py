@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from buda_emu.cli.arguments import add_arch
-from buda_emu.cli.output import say, write_file
+from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError
 
 EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is None:
         say(picture.rstrip("\n"))
     else:
-        write_file(args.output, lambda stream: stream.write(picture.encode()))
+        write_text(args.output, picture)
     return 0
 
 

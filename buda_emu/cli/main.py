@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from buda_emu import __version__
-from buda_emu.cli.output import complain
+from buda_emu.cli.output import complain, keep_stdout_for_results
 from buda_emu.errors import BudaError, DocumentError
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
@@ -94,11 +94,10 @@ def build_parser(verb: str) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code. Only an internal error shows a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
+    _prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
     args = build_parser(next((text for text in given if not text.startswith("-")), "")).parse_args(given)
+    keep_stdout_for_results(vars(args).values())
     try:
         return args.verb(args)
     except BudaError as error:
@@ -119,6 +118,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place where a bug becomes an exit code
         return _internal_error()
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller; what is opened next must not take its place
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
 
 
 def _describe(error: OSError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.output import say, write_file
+from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is None:
         say(text.getvalue().rstrip("\n"))
     else:
-        write_file(args.output, lambda stream: stream.write(text.getvalue().encode()))
+        write_text(args.output, text.getvalue())
     return 0
 
 

@@ -1,56 +1,74 @@
-"""How the command prints and writes: plain tables, no complaint when a pipe is closed, files never half written."""
+"""How the command prints and writes: plain tables, no complaint when a pipe is closed, outputs to files and `-`."""
 
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path  # with what it imports, a twentieth of the time that `check` takes
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import IO, Any
 
 _BAR_WIDTH = 30
 _LEAST_SECONDS = 0.1
 
 
+_TO_STDOUT = "-"
+_apart = False  # results go to standard output, so words do not
+
+
+def keep_stdout_for_results(options: Iterable[object]) -> None:
+    """Where one of them is the output file `-`, what is said goes to standard error."""
+    global _apart
+    _apart = any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options)
+
+
 def say(text: str = "", stream: IO[str] | None = None) -> None:
-    """Print a line. When the reader of a pipe is gone (`| head`) the rest is dropped and the work goes on."""
-    target = sys.stdout if stream is None else stream
+    """Print a line. When the reader of a pipe is gone (`| head`) the rest is dropped and the work goes on. Raises
+    OSError where nothing can be written for another reason."""
+    target = stream if stream is not None else sys.stderr if _apart else sys.stdout
     try:
         print(text, file=target, flush=True)
     except BrokenPipeError:
-        # What is still buffered would raise again when the interpreter closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
+        _drop(target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, target.name) from None
+
+
+def _drop(stream: IO[str]) -> None:
+    # What is still buffered would raise again when the interpreter closes the stream.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(text: str) -> None:
-    """Print a line to standard error."""
-    say(text, sys.stderr)
+    """Print a line to standard error. There is nobody to tell when that fails."""
+    with suppress(OSError):
+        say(text, sys.stderr)
 
 
-def write_file(path: "Path", write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file beside its place and move it there when it is whole. Raises OSError."""
-    import tempfile
+def write_output(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object]) -> int:
+    """Write an output that the command line names, `-` being standard output; the number of bytes. Raises OSError."""
+    from buda_emu.files import write_file, write_forward
 
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if str(path) != _TO_STDOUT:
+        return write_file(path, write)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # noqa: PTH101 - mkstemp gives a name and makes it private
-        os.replace(name, path)  # noqa: PTH105
-    except BaseException:
-        os.unlink(name)  # noqa: PTH108
-        raise
+        size = write_forward(sys.stdout.buffer, write)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop(sys.stdout)
+        return 0
+    return size
 
 
-def write_json(path: "Path", content: Any) -> None:
-    """Write strict JSON (no NaN) as `write_file` does."""
+def write_text(path: "str | os.PathLike[str]", text: str) -> None:
+    """Write UTF-8 as `write_output` does."""
+    write_output(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
+
+
+def write_json(path: "str | os.PathLike[str]", content: Any) -> None:
+    """Write strict JSON (no NaN) as `write_output` does."""
     import json
 
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    write_file(path, lambda stream: stream.write(text.encode()))
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 class Progress:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import add_arch
-from buda_emu.cli.output import say, write_file
+from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu import __version__
     from buda_emu.netlist.load import load
 
-    if args.output.suffix.lower() != ".tti":
+    if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")
     netlist = load(args.file, arch=args.arch)
     from buda_emu.image.pack import Contents, write_image  # numpy: only for a netlist that is sound
@@ -54,15 +54,15 @@ def main(args: argparse.Namespace) -> int:
         netlist=netlist,
         netlist_text=Path(args.file).read_bytes(),
         tensors=_tensors(args.tensors),
-        name=args.name or args.output.stem,
+        name=args.name or (args.output.stem if args.output.suffix else Path(args.file).stem),
         version=args.pybuda_version or f"buda-emu {__version__}",
         form="BACKEND_TILIZED" if args.tilized else "BACKEND",
     )
-    write_file(args.output, lambda stream: write_image(stream, contents, "zip" if args.zip else "tar"))
+    size = write_output(args.output, lambda stream: write_image(stream, contents, "zip" if args.zip else "tar"))
     if not args.quiet:
         count = len(contents.tensors)
         tensors = f"{count} tensor{'s' * (count != 1)}"
-        say(f"{args.output}: {netlist.arch_name}, {tensors}, {contents.form}, {args.output.stat().st_size} bytes")
+        say(f"{args.output}: {netlist.arch_name}, {tensors}, {contents.form}, {size} bytes")
     return 0
 
 

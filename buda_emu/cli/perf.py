@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.cli.arguments import add_arch, add_param, add_program, positive
-from buda_emu.cli.output import Progress, say, write_file, write_json
+from buda_emu.cli.output import Progress, say, write_json, write_text
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ def _sweep(args: argparse.Namespace) -> int:
     if not args.quiet:
         say(sweep_table(rows, names))
     if args.csv is not None:
-        _write_text(args.csv, sweep_csv(rows))
+        write_text(args.csv, sweep_csv(rows))
     if args.chart is not None:
-        _write_text(args.chart, sweep_chart(rows, names, args.file))
+        write_text(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
         from buda_emu.timing.result import SCHEMA_VERSION
 
@@ -167,16 +167,11 @@ def _sweep(args: argparse.Namespace) -> int:
     return int(all(point.problem for point in points))
 
 
-def _write_text(path: Path, text: str) -> None:
-    data = text.encode("utf-8", "replace")
-    write_file(path, lambda stream: stream.write(data))
-
-
 def _write(args: argparse.Namespace, found: "Perf") -> None:
     if args.csv is not None:
         from buda_emu.report.perf_vendor import perf_info_all_epochs_csv
 
-        _write_text(args.csv, perf_info_all_epochs_csv(found.run))
+        write_text(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:
         write_json(args.json, found.to_json())
     if args.report is not None:
@@ -197,8 +192,8 @@ def _write_report(directory: Path, found: "Perf", command: str) -> None:
 
     directory.mkdir(parents=True, exist_ok=True)
     netlist, run = found.netlist, found.run
-    _write_text(directory / "perf.html", perf_page(netlist, run, found.checks, command))
-    _write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
-    _write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
+    write_text(directory / "perf.html", perf_page(netlist, run, found.checks, command))
+    write_text(directory / "perf_info_all_epochs.csv", perf_info_all_epochs_csv(run))
+    write_text(directory / "runtime_table.csv", runtime_table_csv(netlist, run))
     write_json(directory / "op_perf_table.json", op_perf_table(netlist, run))
     write_json(directory / "perf.json", found.to_json())

@@ -17,7 +17,7 @@ from buda_emu.cli.arguments import (
     add_seed,
     add_threads,
 )
-from buda_emu.cli.output import Progress, complain, say, write_file, write_json
+from buda_emu.cli.output import Progress, complain, say, write_json, write_output
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.report.text import table
@@ -162,7 +162,7 @@ def _write(report: "RunReport", directory: Path) -> None:
     for name, array in report.arrays.items():
         if "/" in name or "\\" in name or "\0" in name:
             raise HostError(f"outputs: queue name {name!r} cannot be a file name")
-        write_file(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
+        write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
 
 
 def _text(report: "RunReport", image: "DeviceImage | None") -> str:

@@ -20,7 +20,7 @@ from buda_emu.cli.arguments import (
     positive,
     seconds,
 )
-from buda_emu.cli.output import bar_text, complain, say, write_file, write_json
+from buda_emu.cli.output import bar_text, complain, say, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 
@@ -231,7 +231,7 @@ def _write(args: argparse.Namespace, run: "TestRun") -> None:
     if args.junitxml is not None:
         from buda_emu.report.junit import junit_xml
 
-        write_file(args.junitxml, lambda stream: stream.write(junit_xml(run).encode()))
+        write_text(args.junitxml, junit_xml(run))
     if args.report is not None:
         from buda_emu.report.folder import write_report
 

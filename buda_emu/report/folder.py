@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from buda_emu.errors import HostError
+from buda_emu.files import write_file
 from buda_emu.netlist.load import check
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.charts import op_heat
@@ -34,7 +35,7 @@ def write_report(run: TestRun, directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            (directory / name).write_text(text, "utf-8", errors="replace")
+            write_file(directory / name, lambda stream, text=text: stream.write(text.encode("utf-8", "replace")))
     except OSError as error:
         raise HostError(f"report: cannot write {error.filename}: {error.strerror}") from None
 

@@ -6,17 +6,16 @@ Nothing in it is ever executed. Sizes are checked before memory is taken, check 
 import json
 import os
 import struct
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import IO, Any, Self, cast
 
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
+from buda_emu.files import write_file
 
 SCHEMA_VERSION = 2
 KIND = "buda-emu snapshot"
@@ -40,30 +39,22 @@ def write(
 
     `arrays`: member name -> pieces, which are stored one after the other, little-endian.
     """
-    target = Path(path)
+
+    def members(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
+            if netlist is not None:
+                archive.writestr(zipfile.ZipInfo(NETLIST), netlist)
+            for member, pieces in arrays.items():
+                with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as out:
+                    for piece in pieces:
+                        little = piece.astype(piece.dtype.newbyteorder("<"), order="C", copy=False)
+                        out.write(little.data.cast("B"))
+
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise HostError(f"snapshot {target}: {error}") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
-                if netlist is not None:
-                    archive.writestr(zipfile.ZipInfo(NETLIST), netlist)
-                for member, pieces in arrays.items():
-                    with archive.open(zipfile.ZipInfo(member), "w", force_zip64=True) as out:
-                        for piece in pieces:
-                            little = piece.astype(piece.dtype.newbyteorder("<"), order="C", copy=False)
-                            out.write(little.data.cast("B"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).replace(target)
-    except OSError as error:
-        raise HostError(f"snapshot {target}: {error}") from None
-    finally:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
+        write_file(path, members, durable=True)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise HostError(f"snapshot {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 class Reader:

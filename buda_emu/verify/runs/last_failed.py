@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from buda_emu.caches import usable, user_caches
+from buda_emu.files import write_file
 
 SCHEMA_VERSION = 1
 
@@ -24,10 +25,8 @@ def remember(directory: Path, ran: Iterable[str], failed: Iterable[str]) -> None
     kept = {name for name in recall(directory) if name not in absolute}
     names = sorted(kept | {_absolute(directory, name) for name in failed})
     content = json.dumps({"schema_version": SCHEMA_VERSION, "failed": names})
-    own = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        own.write_text(content, encoding="utf-8")
-        own.replace(path)  # whole, whoever else writes
+        write_file(path, lambda stream: stream.write(content.encode()))
 
 
 def recall(directory: Path) -> frozenset[str]:

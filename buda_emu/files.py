@@ -1,0 +1,104 @@
+"""How every output is written: whole or not at all, and what is no regular file is never replaced by one."""
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from errno import EISDIR
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+_BINARY: int = getattr(os, "O_BINARY", 0)
+
+
+class Stream(Protocol):
+    """What takes bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take them all."""
+        ...
+
+
+def write_file(
+    path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object], *, durable: bool = False
+) -> int:
+    """Let `write` write a file.
+
+    A regular file, new or there, is written beside its place and moved there when it is whole, with the permissions
+    that it had; `durable`: once the disk has it. A link is followed. Devices, pipes and `/dev/stdout` are written as
+    they come. Returns the number of bytes. Raises OSError with the name that the caller gave, and what `write` raises.
+    """
+    name = os.fspath(path)
+    try:
+        handle = _open_stream(Path(name))
+        if handle is not None:
+            with handle:
+                return write_forward(handle, write)
+        return _replace(Path(os.path.realpath(name)), write, durable)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, name) from None
+
+
+def write_forward(stream: Stream, write: Callable[[IO[bytes]], object]) -> int:
+    """Let `write` write to a stream that cannot go back, as a pipe; the number of bytes."""
+    forward = _Forward(stream)
+    write(cast("IO[bytes]", forward))
+    return forward.tell()
+
+
+class _Forward:
+    """Says what it can to those that write archives: to go forward."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._done = 0
+
+    def write(self, data: "bytes | bytearray | memoryview") -> int:
+        """All of it."""
+        view = memoryview(data).cast("B")
+        self._stream.write(bytes(view))
+        self._done += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Bytes so far."""
+        return self._done
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+
+def _open_stream(path: Path) -> IO[bytes] | None:
+    """The device, pipe or open file of that name; None where a regular file is, or is to be."""
+    name = str(path.absolute())
+    folder, _, number = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}.get(name, name).rpartition("/")
+    if folder in ("/dev/fd", "/proc/self/fd") and number.isdecimal():
+        return os.fdopen(os.dup(int(number)), "wb")  # goes on where others of this process write
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+    return None if stat.S_ISREG(mode) else path.open("wb")
+
+
+def _replace(target: Path, write: Callable[[IO[bytes]], object], durable: bool) -> int:
+    beside = target.with_name(f".buda-emu-{os.urandom(8).hex()}")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666), "wb") as stream:
+            write(stream)
+            size = stream.tell()
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        with suppress(FileNotFoundError):
+            beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        beside.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+    return size

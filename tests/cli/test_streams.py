@@ -1,0 +1,66 @@
+"""Outputs to `-`, devices and pipes; streams that are closed or full. Nothing of it shows a traceback."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="devices and redirections of POSIX")
+
+
+@pytest.fixture
+def shell(root: Path, tmp_path: Path, child_environment: dict[str, str]):
+    """Runs a line of shell, `$BUDA` being the command and `$NET` a netlist."""
+
+    def run(line: str) -> "subprocess.CompletedProcess[str]":
+        environment = child_environment | {
+            "BUDA": f"{sys.executable} -m buda_emu",
+            "NET": str(root / "netlists" / "matmul.yaml"),
+        }
+        return subprocess.run(
+            ["/bin/sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+def test_a_dash_is_standard_output_and_words_go_elsewhere(shell) -> None:
+    done = shell("$BUDA run $NET --json -")
+    assert json.loads(done.stdout)["schema_version"] == 1
+    assert "out" in done.stderr
+    done = shell("$BUDA test $NET --json -")
+    assert json.loads(done.stdout)["schema_version"]
+    assert shell("$BUDA graph $NET -o -").stdout.startswith("<svg")
+
+
+def test_standard_output_by_its_name_keeps_what_was_printed(shell, tmp_path: Path) -> None:
+    assert shell("(echo before; $BUDA run $NET -q --json /dev/stdout; echo behind) > all").returncode == 0
+    first, *middle, last = (tmp_path / "all").read_text().splitlines()
+    assert (first, last) == ("before", "behind")
+    assert json.loads("\n".join(middle))["schema_version"] == 1
+
+
+def test_a_pipe_that_nobody_reads_to_its_end(shell) -> None:
+    done = shell("$BUDA run $NET -q --json - | head -c 1")
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "error"),
+    [
+        ("$BUDA check $NET >&-", 0, ""),
+        ("$BUDA check $NET 2>&-", 0, ""),
+        ("$BUDA check $NET >&- 2>&- <&-", 0, ""),
+        ("$BUDA check nothing 2>&-", 2, ""),
+        ("$BUDA check $NET > /dev/full", 2, "buda-emu: <stdout>: No space left on device\n"),
+        ("$BUDA graph $NET -o /dev/full", 2, "buda-emu: /dev/full: No space left on device\n"),
+        ("$BUDA graph $NET -o missing/x.svg", 2, "buda-emu: missing/x.svg: No such file or directory\n"),
+        ("$BUDA graph $NET -o .", 2, "buda-emu: .: Is a directory\n"),
+        ("$BUDA graph $NET -o /dev/null", 0, ""),
+    ],
+)
+def test_streams_and_files_that_cannot_be_written(shell, line: str, code: int, error: str) -> None:
+    done = shell(line)
+    assert (done.returncode, done.stderr) == (code, error)

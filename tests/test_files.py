@@ -1,0 +1,145 @@
+"""One writer for all outputs: whole or not at all, devices and pipes written as they come, links followed."""
+
+import io
+import os
+import re
+import stat
+import sys
+import tarfile
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from buda_emu.files import write_file, write_forward
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes and permissions of POSIX")
+
+
+def text(path: Path, content: bytes = b"new") -> int:
+    return write_file(path, lambda stream: stream.write(content))
+
+
+def test_a_new_file(tmp_path: Path) -> None:
+    assert text(tmp_path / "a") == 3
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@posix
+def test_permissions_are_the_users_or_those_that_were(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        text(tmp_path / "a")
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+        (tmp_path / "a").chmod(0o604)
+        text(tmp_path / "a", b"again")
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o604
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("fault", [ValueError("no"), KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, fault: BaseException) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    def fail(stream: io.BufferedIOBase) -> None:
+        stream.write(b"half")
+        raise fault
+
+    with pytest.raises(type(fault)) as raised:
+        write_file(path, fail)
+    if isinstance(fault, OSError):
+        assert raised.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@posix
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "link").symlink_to("below/file")
+    text(tmp_path / "link")  # leads to no file yet
+    text(tmp_path / "link", b"again")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "below" / "file").read_bytes() == b"again"
+
+
+@posix
+def test_devices_are_written_and_stay(tmp_path: Path) -> None:
+    number = Path(os.devnull).stat().st_rdev
+    text(Path(os.devnull))
+    (tmp_path / "link").symlink_to(os.devnull)
+    text(tmp_path / "link")
+    found = Path(os.devnull).stat()
+    assert stat.S_ISCHR(found.st_mode)
+    assert found.st_rdev == number
+
+
+@posix
+def test_a_pipe_is_written(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=text, args=(pipe, b"x" * 100_000), daemon=True)
+    writer.start()
+    assert pipe.read_bytes() == b"x" * 100_000
+    writer.join(10)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+@posix
+def test_an_open_file_goes_on(tmp_path: Path) -> None:
+    """As with `--json /dev/stdout > file`: what was printed stays, and what is printed next follows."""
+    with (tmp_path / "out").open("wb", buffering=0) as stream:
+        stream.write(b"before ")
+        text(Path(f"/dev/fd/{stream.fileno()}"))
+        stream.write(b" behind")
+    assert (tmp_path / "out").read_bytes() == b"before new behind"
+
+
+@pytest.mark.parametrize("name", ["missing/a", "folder", "file/a"])
+def test_errors_name_the_file_that_was_asked_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=re.escape(name)) as raised:
+        text(tmp_path / name)
+    assert raised.value.filename == str(tmp_path / name)
+    assert raised.value.strerror
+
+
+def test_the_longest_name_that_a_file_can_have(tmp_path: Path) -> None:
+    text(tmp_path / ("n" * 255))
+
+
+def test_archives_and_arrays_go_to_what_only_goes_forward() -> None:
+    """Writers that would like to go back, and write what they cannot know beforehand, behind."""
+
+    class Pipe:
+        def __init__(self) -> None:
+            self.content = b""
+
+        def write(self, data: bytes) -> int:
+            self.content += data
+            return len(data)
+
+    def zipped(stream: io.BufferedIOBase) -> None:
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("member", "text")
+
+    def tarred(stream: io.BufferedIOBase) -> None:
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            archive.addfile(tarfile.TarInfo("member"), io.BytesIO())
+
+    pipe = Pipe()
+    assert write_forward(pipe, zipped) == len(pipe.content)
+    assert zipfile.ZipFile(io.BytesIO(pipe.content)).read("member") == b"text"
+    pipe = Pipe()
+    write_forward(pipe, tarred)
+    with tarfile.open(fileobj=io.BytesIO(pipe.content)) as archive:
+        assert archive.getnames() == ["member"]
+    pipe = Pipe()
+    write_forward(pipe, lambda stream: np.save(stream, np.arange(5)))
+    assert np.load(io.BytesIO(pipe.content)).tolist() == [0, 1, 2, 3, 4]
