@@ -77,13 +77,16 @@ class Schedule:
         if not (0 <= unit < len(self.units) and 0 <= duration < _MOST):
             raise HostError(f"task {label or len(self)}: {duration} on unit {unit} is not possible")
         objects = len(self.objects)
+        first = self._wait_first[-1]
         for item in waits:
-            number, tokens = item[0], item[1]
+            number, tokens, takes = item[0], item[1], len(item) < 3 or item[2]
             if not (0 <= number < objects and 0 <= tokens < _MOST):
                 raise self._impossible(number, tokens, label)
+            if takes and number in self._wait_objects[first:]:
+                tokens += self._untake(number, first)  # whoever takes twice needs both
             self._wait_objects.append(number)
             self._wait_tokens.append(tokens)
-            self._takes.append(len(item) < 3 or item[2])
+            self._takes.append(takes)
         for number, tokens in signals:
             if not (0 <= number < objects and 0 <= tokens < _MOST):
                 raise self._impossible(number, tokens, label)
@@ -96,6 +99,15 @@ class Schedule:
         if label:
             self._labels[len(self._unit) - 1] = label
         return len(self._unit) - 1
+
+    def _untake(self, number: int, first: int) -> int:
+        """Make the waits of an object since `first` take nothing; how much they took."""
+        took = 0
+        for place in range(first, len(self._wait_objects)):
+            if self._wait_objects[place] == number and self._takes[place]:
+                took += self._wait_tokens[place]
+                self._wait_tokens[place] = 0
+        return took
 
     def _impossible(self, number: int, tokens: int, label: str) -> HostError:
         return HostError(f"task {label or len(self)}: {tokens} tokens of object {number} are not possible")
@@ -129,6 +141,10 @@ class Schedule:
         if ended < tasks:
             raise ProgramError(explain(self, timing), kind="deadlock")
         return timing
+
+    def unit_of(self, task: int) -> int:
+        """The unit that does a task."""
+        return self._unit[task]
 
     def waits_of(self, task: int) -> list[Wait]:
         """What a task waits for."""

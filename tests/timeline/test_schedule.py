@@ -215,3 +215,14 @@ def test_more_room_and_faster_stages_never_slow_a_pipeline(stages, items, room):
     base = pipeline(stages, items, room).run().makespan
     assert pipeline(stages, items, room + 1).run().makespan <= base
     assert pipeline([max(1, stage - 1) for stage in stages], items, room).run().makespan <= base
+
+
+def test_who_takes_of_an_object_twice_needs_both():
+    schedule = Schedule()
+    unit, other = schedule.unit("u"), schedule.unit("other")
+    tokens = schedule.object("tokens", 2)
+    schedule.task(unit, 1, [(tokens, 2), (tokens, 1)])
+    schedule.task(other, 5, signals=[(tokens, 1)])
+    timing = schedule.run()
+    assert timing.start.tolist() == [5, 0]
+    assert timing.tokens.tolist() == [0]
