@@ -83,6 +83,13 @@ OPS = """\
 computes; [numbers-on-the-chip.md](numbers-on-the-chip.md) says what the chip does, and how far from it its results lie.
 
 {ops}
+## On the device
+
+How sure the bits of precision `device` are: exact is what was compared bit for bit with the public simulator, unit by
+unit, in the order of the public kernels, never with silicon. Results in Lf8, and on wormhole_b0 Float16 from a 32-bit
+dest, were not compared; `buda-emu ops --precision device` lists the units' own caveats, and what is known of grayskull.
+
+{device}
 ## Attributes
 
 What stands in the `attributes` map of an op. Those that change no values of the reference are checked, and matter on
@@ -121,6 +128,7 @@ def pages() -> dict[str, str]:
         "netlist.md": "\n".join(_language(schema)),
         "ops.md": OPS.format(
             ops=_table(ops.OP_HEADERS, _code(ops.op_rows())),
+            device=_table(ops.DEVICE_HEADERS, _code(ops.device_rows())),
             attributes=_table(ops.ATTRIBUTE_HEADERS, _code(ops.attribute_rows())),
         ),
         "formats.md": FORMATS.format(formats=_table(formats.HEADERS, _code(formats.rows())), archs=_archs()),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from buda_emu.cli.output import say
 from buda_emu.report.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
+from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES, OpType
 from buda_emu.spec.precision import PRECISIONS
 
@@ -13,6 +14,7 @@ EXAMPLE = "buda-emu ops"
 
 OP_HEADERS = ("op", "inputs", "in fused ops", "what it computes")
 ATTRIBUTE_HEADERS = ("attribute", "value", "default", "op types", "changes values", "meaning")
+DEVICE_HEADERS = ("op", "exact on wormhole_b0 and blackhole for", "what was not compared, other formats apart")
 _MANY = 100
 
 
@@ -54,6 +56,9 @@ def main(args: argparse.Namespace) -> int:
             say()
         say(f"{name}: {op.doc}")
         say(f"  inputs: {inputs_text(op)}; in fused ops: {'yes' if op.in_fused else 'no'}")
+        if args.precision == "device":
+            for _, formats, missing in (row for row in device_rows() if row[0] == name):
+                say(f"  in precision device {DEVICE_HEADERS[1]}: {formats}; {DEVICE_HEADERS[2]}: {missing}")
         say()
         say(table(ATTRIBUTE_HEADERS, (attribute_row(spec) for spec in ATTRIBUTES.values() if legal_on(spec, name))))
     return code
@@ -70,6 +75,8 @@ def _say_claims() -> None:
     say()
     say(table(("claim", "meaning"), MEANINGS.items()))
     say()
+    say(table(DEVICE_HEADERS, device_rows()))
+    say()
     caveats = ((", ".join(item.cores), item.unit, item.text) for item in NOT_CLAIMED)
     say(table(("architectures", "of", "what is not claimed"), caveats))
 
@@ -78,6 +85,15 @@ def op_rows() -> Iterator[tuple[str, ...]]:
     """One row for each op type, under OP_HEADERS."""
     for op in OP_TYPES.values():
         yield op.name, inputs_text(op), "yes" if op.in_fused else "no", op.doc
+
+
+def device_rows() -> Iterator[tuple[str, ...]]:
+    """What is claimed of the bits of each op type that runs in precision "device", under DEVICE_HEADERS."""
+    for op in OP_TYPES.values():
+        if op.family != "refused":
+            exact = op.on_device.exact
+            formats = "every format" if len(exact) == len(NETLIST_FORMATS) else ", ".join(exact)
+            yield op.name, formats or "-", op.on_device.open or "-"
 
 
 def attribute_rows() -> Iterator[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """What is not claimed of the vector unit and the packer: rules that rest on documents or inference, not on comparison.
 
 All else in `buda_emu.tensix` was compared bit for bit with the public simulator, on Wormhole B0 and Blackhole
-(DEVICE_NUMERICS 6.3, 9).
+(DEVICE_NUMERICS 6.3, 9, 10).
 """
 
 from dataclasses import dataclass
@@ -31,12 +31,14 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
     ),
     Caveat(("grayskull",), "dropout", "the generator is Wormhole's, Grayskull has another one", "3.4"),
     Caveat(("grayskull",), "packer", "the rules are Wormhole's", "6.3"),
+    Caveat(_ALL, "unpacker", "Bfp8, Bfp4 and Bfp2 come from documents", "1.2, 9"),
+    Caveat(_ALL, "max pool", "of family A it is by analogy with family B", "2.6"),
     Caveat(
         _ALL,
         "elementary functions",
-        "a*b+c is one multiply-add, as the public compiler does it; two roundings would move a step by about one unit "
-        "of fp32, exp by up to 256",
-        "6.3",
+        "which products and sums are one multiply-add was read in the compiler's source; where it is another, a step "
+        "moves by about one unit of fp32, exp by up to 256",
+        "6.3, 10",
     ),
     Caveat(
         _ALL,
@@ -47,14 +49,14 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
     ),
     Caveat(_ALL, "dropout", "which values are dropped depends on the core's place, taken as (0, 0)", "6.3"),
     Caveat(_ALL, "sigmoid, gelu_derivative", "table 2 of LUT16 and its sign come from documents", "3.2"),
+    Caveat(_ALL, "fused ops", "the cast of a 32-bit dest that becomes an operand of family A was read", "2.8"),
+    Caveat(_ALL, "identity matmul", "that it spills after each strip is inferred", "6.2"),
     Caveat(_ALL, "packer", "stochastic rounding is not modelled", "4.7"),
     Caveat(_ALL, "packer", "Bfp8, Bfp4, Bfp2 and Lf8 outputs come from documents, by analogy with family B", "4.5"),
     Caveat(_ALL, "packer", "UInt16 from an integer op is clamped by analogy with UInt8", "4.2"),
+    Caveat(_ALL, "packer", "Float16 from a 16-bit Dst of family B was read only", "4.1, 9"),
     Caveat(
-        _ALL,
-        "packer",
-        "Float16 from a 16-bit Dst of family B, and outputs of family A from a 32-bit Dst, were read only",
-        "4.1, 9",
+        ("grayskull", "wormhole_b0"), "packer", "outputs of family A from a 32-bit Dst were read only", "4.1, 9"
     ),
     Caveat(
         _ALL,
@@ -70,8 +72,6 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
         "for floats",
         "4.3",
     ),
-    Caveat(("blackhole",), "packer", "its packer was read, not run; Float16 from bf16 Dst is unclear", "6.3, 9"),
-    Caveat(_ALL, "l1_acc", "accumulation in Float16 was read only", "4.6"),
 )
 """In the order of a table that a user reads."""
 

@@ -47,7 +47,7 @@ def _add_bf16(old: U32, new: U32) -> U32:
 
 
 def _add_fp16(old: U32, new: U32) -> U32:
-    """In single precision, where exponent 31 is an ordinary one; read from the simulator, not compared."""
+    """In single precision, where exponent 31 is an ordinary one."""
     total = (_fp16_value(old) + _fp16_value(new)).view(np.uint32)
     sign = total >> np.uint32(16) & np.uint32(0x8000)
     exponent = (total >> np.uint32(23) & np.uint32(255)).astype(np.int32) - FAMILY_SHIFT

@@ -59,7 +59,15 @@ def test_stochastic_rounding_is_told(root, tmp_path, capsys):
 def test_claims_of_every_op_type(capsys):
     assert main(["ops", "--precision", "device"]) == 0
     text = capsys.readouterr().out
-    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    claims, meanings, formats, _ = text.split("\n\n")
+    lines = {line.split("  ")[0]: line for line in claims.splitlines()}
+    assert "for the formats below" in meanings
+    compared = {line.split("  ")[0]: line for line in formats.splitlines()}
+    assert compared.keys() == {op.name for op in OP_TYPES.values() if op.family != "refused"} | {"op"}
+    assert "Float32, Float16_b, Bfp8_b, Bfp4_b, Bfp2_b, Float16, Lf8, Fp8_e4m3, Int8" in compared["matmul"]
+    assert "where an identity matmul spills was inferred" in compared["matmul"]
+    assert "Bfp8," not in compared["add"]
+    assert "Float16," not in compared["reduce"]
     assert {op.name for op in OP_TYPES.values()} <= lines.keys()
     assert lines["matmul"].split("  ")[-1].strip() == "not claimed"
     assert "does not run" in lines["drainer"]
@@ -68,6 +76,16 @@ def test_claims_of_every_op_type(capsys):
 
 def test_nothing_is_claimed_of_what_was_not_compared():
     assert claim("matmul", "wormhole_b0") == "exact"
-    assert claim("matmul", "blackhole") == "documented"
-    assert {claim("dropout", core) for core in ("wormhole_b0", "blackhole", "grayskull")} == {"not claimed"}
+    assert claim("matmul", "blackhole") == "exact"
+    assert claim("matmul", "grayskull") == "not claimed"
+    assert claim("ethernet_datacopy", "grayskull") == "exact"
+    assert [claim("dropout", core) for core in ("wormhole_b0", "grayskull")] == ["documented", "not claimed"]
     assert claim("buffer", "wormhole_b0") is None
+
+
+def test_an_op_tells_what_is_exact_of_it(capsys):
+    assert main(["ops", "reduce", "--precision", "device"]) == 0
+    text = capsys.readouterr().out
+    assert "for: Float32, Float16_b, Bfp8_b, Bfp4_b, Bfp2_b; what was not compared, other formats apart: -" in text
+    assert main(["ops", "reduce"]) == 0
+    assert "Bfp8_b" not in capsys.readouterr().out
