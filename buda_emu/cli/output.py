@@ -21,12 +21,12 @@ def keep_stdout_for_results(options: Iterable[object]) -> None:
     _apart = any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options)
 
 
-def say(text: str = "", stream: IO[str] | None = None) -> None:
+def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
     """Print a line. When the reader of a pipe is gone (`| head`) the rest is dropped and the work goes on. Raises
     OSError where nothing can be written for another reason."""
     target = stream if stream is not None else sys.stderr if _apart else sys.stdout
     try:
-        print(text, file=target, flush=True)
+        print(text, end=end, file=target, flush=True)
     except BrokenPipeError:
         _drop(target)
     except OSError as error:

@@ -334,7 +334,7 @@ class _Console:
         from buda_emu.report.console import MARKS
 
         done = sum(self._counts.values())
-        print(MARKS[result.status], end="", flush=True)
+        say(MARKS[result.status], end="")
         self._column += 1
         if self._column == _LINE_LENGTH or done == len(self._cases):
             say(f" {100 * done // len(self._cases):3} %")

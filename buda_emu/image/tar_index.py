@@ -16,6 +16,9 @@ from buda_emu.image.rules import Place
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _GNU = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_MOST_RECORDS = 256  # of one extension header; tar writes a dozen
+_MOST_EXTENSIONS = 8  # headers in front of one member
+_LENGTH_DIGITS = 8  # of a record
 _EXTENSIONS = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, *_GNU)
 _KINDS = {
     tarfile.LNKTYPE: "a hard link",
@@ -31,6 +34,7 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
     """Every member in order. Raises ImageError for all that is not a plain, whole tar."""
     offset = 0
     extended: dict[str, str] = {}  # what the extension headers before a member say of it
+    extensions = 0
     while True:
         header = _read(stream, offset, _BLOCK)
         if len(header) < _BLOCK:
@@ -48,10 +52,13 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
                 f"its header states {size} bytes, the archive has {max(0, length - start)} more: it is cut",
             )
         if info.type in _EXTENSIONS:
+            extensions += 1
+            if extensions > _MOST_EXTENSIONS:
+                raise place.error("image-size", f"over {_MOST_EXTENSIONS} extension headers are in front of a member")
             extended |= _extension(info, _text(stream, start, size, place, limits), place)
             continue
         yield _member(info, extended, start, size, place)
-        extended = {}
+        extended, extensions = {}, 0
     if extended:
         raise place.error("image-archive", "it ends behind an extension header")
     if length - offset > limits.header_bytes or any(_read(stream, offset, length - offset)):
@@ -93,21 +100,30 @@ def _extension(info: tarfile.TarInfo, text: str, place: Place) -> dict[str, str]
     """What an extension header says: the records of pax, or GNU's long name."""
     if info.type in _GNU:  # where a link leads to is of no interest
         return {"path": text.split("\0", 1)[0]} if info.type == tarfile.GNUTYPE_LONGNAME else {}
-    records: dict[str, str] = {}
-    rest = text.encode("utf-8", "surrogateescape")
-    while rest:
-        count, _, _ = rest.partition(b" ")
-        length = int(count) if count.isdigit() and len(count) < 9 else 0
-        key, equals, value = rest[len(count) + 1 : length].partition(b"=")
-        if not equals or not value.endswith(b"\n") or length > len(rest):
-            raise place.error("image-archive", "an extension header has a broken record")
-        rest = rest[length:]
-        records[key.decode("utf-8", "surrogateescape")] = value[:-1].decode("utf-8", "surrogateescape")
+    records = dict(_records(text.encode("utf-8", "surrogateescape"), place))
     if info.type == tarfile.XGLTYPE:
         if records.keys() & {"path", "size", "linkpath"}:
             raise place.error("image-archive", "a global extension header names members")
         return {}
     return records
+
+
+def _records(data: bytes, place: Place) -> Iterator[tuple[str, str]]:
+    """Keys and values: each record is its own length, a space, `key=value` and a line feed."""
+    position = 0
+    for _ in range(_MOST_RECORDS):
+        if position == len(data):
+            return
+        space = data.find(b" ", position, position + _LENGTH_DIGITS + 1)
+        count = data[position : max(space, position)]
+        end = position + (int(count) if count.isdigit() else 0)
+        key, equals, value = data[space + 1 : end].partition(b"=")
+        if not equals or not value.endswith(b"\n") or end > len(data):
+            raise place.error("image-archive", "an extension header has a broken record")
+        position = end
+        yield key.decode("utf-8", "surrogateescape"), value[:-1].decode("utf-8", "surrogateescape")
+    if position < len(data):
+        raise place.error("image-size", f"an extension header has over {_MOST_RECORDS} records")
 
 
 def _text(stream: IO[bytes], start: int, size: int, place: Place, limits: Limits) -> str:

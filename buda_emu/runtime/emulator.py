@@ -242,7 +242,7 @@ class Emulator:
         from buda_emu.runtime.snapshots.archive import Reader
 
         self._require_open("restore")
-        with Reader(path) as reader, self._gate:
+        with Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
             state.restore(self._state(), reader)
             self._gate.changed()
@@ -264,7 +264,8 @@ class Emulator:
         from buda_emu.runtime.snapshots import state
         from buda_emu.runtime.snapshots.archive import Reader
 
-        with Reader(path) as reader:
+        memory_limit = default_memory_limit() if memory_limit is None else memory_limit
+        with Reader(path, memory_limit) as reader:
             found = cls(
                 state.netlist_of(reader, netlist),
                 state.precision_of(reader),

@@ -259,6 +259,22 @@ def test_broken_extension_headers(record, tmp_path):
     refused(tmp_path, data, "image-archive")
 
 
+def extension(data):
+    info = tarfile.TarInfo("extension")
+    info.type, info.size = tarfile.XHDTYPE, len(data)
+    return info.tobuf() + data + bytes(-len(data) % 512)
+
+
+def test_many_records_in_an_extension_header(tmp_path):
+    """Each copied all that follows it: quadratic time."""
+    refused(tmp_path, extension(b"7 k=v1\n" * 149_000) + tar_bytes(good()), "image-size", "has over 256 records")
+
+
+def test_many_extension_headers_in_front_of_a_member(tmp_path):
+    data = extension(b"12 comment=\n") * 9
+    refused(tmp_path, data + tar_bytes(good()), "image-size", "over 8 extension headers are in front of a member")
+
+
 @pytest.mark.parametrize("stated", ["-1", "1e3", "9" * 30, "", "٣"])
 def test_a_size_in_an_extension_header_that_is_none(stated, tmp_path):
     stream = io.BytesIO()

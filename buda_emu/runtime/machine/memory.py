@@ -1,6 +1,6 @@
 """The memory of an emulated machine: every queue and ram of a netlist on its tile store (NETLIST 1.10, 3.6, 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,9 +100,9 @@ class Memory:
         for name in names:
             self._regions.take(name, self._queue_regions(self._netlist.queues[name]))
 
-    def check_room(self, slices: Mapping[TileStore, int]) -> None:
-        """Raises HostError when these, instead of all that is held, are more than the limit."""
-        MemoryBudget(self._budget.limit).take(sum(store.slice_bytes(n) for store, n in slices.items()), "a snapshot")
+    def check_room(self, count: int) -> None:
+        """Raises HostError when so many bytes, instead of all that is held, are more than the limit."""
+        MemoryBudget(self._budget.limit).take(count, "a snapshot")
 
     def free(self) -> None:
         """Give all tiles back; nothing may be asked of it any more."""

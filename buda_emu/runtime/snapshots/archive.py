@@ -22,6 +22,8 @@ KIND = "buda-emu snapshot"
 HEADER = "header.json"
 NETLIST = "netlist.yaml"
 _MOST_TEXT = 256 << 20  # bytes of the header, and of the netlist
+_GROWTH = 32  # at most: bytes of the objects that a byte of JSON stands for
+_LEAST_ROOM = 64 << 20  # for these, whatever the limit
 _MOST_BYTES_AT_ONCE = 64 << 20
 _BROKEN = (
     zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError,
@@ -60,8 +62,10 @@ def write(
 class Reader:
     """An open snapshot. Everything raises HostError for a file that is not one, or is damaged."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], memory_limit: int) -> None:
+        """`memory_limit`: bytes that the machine may hold."""
         self.path = Path(path)
+        self._memory_limit = memory_limit
         self._archive = self._guarded(lambda: zipfile.ZipFile(self.path))
         self._members = {item.filename: item for item in self._archive.infolist()}
         try:
@@ -95,12 +99,17 @@ class Reader:
         if self._members.keys() - {NETLIST} != expected - {NETLIST}:
             raise self.refused("its members are not those that its header tells of")
 
+    def require_size(self, member: str, size: int) -> zipfile.ZipInfo:
+        """The array has so many bytes."""
+        info = self._plain(member)
+        if info.file_size != size:
+            raise self.refused(f"{member} has {info.file_size} bytes, not those of its header")
+        return info
+
     def fill(self, member: str, pieces: Iterable[NDArray[Any]]) -> None:
         """Read an array into consecutive pieces. Its size must be theirs, its check sum right."""
         pieces = list(pieces)
-        info = self._plain(member)
-        if info.file_size != sum(piece.nbytes for piece in pieces):
-            raise self.refused(f"{member} has {info.file_size} bytes, not those of its header")
+        info = self.require_size(member, sum(piece.nbytes for piece in pieces))
 
         def read() -> None:
             with self._archive.open(info) as source:
@@ -117,6 +126,9 @@ class Reader:
         self._guarded(read)
 
     def _header(self) -> dict[str, Any]:
+        size = self._plain(HEADER).file_size
+        if size * _GROWTH > max(self._memory_limit, _LEAST_ROOM):
+            raise self.refused(f"its header has {size} bytes, too many to be read within the memory limit")
         header = self._guarded(lambda: json.loads(self._text(HEADER)))
         found = cast("dict[str, Any]", header) if isinstance(header, dict) else {}
         if found.get("kind") != KIND:

@@ -31,6 +31,7 @@ from buda_emu.spec.precision import Precision, precision_named
 
 Tensor = NDArray[np.float32]
 _KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
+_ROW_BYTES = 4 * TILE_ELEMENTS
 _MOST = 1 << 62  # entries ever pushed
 
 
@@ -108,7 +109,7 @@ def restore(machine: Machine, reader: Reader) -> None:
     check_header(reader, machine.netlist, machine.precision)
     header = Fields(reader.header, "", reader.refused)
     memory, known = machine.memory, _stores(machine.memory, written_only=False)
-    labels = {name: _labels(header.at("stores").at(name), known.get(name)) for name in header.at("stores").names()}
+    runs = {name: _label_runs(header.at("stores").at(name), known.get(name)) for name in header.at("stores").names()}
     of_views = {name: _view_labels(header.at("views"), name, memory) for name in _own_labels(memory)}
     pointers = {name: _read_pointers(header.at("queues").at(name), item) for name, item in memory.channels.items()}
     slots = {name: _slots(header.at("flat").at(name), memory.channels.get(name)) for name in header.at("flat").names()}
@@ -124,10 +125,14 @@ def restore(machine: Machine, reader: Reader) -> None:
         raise header.bad("has executed graphs that the netlist has not")
     sums = {name: _sum_tiles(header, name, machine) for name in header.at("gradients").names()}
     reader.require(f"{kind}/{name}" for kind in ("stores", "flat", "gradients") for name in header.at(kind).names())
-    memory.check_room({known[name]: len(found) for name, found in labels.items()})
-    tiles = {name: _read_store(reader, name, known[name], found) for name, found in labels.items()}
-    flat = {name: _read_flat(reader, name, machine, found) for name, found in slots.items()}
-    gradients = {name: _read_sum(reader, name, count) for name, count in sums.items()}
+    _check_sizes(machine, reader, {known[name]: found for name, found in runs.items()}, slots, sums)
+    try:
+        labels = {name: _labels(found) for name, found in runs.items()}
+        tiles = {name: _read_store(reader, name, known[name], found) for name, found in labels.items()}
+        flat = {name: _read_flat(reader, name, machine, found) for name, found in slots.items()}
+        gradients = {name: _read_sum(reader, name, count) for name, count in sums.items()}
+    except MemoryError:
+        raise reader.refused("the memory for it is not to be had") from None
 
     # From here on nothing fails.
     for name, store in known.items():
@@ -172,15 +177,47 @@ def _written(arrays: Arrays, labels: list[str]) -> Iterator[Arrays]:
         yield tuple(array[first : first + count] for array in arrays)
 
 
-def _labels(fields: Fields, store: TileStore | None) -> list[str]:
-    """One label for each slice up to the last written one."""
+_Run = tuple[int, int, str]  # first slice, count, label
+
+
+def _check_sizes(
+    machine: Machine,
+    reader: Reader,
+    runs: Mapping[TileStore, list[_Run]],
+    slots: Mapping[str, list[int]],
+    sums: Mapping[str, int],
+) -> None:
+    """Nothing takes memory before this: all of it is within the machine's limit, and in the file."""
+    reached = sum(store.slice_bytes(sum(found[-1][:2]) if found else 0) for store, found in runs.items())
+    members = {
+        **{f"stores/{s.name}": s.slice_bytes(sum(count for _, count, _ in found)) for s, found in runs.items()},
+        **{f"flat/{name}": len(found) * _flat_rows(machine, name) * _ROW_BYTES for name, found in slots.items()},
+        **{f"gradients/{name}": tiles * _ROW_BYTES for name, tiles in sums.items()},
+    }
+    rest = sum(size for name, size in members.items() if not name.startswith("stores/"))
+    machine.memory.check_room(reached + rest)
+    for name, size in members.items():
+        reader.require_size(name, size)
+
+
+def _label_runs(fields: Fields, store: TileStore | None) -> list[_Run]:
+    """The written slices, in order."""
     if store is None or fields.integer("tiles", 1, _MOST) != store.tiles:
         raise fields.bad("is not a memory of this netlist")
-    labels: list[str] = []
-    for first, count, label in fields.rows("labels", int, int, str):
+    reached = 0
+    runs: list[_Run] = fields.rows("labels", int, int, str)
+    for first, count, label in runs:
         known = label == store.df if isinstance(store, BitStore) else label in FORMATS
-        if first < len(labels) or count < 1 or first + count > store.slices or not known:
+        if first < reached or count < 1 or first + count > store.slices or not known:
             raise fields.bad("has slices that overlap, lie outside or have an unknown format")
+        reached = first + count
+    return runs
+
+
+def _labels(runs: list[_Run]) -> list[str]:
+    """One label for each slice up to the last written one."""
+    labels: list[str] = []
+    for first, count, label in runs:
         labels += [""] * (first - len(labels)) + [label] * count
     return labels
 
@@ -203,10 +240,7 @@ def _view_labels(fields: Fields, name: str, memory: Memory) -> dict[int, str]:
 
 
 def _read_store(reader: Reader, name: str, store: TileStore, labels: list[str]) -> Arrays:
-    try:
-        arrays = store.fresh(len(labels))
-    except MemoryError:
-        raise reader.refused(f"the memory of {name} is not to be had") from None
+    arrays = store.fresh(len(labels))
     written = list(_written(arrays, labels))
     reader.fill(f"stores/{name}", chain.from_iterable(written))
     if not all(map(store.may_hold, written)):
@@ -226,9 +260,14 @@ def _slots(fields: Fields, channel: Channel | None) -> list[int]:
     return slots
 
 
-def _read_flat(reader: Reader, name: str, machine: Machine, slots: list[int]) -> dict[int, Tensor]:
+def _flat_rows(machine: Machine, name: str) -> int:
+    """Rows of 1024 elements of one entry."""
     t, height, width = machine.netlist.queues[name].blocking.element_shape
-    rows = -(-t * height * width // TILE_ELEMENTS)
+    return -(-t * height * width // TILE_ELEMENTS)
+
+
+def _read_flat(reader: Reader, name: str, machine: Machine, slots: list[int]) -> dict[int, Tensor]:
+    rows = _flat_rows(machine, name)
     found = {slot: np.empty((rows, TILE_ELEMENTS), np.float32) for slot in slots}
     reader.fill(f"flat/{name}", found.values())
     return found

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -300,6 +301,54 @@ def test_headers_that_cannot_be_are_refused(snap, load, change, reason):
         assert_same(bits(emu), before)  # as it was
         emu.push("x", entries(10))
         assert emu.pop("x", 2)[:, 0, 0, 0].tolist() == [9, 10]
+
+
+LARGE = text(
+    [queue("x", entries=1 << 30), queue("flat", entries=1 << 20, more=", layout: flat"), queue("o", "n")],
+    [graph("g", op("n", "tilizer", ["flat"]), op("m", "nop", ["x"], loc=(0, 1)))],
+    [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("flat"), fifo_settings("x")))],
+).replace("o: {input: n", "o: {input: m")
+
+
+def labels(count):
+    return set_at("stores", "x", value={"tiles": 1, "labels": [[0, count, "Float32"]]})
+
+
+def slots(count):
+    return set_at("flat", "flat", value={"slots": [[slot] for slot in range(count)]})
+
+
+@pytest.mark.parametrize(
+    ("change", "member", "reason"),
+    [
+        (labels(1 << 30), "stores/x", "a snapshot needs 4096.00 GiB"),
+        (labels(1 << 14), "stores/x", "stores/x has 0 bytes"),
+        (slots(1 << 15), "flat/flat", "a snapshot needs 0.12 GiB"),
+        (slots(1 << 13), "flat/flat", "flat/flat has 0 bytes"),
+        (set_at("padding", value=[[] for _ in range(1 << 20)]), "flat/flat", "its header has .* bytes, too many"),
+    ],
+)
+def test_sizes_are_bounded_before_memory_is_taken(change, member, reason, load, tmp_path):
+    net = load(LARGE)
+    with be.Emulator(net, threads=1, memory_limit=100 << 20) as emu:
+        emu.save(tmp_path / "snap")
+    rewritten(tmp_path / "snap", change, extra=[(member, b"")])
+    tracemalloc.start()
+    try:
+        with pytest.raises(be.HostError, match=reason):
+            be.Emulator.load(tmp_path / "snap", net, threads=1, memory_limit=100 << 20)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_that_is_not_to_be_had_is_a_documented_error(snap, load, monkeypatch):
+    def none(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("buda_emu.runtime.snapshots.state._read_flat", none)
+    with pytest.raises(be.HostError, match="the memory for it is not to be had"):
+        be.Emulator.load(snap)
 
 
 def everything_again(snap):
