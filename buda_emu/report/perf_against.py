@@ -110,9 +110,7 @@ def _pace(epoch: Mapping[str, Any]) -> float:
     return float(epoch["first_input_cycles"] if pace is None else pace)
 
 
-def _epoch_change(
-    key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
-) -> EpochChange:
+def _epoch_change(key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> EpochChange:
     before, after = (None if epoch is None else _pace(epoch) for epoch in (old, new))
     units: tuple[Change, ...] = ()
     if old is not None and new is not None:

@@ -70,9 +70,7 @@ def sweep_chart(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], title: s
     for step in range(5):
         value = top * step / 4
         y = _y(value, top)
-        parts.append(
-            f'<line x1="{number(_LEFT)}" x2="{number(_WIDTH - _RIGHT)}" y1="{number(y)}" y2="{number(y)}"/>'
-        )
+        parts.append(f'<line x1="{number(_LEFT)}" x2="{number(_WIDTH - _RIGHT)}" y1="{number(y)}" y2="{number(y)}"/>')
         parts.append(text(_LEFT - 6, y + 4, figure(value, 3), _SIZE, "soft", "end"))
     for tick, x in places.items():
         parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))

@@ -90,9 +90,7 @@ def test_a_damaged_cache_file_is_healed(caches: Path, kind: str) -> None:
 
 
 @compiled_only
-def test_numbas_own_folders_are_not_used(
-    caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbas_own_folders_are_not_used(caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where ours does not serve, a kernel has no cache: not beside its source, and not where numba's settings say."""
     source = tmp_path / "source.py"
     source.write_text("def double(x):\n    return x + x\n")

@@ -10,6 +10,7 @@ from buda_emu.netlist.rules import (
     fused_sizes,
     fused_tms,
     graphs,
+    habits,
     integers,
     memory,
     ops,
@@ -25,5 +26,5 @@ from buda_emu.netlist.rules import (
 SUBJECTS = (
     queues, aliases, ops, graphs, untilize, tiles, formats, integers,
     fused, fused_tms, fused_life, fused_sizes, fused_formats, programs,
-    pipes, shapes, placement, memory, constants,
+    pipes, shapes, placement, memory, constants, habits,
 )  # fmt: skip

@@ -139,6 +139,20 @@ REDUCE = netlist(
     settings("a"),
 )
 
+# x times the reciprocal of its largest element, which a matmul by ones spreads over the columns
+SOFTMAX = netlist(
+    [queue("a"), ram("b"), ram("w"), queue("o", "mu"), queue("p", "sp"), queue("q", "pl")],
+    [
+        op("x", "exp", "a", grid_loc="[0, 0]"),
+        op("rd", "reduce", "x", grid_loc="[0, 1]", attributes="{dim: c, type: max, m_k: 1, u_kt: 1}"),
+        op("rc", "reciprocal", "rd", grid_loc="[0, 2]"),
+        op("sp", "matmul", "rc, b", grid_loc="[0, 3]", attributes="{m_k: 1, u_kt: 1}"),
+        op("mu", "multiply", "x, sp", grid_loc="[0, 4]"),
+        op("pl", "nop", "w", grid_loc="[0, 5]"),
+    ],
+    settings("a", rams=["b", "w"]),
+)
+
 REDUCE_Z = netlist(
     [queue("a", t="4"), queue("o", "rd", t="2")],
     [op("rd", "reduce", "a", t="2", attributes="{dim: z, type: max, z: 2}")],

@@ -9,6 +9,7 @@ from buda_emu.netlist.rules.catalogue import (
     document,
     formats,
     fused,
+    habits,
     ops,
     performance_check,
     programs,
@@ -18,7 +19,7 @@ from buda_emu.netlist.rules.catalogue import (
 )
 from buda_emu.netlist.rules.rule import STAGES
 
-_SUBJECTS = (document, queues, ops, tiles, formats, programs, fused, device, test_config, performance_check)
+_SUBJECTS = (document, queues, ops, tiles, formats, programs, fused, device, test_config, performance_check, habits)
 
 BOOK: Final = RuleBook("netlist", "V", STAGES)
 for _rule in sorted((rule for subject in _SUBJECTS for rule in subject.RULES), key=lambda one: one.id):

@@ -1,0 +1,118 @@
+"""What nothing refuses and hardly anybody means (V208, V209; stage W)."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from buda_emu.netlist.model import Execute, Op, Program, Queue
+from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check, queue_check
+from buda_emu.spec.ops import OP_TYPES
+
+_ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
+_PLACE = {"r": "row 0", "c": "column 0"}
+_KEEPS_PLACES = ("unary", "sfpu", "ethernet")  # families that leave every element where it is
+_FALSE = ("false", "0")
+_FAR = 64  # names that are looked at on the way from an operand to a reduce
+
+
+@queue_check("V208")
+def room_for_results(ctx: Context, queue: Queue) -> Findings:
+    """A graph writes an entry for each of its inputs, and the host reads when the execute is over (NETLIST 4.3)."""
+    op = None if queue.host_fed or queue.is_ram else ctx.ops.get(queue.input)
+    graph = ctx.netlist.graphs.get(op.graph) if op is not None else None
+    if graph is None or queue.entries >= graph.input_count or queue.entries < 1:
+        return
+    temporal = ctx.temporal.get(graph.name)
+    if any(ctx.temporal.get(reader.graph) == temporal for reader in ctx.readers.get(queue.name, ())):
+        return
+    what = f"has {queue.entries} entries, one execute of {graph.name} writes {graph.input_count}"
+    yield Finding(queue.at("entries"), what, "give it at least as many entries as the graph has inputs")
+
+
+@program_check("V208")
+def room_for_inputs(ctx: Context, program: Program) -> Findings:
+    """A streamed queue hands out whole batches of the graph's inputs (NETLIST 4.3 step 3c)."""
+    for step in program.instructions:
+        graph = ctx.netlist.graphs.get(step.graph) if isinstance(step, Execute) else None
+        if graph is None or not isinstance(step, Execute) or graph.input_count < 1:
+            continue
+        for settings in step.queue_settings:
+            queue = ctx.queues.get(settings.queue)
+            streamed = (
+                settings.prologue.lower() in _FALSE
+                and settings.epilogue.lower() in _FALSE
+                and settings.global_rdptr_autoinc == "0"
+                and settings.rd_ptr_autoinc.isdecimal()
+                and settings.rd_ptr_autoinc != "0"
+            )
+            if queue is None or queue.is_ram or not streamed or queue.entries < 1:
+                continue
+            if graph.input_count > queue.entries or queue.entries % graph.input_count:
+                has = f"queue {queue.name} has {queue.entries} entries"
+                what = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
+                yield Finding(queue.at("entries"), what, "entries must be a multiple of the graph's input_count")
+
+
+@op_check("V209", "binary")
+def spread_before_use(ctx: Context, op: Op) -> Findings:
+    """A reduce leaves its result in one row or column of the tile, and zeros beside it (OPS 6.7)."""
+    if len(op.inputs) < 2:
+        return
+    for index in range(2):
+        reduce = _reduced(ctx, op.inputs[index])
+        if reduce is None:
+            continue
+        dims = _ALONG.get(reduce.attributes.dim, ())
+        other = op.inputs[1 - index]
+        beside = _reduced(ctx, other)
+        if not dims or (beside is not None and beside.attributes.dim == reduce.attributes.dim):
+            continue
+        tms = op.input_tms[index] if index < len(op.input_tms) else ()
+        repeated = any(tm.name == "broadcast" and tm.args[0] in dims and int(tm.args[1]) > 1 for tm in tms)
+        if repeated or (reduce.inputs and reduce.inputs[0] in _upstream(ctx, other)):
+            place = " and ".join(_PLACE[dim] for dim in dims)
+            what = f"input {index} holds the result of reduce {reduce.name} in {place} of its tiles and zeros elsewhere"
+            hint = "spread it first: a matmul by a tile of ones, or tile_broadcast in a fused op"
+            yield Finding(item_mark(op, "inputs", index), what, hint)
+
+
+def _reduced(ctx: Context, name: str) -> Op | None:
+    """The reduce whose result a name holds, through ops that leave elements where they are."""
+    for _ in range(_FAR):
+        name = _feeding(ctx, name)
+        op = ctx.ops.get(name)
+        if op is None or name in ctx.broken:
+            return None
+        if op.type == "reduce":
+            return op
+        family = OP_TYPES[op.type].family if op.type in OP_TYPES else ""
+        if family not in _KEEPS_PLACES or len(op.inputs) != 1 or any(op.input_tms):
+            return None
+        name = op.inputs[0]
+    return None
+
+
+def _upstream(ctx: Context, name: str) -> set[str]:
+    """A name and what it is computed from, as far as anybody looks."""
+    found: set[str] = set()
+    ahead = deque([name])
+    while ahead and len(found) < _FAR:
+        here = ahead.popleft()
+        if here not in found:
+            found.add(here)
+            ahead.extend(_before(ctx, here))
+    return found
+
+
+def _before(ctx: Context, name: str) -> Iterator[str]:
+    op = ctx.ops.get(name)
+    if op is not None:
+        yield from op.inputs
+    elif _feeding(ctx, name) != name:
+        yield _feeding(ctx, name)
+
+
+def _feeding(ctx: Context, name: str) -> str:
+    """The op that feeds a queue; of anything else its name."""
+    queue = ctx.queues.get(name)
+    return queue.input if queue is not None and not queue.host_fed and not queue.is_ram else name
