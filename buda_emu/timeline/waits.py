@@ -64,11 +64,13 @@ def time_by_category(timing: Timing, categories: Mapping[int, str] | None = None
     return found
 
 
-def critical_steps(timing: Timing, categories: Mapping[int, str] | None = None) -> list[Step]:
-    """The critical path with its causes, from time 0 to the makespan without a hole."""
+def critical_steps(
+    timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None
+) -> list[Step]:
+    """The critical path with its causes, from time 0 to the makespan, or to the end of task `to`, without a hole."""
     words = categories or {}
     steps: list[Step] = []
-    for task in timing.critical_path():
+    for task in timing.critical_path(to):
         number = int(timing.held_by[task])
         category = _category(timing, words, number)
         steps.append(Step(task, int(timing.start[task]), int(timing.end[task]), number, category))

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from buda_emu import timeline
 from buda_emu.timing.epoch import EpochTiming
 
-Ints = NDArray[np.int64]
 Kind = Literal["op", "transfer", "memory"]
 Cause = Literal["own work", "data", "room", "start"]
 
 _CAUSES: Final[tuple[Cause, ...]] = ("start", "own work", "data", "room")
+_WORDS: Final = ("", timeline.BUSY, "data", "room")  # as the timeline calls them
 CAUSE_WORDS: Final[dict[Cause, str]] = {
     "start": "begins with the epoch",
     "own work": "its own part before",
@@ -54,15 +54,17 @@ def critical_steps(timing: EpochTiming) -> tuple[CriticalStep, ...]:
     tasks = timing.timing
     if timing.last_task < 0:
         return ()
-    path = np.array(tasks.critical_path(timing.last_task), np.int64)
-    cause = _causes(timing, path)
-    start, end = tasks.start[path], tasks.end[path]
+    words: dict[int, str] = dict.fromkeys(range(len(tasks.objects)), "data") | dict.fromkeys(timing.rooms, "room")
+    chain = timeline.critical_steps(tasks, words, timing.last_task)
+    start, end = np.array([step.start for step in chain]), np.array([step.end for step in chain])
+    cause = np.array([_WORDS.index(step.category) for step in chain])
+    cause[0] = 0
     weight = (end - start).astype(np.float64)
     beyond = timing.total - float(end[-1])
     if beyond > 0:  # the steady state goes on: its part of the chain is repeated
         steady = np.clip(end - np.maximum(start, timing.steady_from), 0, None).astype(np.float64)
         weight += steady * (beyond / float(steady.sum()))
-    units = tasks.unit[path]
+    units = tasks.unit[[step.task for step in chain]]
     whole = max(float(weight.sum()), 1.0)
     ops = {item.op for item in timing.ops}
     found: list[CriticalStep] = []
@@ -84,16 +86,6 @@ def _kind(unit: str, ops: set[str]) -> Kind:
     if unit in ops:
         return "op"
     return "memory" if ": " in unit else "transfer"
-
-
-def _causes(timing: EpochTiming, path: Ints) -> Ints:
-    """What let each task of the chain start, as a number of `_CAUSES`."""
-    tasks = timing.timing
-    before = tasks.cause[path]
-    same = tasks.unit[np.maximum(before, 0)] == tasks.unit[path]
-    held = tasks.held_by[path]
-    room = np.isin(held, np.array(timing.rooms, np.int64))
-    return np.where(before < 0, 0, np.where(same, 1, np.where(room, 3, 2))).astype(np.int64)
 
 
 def chain_sentence(steps: tuple[CriticalStep, ...], most: int = 3) -> str:
