@@ -36,8 +36,7 @@ def decode(path: str) -> Any:
     """The JSON value of a file, which may be compressed. Raises ScheduleError (G001) where it is no JSON."""
     raw = Path(path).read_bytes()
     try:
-        text = (_unpacked(raw) if raw.startswith(_GZIP) else raw).decode()
-        return json.loads(text)
+        return json.loads(unpacked(raw).decode())
     except json.JSONDecodeError as error:
         place, problem = TextPlace(error.lineno, error.colno), f"no JSON: {error.msg}"
     except (ValueError, EOFError, RecursionError, OSError) as error:
@@ -46,7 +45,10 @@ def decode(path: str) -> Any:
     raise ScheduleError(f"{path}: {problem}", [found])
 
 
-def _unpacked(raw: bytes) -> bytes:
+def unpacked(raw: bytes) -> bytes:
+    """The content of a file, which may be compressed (gzip). Raises ValueError for a damaged one."""
+    if not raw.startswith(_GZIP):
+        return raw
     import zlib
 
     unpacker = zlib.decompressobj(31)
