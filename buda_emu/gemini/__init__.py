@@ -14,20 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buda_emu.gemini.allocate import allocate, peak
-    from buda_emu.gemini.execute import Execution, execute
+    from buda_emu.gemini.allocation import allocate, peak
+    from buda_emu.gemini.execution import Execution, execute
     from buda_emu.gemini.model import IR
     from buda_emu.gemini.reader import load
     from buda_emu.gemini.schedule import Timeline, simulate
 
 _LAZY = {
-    "Execution": "buda_emu.gemini.execute",
+    "Execution": "buda_emu.gemini.execution",
     "IR": "buda_emu.gemini.model",
     "Timeline": "buda_emu.gemini.schedule",
-    "allocate": "buda_emu.gemini.allocate",
-    "execute": "buda_emu.gemini.execute",
+    "allocate": "buda_emu.gemini.allocation",
+    "execute": "buda_emu.gemini.execution",
     "load": "buda_emu.gemini.reader",
-    "peak": "buda_emu.gemini.allocate",
+    "peak": "buda_emu.gemini.allocation",
     "simulate": "buda_emu.gemini.schedule",
 }
 

@@ -51,7 +51,7 @@ UNITS: Final[Mapping[str, str]] = {
 
 def read_assembler(path: str) -> list[Instruction]:
     """Every instruction of a .txt or .txt.gz file. Raises ScheduleError with the line that is wrong, OSError."""
-    from buda_emu.gemini.reader.load import unpacked
+    from buda_emu.gemini.reader.document import unpacked
 
     raw = Path(path).read_bytes()
     try:

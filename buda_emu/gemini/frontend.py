@@ -72,7 +72,7 @@ def is_input(name: str) -> bool:
 
 def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network") -> Network:
     """`source`: path of .json or .json.gz, or the decoded object. Raises ScheduleError for what is no front-end IR."""
-    from buda_emu.gemini.reader.load import decode
+    from buda_emu.gemini.reader.document import decode
 
     if isinstance(source, Network):
         return source
