@@ -1,5 +1,6 @@
 """L2 allocation: a schedule without addresses (dialect B) to one with (dialect A) (facts GEMINI 7)."""
 
+from buda_emu.checker.render import render
 from buda_emu.errors import HostError, ProgramError, ScheduleError
 from buda_emu.gemini.allocation.place import place
 from buda_emu.gemini.allocation.tensors import Resident, residents
@@ -43,8 +44,7 @@ def _residents(ir: IR) -> dict[int, list[Resident]]:
         raise HostError("the schedule has addresses: there is nothing to allocate")
     errors = [item for item in ir.check() if item.severity == "error"]
     if errors:
-        first = f"{errors[0].where}: {errors[0].message} [{errors[0].rule}]"
-        raise ScheduleError(f"a schedule that breaks rules is not allocated: {first}", errors)
+        raise ScheduleError(f"a schedule that breaks rules is not allocated\n{render(errors)}", errors)
     return residents(ir, Index(ir))
 
 

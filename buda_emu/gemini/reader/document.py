@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.checker import TextPlace
+from buda_emu.checker.render import render
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.model import IR, Dialect, Workload
@@ -41,8 +42,8 @@ def decode(path: str) -> Any:
         place, problem = TextPlace(error.lineno, error.colno), f"no JSON: {error.msg}"
     except (ValueError, EOFError, RecursionError, OSError) as error:
         place, problem = "", f"no JSON: {error}"
-    found = BOOK.diagnostic(path, "G001", place, problem)
-    raise ScheduleError(f"{path}: {problem}", [found])
+    found = [BOOK.diagnostic(path, "G001", place, problem)]
+    raise ScheduleError(render(found), found)
 
 
 def unpacked(raw: bytes) -> bytes:
@@ -68,10 +69,7 @@ def _read(document: Any, path: str) -> IR:
     ir = _top(values, document)
     if values.found:
         found = sorted(values.found, key=lambda item: item.order)
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        first = found[0]
-        where = f"{first.where}: " if first.where else ""
-        raise ScheduleError(f"{path or 'schedule'}: {where}{first.message} [{first.rule}]{more}", found)
+        raise ScheduleError(render(found), found)
     assert ir is not None  # nothing was found
     return ir
 

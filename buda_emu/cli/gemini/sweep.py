@@ -1,0 +1,3 @@
+EXAMPLE=""
+def add_arguments(parser): pass
+def main(args): return 0
