@@ -10,7 +10,7 @@ BOOK.declare(
     "G001", "error", "the object is no schedule: top-level keys are missing, unknown, or of the wrong type",
     why="A schedule is an object with a key '-1' for DRAM, a decimal key for each core, xlen and ylen; with buffersize "
     "it is of dialect A, without it of dialect B. Nothing else is looked at while this is wrong.",
-    source="GEMINI 2, 3", fix="compare with a schedule that checks clean",
+    source="GEMINI 2, 3",
 )  # fmt: skip
 BOOK.declare(
     "G002", "error", "a key is missing, of the wrong type, or not one of its words",

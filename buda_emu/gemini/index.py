@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from buda_emu.gemini.model import IR, Destination, DramIn, DramOut, Ifmap, Ofmap, Source, Tensor, Workload
+from buda_emu.gemini.sizes import BITWIDTHS, fmap_bits, fmap_bytes, legal, weight_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,58 @@ class Index:
         return frozenset(number for number in self.readers if self.maker(number) is None)
 
     def lost(self, work: Workload) -> bool:
-        """It reads something that nothing makes."""
-        return any(number in self.unmade for number in work.reads)
+        """It reads something that nothing makes, or a weight as an operand or the reverse (G016)."""
+        return (work.core, work.index) in self._lost
+
+    @cached_property
+    def _lost(self) -> frozenset[tuple[int, int]]:
+        found: set[tuple[int, int]] = set()
+        for work in self.ir.workloads():
+            operands = {number for item in work.ifmap for number in item.transfer_id}
+            for number in work.reads:
+                out = self.outs.get(number)
+                is_weight = out is not None and out.type == "weight"
+                mixed = self.ir.dialect == "A" and number not in self.doubled and is_weight == (number in operands)
+                if number in self.unmade or mixed:
+                    found.add((work.core, work.index))
+        return frozenset(found)
+
+    @cached_property
+    def misread(self) -> frozenset[tuple[int, int]]:
+        """Workloads (core, position) an operand of which is in no tensor, or not the sources that it reaches (A, G044)."""
+        found: set[tuple[int, int]] = set()
+        for work in self.ir.workloads() if self.ir.dialect == "A" else ():
+            for item in work.ifmap:
+                tensor = read_tensor(work, item)
+                if tensor is None or touched(tensor, item) != set(item.transfer_id):
+                    found.add((work.core, work.index))
+        return frozenset(found)
+
+    def sound(self, number: int) -> bool:
+        """The record of what makes a transfer agrees with itself: a piece lies in its workload, a size is that of its
+        box. Where not, G031, G032 and G038 tell, and nothing else is concluded from it."""
+        made, out = self.made.get(number), self.outs.get(number)
+        in_bits = self.ir.dialect == "B"
+        if out is not None and out.type == "weight":
+            return out.size % (8 * out.box.shape[1]) == 0 if in_bits else out.size == weight_bytes(out.box)
+        item = out or (made.piece if made else None)
+        if item is None:
+            return False
+        if made is not None and out is None:
+            whole = made.work.box if in_bits else made.work.box.within(made.work.box)
+            if not item.box.inside(whole):
+                return False
+        bits = self.bitwidths.get(number)
+        sizes = [fmap_bytes(item.box, one) for one in ((bits,) if bits else BITWIDTHS)]
+        return item.size == fmap_bits(item.box) if in_bits else item.size in sizes
+
+    @cached_property
+    def repeated(self) -> frozenset[tuple[int, int]]:
+        """Snapshots (core, position) with a tensor_id twice (A, G042)."""
+        return frozenset(
+            (work.core, work.index) for work in self.ir.workloads()
+            if len({tensor.tensor_id for tensor in work.buffer}) < len(work.buffer)
+        )  # fmt: skip
 
     @cached_property
     def lives(self) -> dict[tuple[int, int], Life]:
@@ -148,10 +199,11 @@ class Index:
         found: dict[int, int] = {}
         for life in self.lives.values():
             for source in life.first.source:
-                if life.first.align * life.first.bitwidth == 64:
+                if legal(life.first.align, life.first.bitwidth):
                     found.setdefault(source.transfer_id, life.first.bitwidth)
         for number, key in self.stored_in.items():
-            found.setdefault(number, self.lives[key].first.bitwidth)
+            if legal(self.lives[key].first.align, self.lives[key].first.bitwidth):
+                found.setdefault(number, self.lives[key].first.bitwidth)
         return found
 
 

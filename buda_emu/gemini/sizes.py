@@ -14,6 +14,11 @@ def aligned(bitwidth: int) -> int:
     return UNIT // bitwidth
 
 
+def legal(align: int, bitwidth: int) -> bool:
+    """They are those of int8 or of 16 bits (G030)."""
+    return bitwidth in BITWIDTHS and align * bitwidth == UNIT
+
+
 def padded(count: int, to: int) -> int:
     """Rounded up to a multiple."""
     return -(-count // to) * to

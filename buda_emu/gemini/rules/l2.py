@@ -8,7 +8,7 @@ from buda_emu.gemini.frontend import Network
 from buda_emu.gemini.index import Index, Life
 from buda_emu.gemini.model import IR, Region, Tensor, Workload
 from buda_emu.gemini.rings import pieces, region_of
-from buda_emu.gemini.sizes import BITWIDTHS, UNIT, fmap_bytes, weight_bytes
+from buda_emu.gemini.sizes import legal
 
 
 def _broken_regions(ir: IR, work: Workload) -> str:
@@ -54,7 +54,7 @@ def _placed(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
 
 @BOOK.rule(
     "G040", "error", "an address is in no ring region, or a tensor is larger than its region",
-    source="GEMINI 2.4",
+    source="GEMINI 2.4", unless=("G042",),
 )  # fmt: skip
 def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each tensor, once for each address."""
@@ -67,16 +67,17 @@ def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
                 continue
             seen.add(key)
             if region is None:
-                yield Finding(f"{tensor.place}/address", f"address {tensor.address} is in no ring region")
+                said = f"address {tensor.address} is in no ring region"
+                yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
             else:
                 said = f"tensor {tensor.tensor_id} has {tensor.size} bytes, its region {region[1] - region[0]}"
-                yield Finding(f"{tensor.place}/size", said)
+                yield Finding(f"{tensor.place}/size", said, about=(work.core, tensor.tensor_id))
 
 
 @BOOK.rule(
     "G041", "error", "two tensors of a snapshot share a byte",
     why="A byte past the end of a ring region continues at its first byte.",
-    source="GEMINI 2.4", fix="`buda-emu gemini run` prints which tensors L2 holds when",
+    source="GEMINI 2.4", fix="move one of them, or show it in fewer snapshots",
 )  # fmt: skip
 def shared(index: Index, _: Network | None) -> Iterator[Finding]:
     """Pairs of tensors, each once. Not of one that G042 says was moved."""
@@ -89,7 +90,7 @@ def shared(index: Index, _: Network | None) -> Iterator[Finding]:
             key = (work.core, tensor.tensor_id)
             if region is None or not 0 < tensor.size <= region[1] - region[0]:
                 continue
-            if tensor.address != moved.get(key, tensor.address):
+            if key in moved:
                 continue
             stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, tensor.size)]
         stretches.sort(key=lambda item: item[:2])
@@ -107,21 +108,12 @@ def shared(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{second.place}/address", said)
 
 
-def _moved(index: Index) -> dict[tuple[int, int], int]:
-    """Address at first of tensors that are said to lie elsewhere later."""
+def _moved(index: Index) -> set[tuple[int, int]]:
+    """Tensors that are said to lie elsewhere, or to be larger, in another snapshot."""
     return {
-        key: life.first.address for key, life in index.lives.items()
-        if any(item.address != life.first.address for item in life.tensors)
+        key for key, life in index.lives.items()
+        if any((item.address, item.size) != (life.first.address, life.first.size) for item in life.tensors)
     }  # fmt: skip
-
-
-def _right(tensor: Tensor) -> bool:
-    """Its size and bitwidth are what G030 to G032 want."""
-    if tensor.bitwidth not in BITWIDTHS or tensor.align * tensor.bitwidth != UNIT:
-        return False
-    return tensor.size == (
-        weight_bytes(tensor.box) if tensor.type == "weight" else fmap_bytes(tensor.box, tensor.bitwidth)
-    )
 
 
 _KEPT = ("address", "size", "box", "type", "bitwidth", "tensor_order")
@@ -131,9 +123,10 @@ def _changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
     for before, after in zip(life.tensors, life.tensors[1:], strict=False):
         for name in _KEPT:
             old, new = getattr(before, name), getattr(after, name)
-            if old == new or (name in ("size", "bitwidth") and not (_right(before) and _right(after))):
-                continue
-            yield after, name, old, new
+            if name == "bitwidth" and not (legal(before.align, before.bitwidth) and legal(after.align, after.bitwidth)):
+                continue  # G030 tells
+            if old != new:
+                yield after, name, old, new
 
 
 @BOOK.rule(

@@ -7,19 +7,21 @@ from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.frontend import Network
 from buda_emu.gemini.index import Index, holding, own_entries, read_tensor, touched
 from buda_emu.gemini.model import Tensor, Workload
+from buda_emu.gemini.sizes import fmap_bytes, legal
 
 
 @BOOK.rule(
     "G044", "error", "an operand has no flagged tensor or reads beside it, or a flagged tensor is read by nobody",
     why="The entry of `buffer` that an operand is read from has cur_wl_ifmap, and its ids contain the operand's, which are "
     "those of the sources that the operand's box reaches.",
-    source="GEMINI 2.2", unless=("G036",),
+    source="GEMINI 2.2", unless=("G036", "G042"),
 )  # fmt: skip
 def operands(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each operand, then each flag (A); the workload's own buffer entry (B)."""
     if index.ir.dialect == "B":
         for work in index.ir.workloads():
-            if not own_entries(work) and work.ifmap and not index.lost(work):
+            known = work.core not in index.disordered and not index.lost(work)
+            if known and work.ifmap and not own_entries(work):
                 said = f"the buffer of {work} has no entry of its layer and id"
                 yield Finding(f"{work.place}/buffer", said)
         return
@@ -62,14 +64,26 @@ def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
     for work in index.ir.workloads():
         for piece in work.ofmap:
             number = piece.transfer_id
-            if number in index.doubled:
+            if number in index.doubled or not index.sound(number):
                 continue
             readers = [index.target(to) for to in piece.destination if to.type == "core" and to.core_id == work.core]
             if any(item and number in item.reads for item in readers) and not holding(work, number):
                 yield work, piece.place, number, "no tensor of its snapshot has it as source"
-            if piece.to_dram and number in index.ins and number not in index.stored_in:
+            if piece.to_dram and number in index.ins and number not in index.stored_in and not _bent(index, work):
                 why = f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
                 yield work, piece.place, number, why
+
+
+def _bent(index: Index, work: Workload) -> bool:
+    """Its snapshot has room for a result of its layer that belongs to nobody, with a size that is not of its box, or a
+    box that it has in this snapshot only: G031 and G042 tell."""
+    for tensor in work.buffer:
+        key = (work.core, tensor.tensor_id)
+        if tensor.type == "ofmap" and tensor.layer_name == work.layer_name and key not in index.rooms:
+            size = fmap_bytes(tensor.box, tensor.bitwidth) if legal(tensor.align, tensor.bitwidth) else -1
+            if tensor.size != size or any(item.box != tensor.box for item in index.lives[key].tensors):
+                return True
+    return False
 
 
 @BOOK.rule(
@@ -103,6 +117,8 @@ def kept(index: Index, _: Network | None) -> Iterator[Finding]:
                     continue
                 held = [(work.core, tensor.tensor_id) for tensor, _source in holding(made.work, number)]
                 wanted = set(range(made.work.index, work.index + 1))
+                if any((work.core, at) in index.repeated for at in wanted):
+                    continue  # G042 tells
                 if not any(wanted <= set(index.lives[key].at) for key in held):
                     said = f"{work} reads transfer {number}, which L2 does not keep all the time since {made.work} made it"
                     yield Finding(f"{item.place}/transfer_id", said, about=held[0] if held else number)

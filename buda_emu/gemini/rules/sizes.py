@@ -8,14 +8,14 @@ from buda_emu.gemini.boxes import Box, tile
 from buda_emu.gemini.frontend import Network
 from buda_emu.gemini.index import Index, own_entries, read_tensor
 from buda_emu.gemini.model import DramOut, Ifmap, Source, Tensor, Workload
-from buda_emu.gemini.sizes import BITWIDTHS, KIB, UNIT, fmap_bits, fmap_bytes, weight_bytes
+from buda_emu.gemini.sizes import BITWIDTHS, KIB, UNIT, fmap_bits, fmap_bytes, legal, weight_bytes
 
 _STREAM_BLOCKS = 10  # of a streaming buffer (B)
 
 
 def _plain(item: Tensor | Ifmap) -> bool:
     """Its align and bitwidth are legal."""
-    return item.bitwidth in BITWIDTHS and item.align * item.bitwidth == UNIT
+    return legal(item.align, item.bitwidth)
 
 
 def _tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
@@ -40,9 +40,10 @@ def alignment(index: Index, _: Network | None) -> Iterator[Finding]:
     """Tensors, then operands (A)."""
     if index.ir.dialect == "B":
         return
-    for _work, tensor in _tensors(index):
+    for work, tensor in _tensors(index):
         if not _plain(tensor):
-            yield Finding(f"{tensor.place}/align", f"align {tensor.align} with bitwidth {tensor.bitwidth}")
+            said = f"align {tensor.align} with bitwidth {tensor.bitwidth}"
+            yield Finding(f"{tensor.place}/align", said, about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
         for item in work.ifmap:
             tensor = read_tensor(work, item)
@@ -58,8 +59,8 @@ def _sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
     return tuple(fmap_bytes(box, bits) for bits in ((bitwidth,) if bitwidth else BITWIDTHS))
 
 
-def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
-    """Place, what, stated size, possible sizes."""
+def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
+    """Place, what, stated size, possible sizes, and whose it is."""
     bits = index.bitwidths
     in_bits = index.ir.dialect == "B"
 
@@ -68,62 +69,67 @@ def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...]]]
 
     for out in index.ir.dram_out:
         if out.type == "fmap":
-            yield out.place, f"transfer {out.transfer_id}", out.size, possible(out.box, bits.get(out.transfer_id))
+            sizes = possible(out.box, bits.get(out.transfer_id))
+            yield out.place, f"transfer {out.transfer_id}", out.size, sizes, None
     for work in index.ir.workloads():
         whole = work.box if in_bits else work.box.within(work.box)
         for piece in work.ofmap:
             if piece.box.inside(whole):  # else G038 tells
                 sizes = possible(piece.box, bits.get(piece.transfer_id))
-                yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes
+                yield piece.place, f"transfer {piece.transfer_id}", piece.size, sizes, None
         for item in () if in_bits else work.ifmap:
             tensor = read_tensor(work, item)
             if _plain(item) and (tensor is None or item.box.inside(tensor.box)):  # else G030, G044
-                yield item.place, f"an operand of {work}", item.size, possible(item.box, item.bitwidth)
-    for _work, tensor in _tensors(index):
+                yield item.place, f"an operand of {work}", item.size, possible(item.box, item.bitwidth), None
+    for work, tensor in _tensors(index):
         if tensor.type == "ofmap" if in_bits else (tensor.type != "weight" and _plain(tensor)):
-            yield tensor.place, f"tensor {tensor.tensor_id}", tensor.size, possible(tensor.box, tensor.bitwidth)
+            sizes = possible(tensor.box, tensor.bitwidth)
+            yield tensor.place, f"tensor {tensor.tensor_id}", tensor.size, sizes, (work.core, tensor.tensor_id)
 
 
 @BOOK.rule(
     "G031", "error", "the size of a feature map is not that of its box",
     why="Bytes of dialect A are N * ceil(C / align) * align * H * W * bitwidth / 8; dialect B counts bits without padding.",
-    source="GEMINI 2.6, 3",
+    source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
     """Of `out` entries, ofmaps, operands and tensors."""
-    for place, what, size, possible in _fmap_sizes(index):
+    for place, what, size, possible, about in _fmap_sizes(index):
         if size not in possible:
             wanted = " or ".join(map(str, possible))
-            yield Finding(f"{place}/size", f"{what} has size {size}; its box makes {wanted}")
+            yield Finding(f"{place}/size", f"{what} has size {size}; its box makes {wanted}", about=about or place)
 
 
 @BOOK.rule(
     "G032", "error", "the size of a weight is not that of its box, or no whole number of bytes for each output channel",
     why="Bytes of dialect A are K * (ceil(C / 8) * 8 * R*S + 32). Boxes of dialect B tell K alone.",
-    source="GEMINI 2.6, 3",
+    source="GEMINI 2.6, 3", unless=("G035", "G042"),
 )  # fmt: skip
 def weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
     """Of `out` entries, workloads and tensors."""
     in_bits = index.ir.dialect == "B"
-    named: list[tuple[str, int, Box]] = [
-        (out.place, out.size, out.box) for out in index.ir.dram_out if out.type == "weight"
+    named: list[tuple[str, int, Box, object]] = [
+        (out.place, out.size, out.box, out.place) for out in index.ir.dram_out if out.type == "weight"
     ]
     for work in index.ir.workloads():
         if work.weight is not None and work.weight.size is not None:
-            named.append((work.weight.place, work.weight.size, work.weight.box))
+            named.append((work.weight.place, work.weight.size, work.weight.box, work.weight.place))
     if not in_bits:
-        named += [(item.place, item.size, item.box) for _work, item in _tensors(index) if item.type == "weight"]
-    for place, size, box in named:
+        named += [
+            (item.place, item.size, item.box, (work.core, item.tensor_id))
+            for work, item in _tensors(index) if item.type == "weight"
+        ]  # fmt: skip
+    for place, size, box, about in named:
         if in_bits and (size < 0 or size % (8 * box.shape[1])):
             said = f"a weight of {size} bits is no whole number of bytes for each of {box.shape[1]} output channels"
-            yield Finding(f"{place}/size", said)
+            yield Finding(f"{place}/size", said, about=about)
         elif not in_bits and size != weight_bytes(box):
-            yield Finding(f"{place}/size", f"a weight has size {size}; its box makes {weight_bytes(box)}")
+            yield Finding(f"{place}/size", f"a weight has size {size}; its box makes {weight_bytes(box)}", about=about)
 
 
 @BOOK.rule(
     "G033", "error", "ofmap_size is not the sum of the pieces (A), or not that of the workload (B)",
-    source="GEMINI 2.2, 3",
+    source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
 def ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each workload; a piece with a wrong size counts with any that its box allows."""
@@ -138,12 +144,12 @@ def ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
                     wanted.add(sum(sizes[0] for sizes in right))
         if work.ofmap_size not in wanted and work.ofmap:
             said = f"{work} has ofmap_size {work.ofmap_size}, its results {min(wanted)}"
-            yield Finding(f"{work.place}/ofmap_size", said)
+            yield Finding(f"{work.place}/ofmap_size", said, about=work.layer_name)
 
 
 @BOOK.rule(
     "G034", "error", "an address is not a multiple of 64, or `block` is not the size in KiB",
-    why="Streaming buffers of dialect B (type ofmap) always have 10 blocks.", source="GEMINI 2.6, 3",
+    why="Streaming buffers of dialect B (type ofmap) always have 10 blocks.", source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def address(index: Index, _: Network | None) -> Iterator[Finding]:
     """Addresses (A), blocks (B)."""
@@ -154,7 +160,8 @@ def address(index: Index, _: Network | None) -> Iterator[Finding]:
                 key = (work.core, tensor.tensor_id, tensor.address)
                 if tensor.address % UNIT and key not in seen:
                     seen.add(key)
-                    yield Finding(f"{tensor.place}/address", f"address {tensor.address} is not a multiple of {UNIT}")
+                    said = f"address {tensor.address} is not a multiple of {UNIT}"
+                    yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
         return
     for _work, tensor in _tensors(index):
         if tensor.activations:
@@ -185,7 +192,7 @@ def disagreement(index: Index, _: Network | None) -> Iterator[Finding]:
     """`in` entries, sources, weights: each against its ofmap or `out` entry."""
     for entry in index.ir.dram_in:
         made = index.made.get(entry.transfer_id)
-        if made is None or entry.transfer_id in index.doubled or not _whole(index, made.work, made.piece.box):
+        if made is None or entry.transfer_id in index.doubled or not index.sound(entry.transfer_id):
             continue
         if entry.box.shape != made.piece.box.shape:
             said = f"transfer {entry.transfer_id} arrives as {entry.box}, its ofmap is {made.piece.box}"
@@ -200,29 +207,24 @@ def disagreement(index: Index, _: Network | None) -> Iterator[Finding]:
             continue
         for number in work.weight.transfer_id:
             out = index.outs.get(number)
-            if out is not None and out.type == "weight" and number not in index.doubled and out.box != work.weight.box:
+            if out is None or out.type != "weight" or number in index.doubled or not index.sound(number):
+                continue
+            if out.box != work.weight.box:
                 said = f"{work} uses {work.weight.box} of weight {number}, which is {out.box}"
-                yield Finding(f"{work.weight.place}/upper", said)
-
-
-def _whole(index: Index, work: Workload, box: Box) -> bool:
-    """A piece lies in its workload; else G038 tells."""
-    return box.inside(work.box if index.ir.dialect == "B" else work.box.within(work.box))
+                yield Finding(f"{work.weight.place}/upper", said, about=work.weight.place)
 
 
 def _differs(index: Index, tensor: Tensor, source: Source) -> tuple[str, str] | None:
     """Key and reason why a source is not what its transfer is."""
     number = source.transfer_id
     maker = index.maker(number)
-    if maker is None or number in index.doubled:
+    if maker is None or number in index.doubled or not index.sound(number):
         return None
     in_bits = index.ir.dialect == "B"
     if isinstance(maker, DramOut):
         kind, core, box, size = "DRAM", 0 if in_bits else -1, maker.box, maker.size
     else:
         kind, core, box, size = "core", maker.work.core, maker.piece.box, maker.piece.size
-        if not _whole(index, maker.work, box):
-            return None
     if source.type != kind:
         return "type", f"transfer {number} is said to come from {source.type}, it comes from {kind}"
     if source.core_id != core:
@@ -230,25 +232,14 @@ def _differs(index: Index, tensor: Tensor, source: Source) -> tuple[str, str] | 
         return key, f"transfer {number} is said to come from core {source.core_id}, it comes from {core}"
     if source.box.shape != box.shape:
         return "upper", f"a source of transfer {number} is {source.box}, the transfer {box}"
-    if in_bits:
-        own = source.size
-    else:
-        own = weight_bytes(source.box) if tensor.type == "weight" else fmap_bytes(source.box, tensor.bitwidth or 8) if _plain(tensor) else size  # noqa: E501
-    if source.size not in (size, own) or (in_bits and source.size != size and _right_size(maker, size)):
+    if source.size != size:
         return "size", f"a source of transfer {number} has size {source.size}, the transfer {size}"
     return None
 
 
-def _right_size(maker: object, size: int) -> bool:
-    """What a maker says of its size is what its box makes (B); where it is not, G031 and G032 tell."""
-    if isinstance(maker, DramOut):
-        return size % (8 * maker.box.shape[1]) == 0 if maker.type == "weight" else size == fmap_bits(maker.box)
-    return True
-
-
 @BOOK.rule(
     "G036", "error", "the sources do not tile their tensor, or transfer_id is not the set of its sources",
-    source="GEMINI 2.3, 3",
+    source="GEMINI 2.3, 3", unless=("G016", "G031", "G032", "G035", "G042"),
 )  # fmt: skip
 def tiling(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each tensor (A); ids of each workload's operands (B). Not where G016 or G035 tells of a source."""

@@ -128,7 +128,9 @@ def targets(index: Index, _: Network | None) -> Iterator[Finding]:
         place, name = f"{to.place}/workload_id", f"core {to.core_id} workload {to.workload_id}"
         if work is None:
             yield Finding(place, f"transfer {number} goes to {name}, which does not exist")
-        elif isinstance(maker, DramOut) and number not in work.reads and not index.lost(work):
+        elif isinstance(maker, DramOut) and number not in work.reads:
+            if index.lost(work) or (work.core, work.index) in index.misread:
+                continue
             yield Finding(place, f"transfer {number} goes to {work}, which does not read it")
 
 
@@ -168,7 +170,8 @@ def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.1, 2.2", fix="add the reader to the destinations",
 )  # fmt: skip
 def unnamed(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each reader of each feature map; not of transfers with a destination that does not exist."""
+    """Each reader of each feature map; not of transfers with a destination that does not exist, and not by workloads
+    whose operands G016 and G044 tell of."""
     for number, works in index.readers.items():
         maker = index.maker(number)
         if maker is None or number in index.doubled or number in index.misled:
@@ -178,7 +181,9 @@ def unnamed(index: Index, _: Network | None) -> Iterator[Finding]:
         item = maker if isinstance(maker, DramOut) else maker.piece
         named = {(to.core_id, to.workload_id) for to in item.destination}
         for work in works:
-            if (work.core, work.workload_id) not in named and work.core not in index.disordered:
+            if index.lost(work) or (work.core, work.index) in index.misread or work.core in index.disordered:
+                continue
+            if (work.core, work.workload_id) not in named:
                 said = f"{work} reads transfer {number} and is not among its destinations"
                 yield Finding(f"{item.place}/destination", said)
 
@@ -204,7 +209,7 @@ def backwards(index: Index, _: Network | None) -> Iterator[Finding]:
     found = False
     all_cores = index.ir.dialect == "B"
     for work in index.ir.workloads():
-        if work.core in index.disordered:
+        if work.core in index.disordered or index.lost(work) or (work.core, work.index) in index.misread:
             continue
         for number in work.reads:
             for made, how in () if number in index.doubled else _makers_of(index, number):
@@ -228,7 +233,8 @@ def _circle(index: Index) -> Iterator[Finding]:
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
         before = [(work.core, work.index - 1)] if work.index else []
-        makers = [made.work for number in work.reads for made, _how in _makers_of(index, number)]
+        reads = () if index.lost(work) else work.reads
+        makers = [made.work for number in reads for made, _how in _makers_of(index, number)]
         order.add((work.core, work.index), *before, *((item.core, item.index) for item in makers))
     try:
         order.prepare()

@@ -6,11 +6,16 @@ from buda_emu.checker import Finding
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.frontend import Network
 from buda_emu.gemini.index import Index
-from buda_emu.gemini.model import Workload
+from buda_emu.gemini.model import Tensor, Workload
 
 
 def _works(index: Index) -> list[Workload]:
     return index.ir.workloads() if index.ir.dialect == "A" else []
+
+
+def _ids(tensor: Tensor) -> set[int]:
+    """As it says itself and as its sources say; G036 tells where they differ."""
+    return {*tensor.transfer_id, *(source.transfer_id for source in tensor.source)}
 
 
 @BOOK.rule(
@@ -20,10 +25,10 @@ def _works(index: Index) -> list[Workload]:
 def absent(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each weight of each workload. Not of ids that G016 tells of."""
     for work in _works(index):
-        held = {number for item in work.buffer if item.type == "weight" for number in item.transfer_id}
+        held = {number for item in work.buffer if item.type == "weight" for number in _ids(item)}
         held |= {number for item in work.wl0 if item.source == "DDR" for number in item.transfer_id}
         for number in work.weight.transfer_id if work.weight else ():
-            if number not in held and number not in index.unmade:
+            if number not in held and not index.lost(work):
                 yield Finding(f"{work.weight.place}/transfer_id", f"{work} uses weight {number}, which is not there")  # type: ignore[union-attr]
 
 
@@ -45,7 +50,7 @@ def rows(index: Index, _: Network | None) -> Iterator[Finding]:
 def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
     """CORE entries against the weight tensors of their snapshot."""
     for work in _works(index):
-        held = [set(item.transfer_id) for item in work.buffer if item.type == "weight"]
+        held = [_ids(item) for item in work.buffer if item.type == "weight"]
         for item in work.wl0:
             if item.source == "CORE" and not any(set(item.transfer_id) <= ids for ids in held):
                 said = f"no weight tensor of the snapshot of {work} has transfers {list(item.transfer_id)}"
@@ -72,6 +77,8 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
             if len(every) == 1:
                 claimed.setdefault(life.first.tensor_order, []).append(f"{life.first.place}/tensor_order")
             spare |= every if len(every) > 1 else set()
+        elif not life.first.source:
+            spare.add(life.first.tensor_order)  # of which nothing tells where it comes from (G036)
     direct: dict[tuple[int, int | None], str] = {}
     for work in _works(index):
         for item in work.wl0:

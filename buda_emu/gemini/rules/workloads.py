@@ -12,20 +12,20 @@ from buda_emu.gemini.model import Workload
 
 @BOOK.rule(
     "G037", "error", "the tiles do not partition their workload, or there are none",
-    source="GEMINI 2.2", fix="let every element be in the ofmap box of one tile",
+    source="GEMINI 2.2", fix="let every element be in the ofmap box of one tile", unless=("G039",),
 )  # fmt: skip
 def tiles(index: Index, _: Network | None) -> Iterator[Finding]:
     """Ofmap boxes of the tiles (A)."""
     for work in index.ir.workloads() if index.ir.dialect == "A" else ():
         if not tile([item.ofmap for item in work.tiles], work.box):
             said = f"the {len(work.tiles)} tiles of {work} do not fill {work.box}, each element once"
-            yield Finding(f"{work.place}/tile_info", said)
+            yield Finding(f"{work.place}/tile_info", said, about=work.layer_name)
 
 
 @BOOK.rule(
     "G038", "error", "a workload has no ofmap, or one that does not lie in it",
     why="Pieces of dialect A are relative to the workload's own output, those of dialect B absolute.",
-    source="GEMINI 2.2, 3",
+    source="GEMINI 2.2, 3", unless=("G037", "G039"),
 )  # fmt: skip
 def pieces(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each piece."""
@@ -35,7 +35,8 @@ def pieces(index: Index, _: Network | None) -> Iterator[Finding]:
         whole = work.box if index.ir.dialect == "B" else work.box.within(work.box)
         for piece in work.ofmap:
             if not piece.box.inside(whole):
-                yield Finding(f"{piece.place}/upper", f"{work} makes {whole}, transfer {piece.transfer_id} is {piece.box}")
+                said = f"{work} makes {whole}, transfer {piece.transfer_id} is {piece.box}"
+                yield Finding(f"{piece.place}/upper", said, about=work.layer_name)
 
 
 @BOOK.rule(
@@ -53,11 +54,14 @@ def layers(index: Index, _: Network | None) -> Iterator[Finding]:
         both = next(overlaps(boxes), None)
         if both is not None:
             first, second = works[both[0]], works[both[1]]
-            yield Finding(f"{second.place}/workload", f"{second} computes elements that {first} computes, too")
+            said = f"{second} computes elements that {first} computes, too"
+            yield Finding(f"{second.place}/workload", said, about=name)
         elif sum(box.volume for box in boxes) != whole.volume:
-            yield Finding(f"{works[0].place}/workload", f"the workloads of {name!r} leave elements of {whole} out")
+            said = f"the workloads of {name!r} leave elements of {whole} out"
+            yield Finding(f"{works[0].place}/workload", said, about=name)
         elif any(whole.lower):
-            yield Finding(f"{works[0].place}/workload", f"the workloads of {name!r} begin at {list(whole.lower)}")
+            said = f"the workloads of {name!r} begin at {list(whole.lower)}"
+            yield Finding(f"{works[0].place}/workload", said, about=name)
 
 
 @BOOK.rule("G060", "error", "a workload takes negative time", source="GEMINI 4")
