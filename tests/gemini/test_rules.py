@@ -113,7 +113,7 @@ CASES = [
     ("G052", "two_cores", [put("0/1/wl0_buffer/0/transfer_id", [5])], []),
     ("G053", "two_cores", [put("0/4/buffer/2/tensor_order", 9)], []),
     ("G053", "two_cores", [put("1/4/buffer/2/tensor_order", 11)], []),
-    ("G054", "ring_wrap", [put("buffersize", 5000)], [], "G047"),
+    ("G054", "ring_wrap", [put("buffersize", 4000)], [], "G047"),
     ("G060", "two_cores", [put("1/4/time", -1)], [put("1/4/time", 0)]),
     ("G060", "b", [put("1/1/time", -0.5)], [put("1/1/time", 0)]),
     ("G070", "b", [put("2/1/ifmap/upper", [0, 8, 3, 3])], []),
