@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from buda_emu.report.text import number, percent, plural, table
 
 if TYPE_CHECKING:
+    from buda_emu.gemini.compare import Comparison
     from buda_emu.gemini.compare_trace import TraceDifferences
     from buda_emu.gemini.figures import RunFigures
     from buda_emu.gemini.model import IR
@@ -103,3 +104,42 @@ def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") 
     yield table(("access", "count", "energy", "what is counted"), counted, (1, 2))
     if energy is not None:
         yield f"energy: {number(energy['total'], 6)} in the unit of the table"
+
+
+def comparison_lines(found: "Comparison") -> Iterator[str]:
+    """Of `gemini diff`."""
+    for text in found.models:
+        yield f"model: {text}"
+    peaks = tuple(None if item is None else item.bytes for item in found.peaks)
+    rows = [
+        (name, *_pair(pair))
+        for name, pair in (
+            ("cycles", found.totals), ("bytes to and from DRAM", found.dram_bytes),
+            ("bytes over links", found.noc_bytes), ("most bytes in L2", (peaks[0], peaks[1])),
+        )
+    ]  # fmt: skip
+    yield table(("", "first", "second", "change"), rows, (1, 2, 3))
+    changed = [item for item in found.layers if item.differs]
+    yield ""
+    if not changed:
+        yield f"all {len(found.layers)} layers take the same time and move the same bytes"
+    else:
+        heads = ("layer", "cycles", "", "change", "waited", "", "change", "bytes", "", "change")
+        shown = sorted(changed, key=lambda item: -abs((item.cycles[1] or 0) - (item.cycles[0] or 0)))
+        yield table(
+            heads, [(item.layer, *_pair(item.cycles), *_pair(item.waited), *_pair(item.moved)) for item in shown],
+            range(1, 10),
+        )  # fmt: skip
+    if found.prefetches:
+        yield ""
+        yield table(
+            ("prefetch moved: of layer", "what", "workloads ahead", "now"),
+            [(item.layer, item.what, *(", ".join(map(str, side)) or "-" for side in item.ahead))
+             for item in found.prefetches],
+        )  # fmt: skip
+
+
+def _pair(values: "tuple[int | None, int | None]") -> tuple[str, str, str]:
+    first, second = values
+    change = "" if first is None or second is None else f"{second - first:+d}"
+    return *("-" if value is None else str(value) for value in values), change  # type: ignore[return-value]
