@@ -3,6 +3,7 @@
 A room that reads another kind of document adds one row to `KINDS`. Its modules are imported when such a document comes.
 """
 
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ _GZIP = b"\x1f\x8b"
 _TAR = b"ustar"
 _TAR_AT = 257
 _ZIP = b"PK\x03\x04"
+_SCHEDULE = re.compile(rb'\s*\{\s*"(-1|[0-9]+|xlen|ylen|buffersize|top_batch_cut)"\s*:')
 
 
 class Checked(Protocol):
@@ -70,6 +72,10 @@ def _is_image(head: bytes, name: str) -> bool:
     return name.endswith(".tti") or head[_TAR_AT:].startswith(_TAR) or head.startswith(_ZIP)
 
 
+def _is_schedule(head: bytes, _name: str) -> bool:
+    return _SCHEDULE.match(head) is not None
+
+
 def _is_anything(_head: bytes, _name: str) -> bool:
     return True
 
@@ -77,6 +83,7 @@ def _is_anything(_head: bytes, _name: str) -> bool:
 NETLIST = Kind("netlist", _is_anything, "buda_emu.cli.documents:check_netlist", "buda_emu.netlist.rules:BOOK", "V")
 KINDS: tuple[Kind, ...] = (
     Kind("image", _is_image, "buda_emu.cli.documents:check_device_image", "buda_emu.image.rules:BOOK", "image-"),
+    Kind("schedule", _is_schedule, "buda_emu.cli.documents:check_schedule", "buda_emu.gemini.rules:BOOK", "G"),
     NETLIST,  # last: whatever is nothing else is read as one, and told what a netlist is
 )
 """In the order in which they are asked."""
@@ -117,6 +124,13 @@ def check_device_image(path: str, options: Options) -> Checked:
     from buda_emu.image.device_image import check_image
 
     return check_image(path, options.arch, strict=options.strict)
+
+
+def check_schedule(path: str, _options: Options) -> Checked:
+    """A Gemini schedule."""
+    from buda_emu.gemini.judge import judge
+
+    return judge(path)
 
 
 def _unpacked(head: bytes) -> bytes:

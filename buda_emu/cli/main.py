@@ -24,6 +24,7 @@ VERBS: Mapping[str, str] = {
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
+    "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",

@@ -52,21 +52,30 @@ def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return stream.getvalue()
 
 
-def sweep_chart(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], title: str) -> str:
-    """Inputs per second of the slowest epoch over the last axis, a line for each choice of the others, as SVG."""
+def sweep_chart(
+    rows: Sequence[Mapping[str, Any]],
+    axes: Sequence[str],
+    title: str,
+    measure: str = "inputs_per_second",
+    words: str = "inputs per second of the slowest epoch, modelled",
+) -> str:
+    """A measure (of a netlist: inputs per second) over the last axis, a line for each choice of the others, as SVG.
+
+    `words` say what the measure is. Rows without a value are left out.
+    """
     along, others = axes[-1], axes[:-1]
     ticks = list(dict.fromkeys(row[along] for row in rows))
     lines: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
-        if row["inputs_per_second"]:
+        if row[measure]:
             name = ", ".join(f"{axis}={row[axis]}" for axis in others)
-            lines.setdefault(name, []).append((row[along], row["inputs_per_second"]))
+            lines.setdefault(name, []).append((row[along], row[measure]))
     places = _places(ticks)
     top = max((value for points in lines.values() for _, value in points), default=1.0) * 1.05
     parts = [open_chart(_WIDTH, _HEIGHT, title).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)]
     parts.append(f"<style>{_STYLE}</style>")
     parts.append(text(_LEFT, 18, fitted(title, _WIDTH - _LEFT, 13), 13))
-    parts.append(text(_LEFT, 32, "inputs per second of the slowest epoch, modelled", _SIZE, "soft"))
+    parts.append(text(_LEFT, 32, words, _SIZE, "soft"))
     for step in range(5):
         value = top * step / 4
         y = _y(value, top)
@@ -75,8 +84,9 @@ def sweep_chart(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], title: s
     for tick, x in places.items():
         parts.append(text(x, _HEIGHT - _BOTTOM + 18, tick, _SIZE, "soft", "middle"))
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, along, 12, "", "middle"))
+    unit = words.partition(" of ")[0].partition(",")[0]
     for index, (name, points) in enumerate(lines.items()):
-        parts += _line(name, [(places[tick], _y(value, top), tick, value) for tick, value in points], index)
+        parts += _line(name, [(places[tick], _y(value, top), tick, value) for tick, value in points], index, unit)
     return "".join([*parts, "</svg>"])
 
 
@@ -97,12 +107,12 @@ def _y(value: float, top: float) -> float:
     return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * value / top
 
 
-def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int) -> list[str]:
+def _line(name: str, points: Sequence[tuple[float, float, str, float]], index: int, unit: str) -> list[str]:
     colour = _COLOURS[index % len(_COLOURS)]
     path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in sorted(points))
     parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
     for x, y, tick, value in points:
-        tip = clean(f"{name} {tick}: {figure(value)} inputs per second".strip())
+        tip = clean(f"{name} {tick}: {figure(value)} {unit}".strip())
         parts.append(f'<circle cx="{number(x)}" cy="{number(y)}" r="4" fill="{colour}"><title>{tip}</title></circle>')
     y = _TOP + 8 + 16 * index
     if name and y < _HEIGHT - _BOTTOM:

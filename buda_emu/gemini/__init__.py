@@ -1,0 +1,45 @@
+"""Schedules of the Gemini scheduler: load, check, time, execute and allocate them.
+
+    from buda_emu import gemini
+
+    ir = gemini.load("schedule.json.gz")
+    for finding in ir.check():
+        print(finding.where, finding.message)
+    print(gemini.simulate(ir).total, "cycles")
+
+Nothing heavy is loaded before something is timed or executed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buda_emu.gemini.allocation import allocate, peak
+    from buda_emu.gemini.execution import Execution, execute
+    from buda_emu.gemini.model import IR
+    from buda_emu.gemini.reader import load
+    from buda_emu.gemini.schedule import Timeline, simulate
+
+_LAZY = {
+    "Execution": "buda_emu.gemini.execution",
+    "IR": "buda_emu.gemini.model",
+    "Timeline": "buda_emu.gemini.schedule",
+    "allocate": "buda_emu.gemini.allocation",
+    "execute": "buda_emu.gemini.execution",
+    "load": "buda_emu.gemini.reader",
+    "peak": "buda_emu.gemini.allocation",
+    "simulate": "buda_emu.gemini.schedule",
+}
+
+__all__ = ["IR", "Execution", "Timeline", "allocate", "execute", "load", "peak", "simulate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

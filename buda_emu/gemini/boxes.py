@@ -1,0 +1,103 @@
+"""Boxes of elements: ranges N C H W with inclusive ends (facts GEMINI 2), and what a list of them covers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
+
+Coordinates: TypeAlias = tuple[int, int, int, int]
+
+
+class Box(NamedTuple):
+    """From `lower` to `upper`, both inside."""
+
+    lower: Coordinates
+    upper: Coordinates
+
+    @property
+    def shape(self) -> Coordinates:
+        """Elements along N C H W."""
+        (n0, c0, h0, w0), (n1, c1, h1, w1) = self
+        return n1 - n0 + 1, c1 - c0 + 1, h1 - h0 + 1, w1 - w0 + 1
+
+    @property
+    def volume(self) -> int:
+        """Elements."""
+        n, c, h, w = self.shape
+        return n * c * h * w
+
+    def inside(self, other: "Box") -> bool:
+        """No element lies outside of the other box."""
+        return all(a >= b for a, b in zip(self.lower, other.lower, strict=True)) and all(
+            a <= b for a, b in zip(self.upper, other.upper, strict=True)
+        )
+
+    def meets(self, other: "Box") -> bool:
+        """Some element is in both."""
+        (a0, a1, a2, a3), (b0, b1, b2, b3) = self
+        (c0, c1, c2, c3), (d0, d1, d2, d3) = other
+        return a0 <= d0 and c0 <= b0 and a1 <= d1 and c1 <= b1 and a2 <= d2 and c2 <= b2 and a3 <= d3 and c3 <= b3
+
+    def common(self, other: "Box") -> "Box | None":
+        """What is in both."""
+        if not self.meets(other):
+            return None
+        return Box(_each(max, self.lower, other.lower), _each(min, self.upper, other.upper))
+
+    def moved(self, by: Sequence[int]) -> "Box":
+        """Every coordinate plus that of `by`."""
+        a, b, c, d = by
+        (n0, c0, h0, w0), (n1, c1, h1, w1) = self
+        return Box((n0 + a, c0 + b, h0 + c, w0 + d), (n1 + a, c1 + b, h1 + c, w1 + d))
+
+    def within(self, other: "Box") -> "Box":
+        """The same elements, counted from the other's lower corner."""
+        return self.moved([-value for value in other.lower])
+
+    def slices(self) -> tuple[slice, slice, slice, slice]:
+        """For an array N C H W."""
+        a, b, c, d = (slice(low, high + 1) for low, high in zip(self.lower, self.upper, strict=True))
+        return a, b, c, d
+
+    def __str__(self) -> str:
+        return f"{list(self.lower)}..{list(self.upper)}"
+
+
+def _each(choose: "type[min] | type[max]", first: Coordinates, second: Coordinates) -> Coordinates:  # type: ignore[valid-type]
+    a, b, c, d = (choose(x, y) for x, y in zip(first, second, strict=True))
+    return a, b, c, d
+
+
+ORIGIN: Coordinates = (0, 0, 0, 0)
+
+
+def of_shape(shape: Sequence[int]) -> Box:
+    """The box of a whole tensor N C H W."""
+    a, b, c, d = shape
+    return Box(ORIGIN, (a - 1, b - 1, c - 1, d - 1))
+
+
+def hull(boxes: Iterable[Box]) -> Box:
+    """The smallest box around all of them (at least one)."""
+    first, *rest = boxes
+    lower, upper = first
+    for box in rest:
+        lower, upper = _each(min, lower, box.lower), _each(max, upper, box.upper)
+    return Box(lower, upper)
+
+
+def overlaps(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
+    """Pairs of indices whose boxes share an element, in order."""
+    if sum(box.volume for box in boxes) <= 0:
+        return
+    for (i, a), (j, b) in combinations(enumerate(boxes), 2):
+        if a.meets(b):
+            yield i, j
+
+
+def tile(boxes: Sequence[Box], whole: Box) -> bool:
+    """The boxes fill the whole: inside, disjoint, of the same volume."""
+    return (
+        sum(box.volume for box in boxes) == whole.volume
+        and all(box.inside(whole) for box in boxes)
+        and next(overlaps(boxes), None) is None
+    )

@@ -1,0 +1,111 @@
+"""Two schedules of one network: per layer time, traffic, room; which loads moved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from buda_emu.gemini.figures import LayerTime, Peak, RunFigures, run_figures
+from buda_emu.gemini.model import IR, Workload
+from buda_emu.gemini.schedule import simulate
+from buda_emu.gemini.statistics import LayerBytes, statistics
+from buda_emu.gemini.timing import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChange:
+    """A layer in both: None where a schedule does not compute it."""
+
+    layer: str
+    cycles: tuple[int | None, int | None]
+    waited: tuple[int | None, int | None]
+    moved: tuple[int | None, int | None]
+    """Bytes between DRAM, other cores and this layer."""
+
+    @property
+    def differs(self) -> bool:
+        """Something is not the same."""
+        return any(a != b for a, b in (self.cycles, self.waited, self.moved))
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """What is loaded for a layer (`what`: weight, or the layer whose output it is) and how many workloads before its
+    first reader its room opens, in each schedule."""
+
+    layer: str
+    what: str
+    ahead: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Figures of both, layers in the order of the first, then those of the second alone."""
+
+    totals: tuple[int, int]
+    dram_bytes: tuple[int, int]
+    noc_bytes: tuple[int, int]
+    peaks: tuple[Peak | None, Peak | None]
+    layers: tuple[LayerChange, ...]
+    prefetches: tuple[Prefetch, ...]
+    models: tuple[str, ...]
+
+
+def compare(first: IR, second: IR, **rates: float) -> Comparison:
+    """Both at the same rates (`simulate`)."""
+    sides = [_side(ir, rates) for ir in (first, second)]
+    (a, a_times, a_bytes), (b, b_times, b_bytes) = sides
+    names = dict.fromkeys([*a_times, *b_times])
+    layers = tuple(_change(name, (a_times, b_times), (a_bytes, b_bytes)) for name in names)
+    ahead = [_ahead(ir) for ir in (first, second)]
+    keys = dict.fromkeys([*ahead[0], *ahead[1]])
+    moved = [Prefetch(*key, (ahead[0].get(key, ()), ahead[1].get(key, ()))) for key in keys]
+    return Comparison(
+        (a.total, b.total), (a.dram.loaded + a.dram.stored, b.dram.loaded + b.dram.stored),
+        (a.noc_bytes, b.noc_bytes), (a.peak, b.peak), layers,
+        tuple(item for item in moved if item.ahead[0] != item.ahead[1]), tuple(dict.fromkeys([*a.models, *b.models])),
+    )  # fmt: skip
+
+
+def _side(ir: IR, rates: dict[str, float]) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:
+    timeline: Timeline = simulate(ir, **rates)
+    figures = run_figures(ir, timeline)
+    order = dict.fromkeys(work.layer_name for work in ir.workloads())
+    times = {item.layer: item for item in figures.layers}
+    moved = {item.layer: item for item in statistics(ir).by_layer}
+    return figures, {name: times[name] for name in order}, moved
+
+
+def _change(
+    name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]
+) -> LayerChange:
+    def both(values: Sequence[int | None]) -> tuple[int | None, int | None]:
+        return values[0], values[1]
+
+    own = [side.get(name) for side in times]
+    bytes_of = [side.get(name) for side in moved]
+    return LayerChange(
+        name, both([item and item.cycles for item in own]), both([item and item.waited for item in own]),
+        both([item and item.loaded + item.weights + item.stored + item.sent for item in bytes_of]),
+    )  # fmt: skip
+
+
+def _ahead(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Of what DRAM feeds: workloads between the first snapshot that shows it and its reader, for each tensor (A)."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for works in ir.cores.values() if ir.dialect == "A" else ():
+        opened: dict[int, int] = {}
+        for work in works:
+            for item in (*work.buffer, *work.wl0):
+                loaded = item.from_dram if hasattr(item, "from_dram") else item.source == "DDR"
+                for number in item.transfer_id if loaded else ():
+                    opened.setdefault(number, work.index)
+            for number, name in _read(work):
+                if number in opened:
+                    key = (work.layer_name, name)
+                    found.setdefault(key, []).append(work.index - opened.pop(number))
+    return {key: tuple(values) for key, values in found.items()}
+
+
+def _read(work: Workload) -> list[tuple[int, str]]:
+    names = {source.transfer_id: source.layer_name for tensor in work.buffer for source in tensor.source}
+    read = [(number, names.get(number) or "operand") for item in work.ifmap for number in item.transfer_id]
+    return read + [(number, "weight") for number in (work.weight.transfer_id if work.weight else ())]

@@ -1,0 +1,110 @@
+"""The network itself: operators, weights and inputs, and its values when every layer is computed at once."""
+
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError, ScheduleError, UnsupportedError
+from buda_emu.gemini.boxes import Coordinates
+from buda_emu.gemini.execution.operators import CONVOLUTIONS, DTYPES, LaidWeights, Operator, operator
+from buda_emu.gemini.execution.seeded import Weights, seeded_input, seeded_weights
+from buda_emu.gemini.frontend import Layer, Network
+
+_MOST = 1 << 31
+
+
+class Values:
+    """Everything about a network that does not depend on a schedule. `outputs`: by layer, of the un-tiled run."""
+
+    def __init__(
+        self, network: Network, wanted: "set[str]", seed: int, weights: "Mapping[str, Weights] | None"
+    ) -> None:
+        self.network = network
+        self.operators: dict[str, Operator] = {}
+        self.weights: dict[str, Weights] = {}
+        self.inputs: dict[str, NDArray[Any]] = {}
+        self.outputs: dict[str, NDArray[Any]] = {}
+        for name in _order(network, wanted):
+            self._add(network.layers[name], seed, weights or {})
+
+    def of(self, name: str) -> NDArray[Any]:
+        """Output of a layer, or an input of the network."""
+        return self.inputs[name] if name in self.inputs else self.outputs[name]
+
+    def laid(self, layer: str) -> LaidWeights | None:
+        """All weights of a layer as an operator takes them."""
+        if layer not in self.weights:
+            return None
+        values, scale, bias = self.weights[layer]
+        k, c, r, s = values.shape
+        return LaidWeights(values.reshape(k, c, r * s).transpose(0, 2, 1), scale, bias)
+
+    def _add(self, layer: Layer, seed: int, weights: Mapping[str, Weights]) -> None:
+        self.operators[layer.name] = operator(layer)
+        names = self.network.operands(layer)
+        for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
+            if name not in self.network.layers and name not in self.inputs:
+                _small(layer, shape)
+                if dtype != "float16":
+                    raise UnsupportedError(f"layer {layer.name!r}: a network input of {dtype!r} is not emulated")
+                self.inputs[name] = seeded_input(name, shape, seed)
+            there = self.of(name)
+            if there.shape != shape or there.dtype != DTYPES[dtype]:
+                found = f"{list(there.shape)} {there.dtype}"
+                raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {found}")
+        if len(names) < (2 if layer.operation == "element_wise_add" else 1):
+            raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {len(names)} operands")
+        _small(layer, layer.output_shape)
+        if layer.operation in CONVOLUTIONS:
+            self.weights[layer.name] = self._weights(layer, seed, weights)
+        values = self.operators[layer.name].run(
+            [self.of(name) for name in names], layer.needs(layer.box)[1], self.laid(layer.name)
+        )
+        if values.shape != layer.output_shape:
+            said = f"computes {list(values.shape)}, output_shape is {list(layer.output_shape)}"
+            raise ScheduleError(f"layer {layer.name!r} {said}")
+        self.outputs[layer.name] = values
+
+    def _weights(self, layer: Layer, seed: int, given: Mapping[str, Weights]) -> Weights:
+        shape = layer.input_shapes[1]
+        _small(layer, shape)
+        if shape[2:] != layer.window or shape[0] != layer.output_shape[1]:
+            raise ScheduleError(f"layer {layer.name!r}: weights {list(shape)} do not fit its kernel and output_shape")
+        if layer.name not in given:
+            return seeded_weights(layer.name, shape, seed)
+        values, scale, bias = (np.asarray(item) for item in given[layer.name])
+        if values.shape != shape or values.dtype != np.int8 or scale.shape != (shape[0],) or bias.shape != (shape[0],):
+            raise HostError(f"weights of {layer.name!r} are int8 {list(shape)}, scale and bias [{shape[0]}]")
+        return values, scale.astype(np.float32), bias.astype(np.float32)
+
+
+def _small(layer: Layer, shape: Coordinates) -> None:
+    if np.prod(np.array(shape, np.float64)) > _MOST:
+        raise UnsupportedError(f"layer {layer.name!r}: {list(shape)} has more than {_MOST} elements")
+
+
+def _order(network: Network, wanted: "set[str]") -> list[str]:
+    """Layers that a schedule computes and all before them, each after those that it reads."""
+    graph: dict[str, list[str]] = {}
+    left = sorted(wanted)
+    while left:
+        name = left.pop()
+        if name in graph:
+            continue
+        layer = network.layers.get(name)
+        if layer is None:
+            raise ScheduleError(f"the network has no layer {name!r}")
+        if layer.on_host:
+            raise UnsupportedError(f"layer {name!r}: {layer.operation!r} of the host is not emulated")
+        graph[name] = [item for item in network.operands(layer) if item in network.layers]
+        left += graph[name]
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise ScheduleError(f"layers read each other in a circle: {' <- '.join(error.args[1])}") from None
+
+
+

@@ -1,0 +1,150 @@
+"""What a timeline comes to: where each core's time goes, how busy DRAM is, which layers take longest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from buda_emu.gemini.model import IR, Workload
+from buda_emu.gemini.timing import WAIT_KINDS, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTime:
+    """Cycles of a core: they add up to the total. `rest`: behind its last workload. `waits`: by what it waited for."""
+
+    core: int
+    compute: int
+    waits: dict[str, int]
+    rest: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """Cycles that a layer's workloads take and wait for, over all cores, and the bytes that it makes DRAM move."""
+
+    layer: str
+    workloads: int
+    cycles: int
+    waited: int
+
+
+@dataclass(frozen=True, slots=True)
+class DramUse:
+    """Of the one DRAM queue."""
+
+    items: int
+    busy: int
+    loaded: int
+    stored: int
+    utilisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The fullest snapshot of L2 (A)."""
+
+    bytes: int
+    core: int
+    workload_id: int
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """Of one run. `models`: what of it has no reference, in words."""
+
+    total: int
+    cores: tuple[CoreTime, ...]
+    layers: tuple[LayerTime, ...]
+    dram: DramUse
+    peak: Peak | None
+    noc_bytes: int
+    models: tuple[str, ...]
+
+
+def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
+    """Of a timeline from the schedule alone, or of an assembler file (then cores tell compute and rest only)."""
+    cores, waited = _cores(ir, timeline)
+    return RunFigures(
+        timeline.total, cores, _layers(ir, timeline, waited), _dram(timeline), fullest(ir),
+        sum(timeline.links.values()), models(ir, timeline),
+    )  # fmt: skip
+
+
+def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
+    """What of a timeline has no reference (facts GEMINI 1, 5)."""
+    found: list[str] = []
+    if ir.dialect == "B":
+        found.append("dialect B has no reference: every time is a model")
+    elif len(ir.cores) > 1:
+        found.append("schedules of several cores have no reference: pieces between cores are a model")
+    if not timeline.rates.fitted:
+        rates = timeline.rates
+        found.append(
+            f"transfers are fitted at 16 GiB/s and 1 GHz: at {rates.dram_gibps:g} GiB/s and {rates.freq_ghz:g} GHz they "
+            "are a model"
+        )
+    return tuple(found)
+
+
+def fullest(ir: IR) -> Peak | None:
+    """The snapshot with most bytes; of equal ones the first. None without addresses."""
+    best: Peak | None = None
+    for work in ir.workloads() if ir.dialect == "A" else ():
+        held = sum(tensor.size for tensor in work.buffer)
+        if best is None or held > best.bytes:
+            best = Peak(held, work.core, work.workload_id, work.layer_name)
+    return best
+
+
+def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple[int, int], int]]:
+    """And how long each workload was waited for, by core and position."""
+    if timeline.mode == "assembler":
+        core = next(iter(ir.cores), 0)
+        busy = _covered([span for key, span in timeline.workloads.items() if key[0] == core])
+        return (CoreTime(core, busy, {}, timeline.total - busy),), {}
+    timing = timeline.timing
+    gaps, start, end, held = timing.waited().tolist(), timing.start, timing.end, timing.held_by.tolist()
+    found: list[CoreTime] = []
+    waited: dict[tuple[int, int], int] = {}
+    for core, works in ir.cores.items():
+        waits = dict.fromkeys(map(str, WAIT_KINDS), 0)
+        compute = last = 0
+        for work in works:
+            for task in timeline.tasks_of[core, work.index]:
+                compute += int(end[task] - start[task])
+                last = int(end[task])
+                gap = gaps[task]
+                if gap:
+                    waits[timeline.kinds[held[task]]] += gap
+                    waited[core, work.index] = waited.get((core, work.index), 0) + gap
+        found.append(CoreTime(core, compute, waits, timeline.total - last))
+    return tuple(found), waited
+
+
+def _covered(spans: Sequence[tuple[int, int]]) -> int:
+    """Cycles in which at least one span is open."""
+    total = reached = 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> tuple[LayerTime, ...]:
+    works: dict[str, list[Workload]] = {}
+    for work in ir.workloads():
+        works.setdefault(work.layer_name, []).append(work)
+    found: list[LayerTime] = []
+    for name, items in works.items():
+        spans = [timeline.workloads.get((item.core, item.workload_id)) for item in items]
+        gaps = sum(waited.get((item.core, item.index), 0) for item in items)
+        cycles = sum(span.end - span.start for span in spans if span is not None)
+        found.append(LayerTime(name, len(items), cycles, gaps))
+    return tuple(sorted(found, key=lambda item: (-item.cycles - item.waited, item.layer)))
+
+
+def _dram(timeline: Timeline) -> DramUse:
+    busy = sum(item.end - item.start for item in timeline.dram)
+    stored = sum(item.bytes for item in timeline.dram if item.kind == "store")
+    loaded = sum(item.bytes for item in timeline.dram) - stored
+    return DramUse(len(timeline.dram), busy, loaded, stored, busy / max(timeline.total, 1))

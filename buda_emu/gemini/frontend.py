@@ -1,0 +1,144 @@
+"""The front-end IR: the quantised network that a schedule computes (facts GEMINI 4, 6)."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from buda_emu.errors import ScheduleError
+from buda_emu.gemini.boxes import Box, Coordinates, of_shape
+from buda_emu.gemini.reader.values import shown
+
+WINDOWS: Final[Mapping[str, str]] = {"conv2d": "kernel_size", "max_pool2d": "pool_size", "avg_pool2d": "pool_size"}
+"""Operations that look at a window, and the key that holds its height and width."""
+ALL_CHANNELS: Final = ("conv2d", "dense")
+_MOST = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer. Shapes are N C H W; a window of 1 x 1 where the operation has none. `content`: the object itself."""
+
+    name: str
+    operation: str
+    on_host: bool
+    input_shapes: tuple[Coordinates, ...]
+    output_shape: Coordinates
+    input_dtype: tuple[str, ...]
+    output_dtype: str
+    previous: tuple[str, ...]
+    window: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]  # top, bottom, left, right
+    content: Mapping[str, Any] = field(repr=False, compare=False)
+
+    def needs(self, box: Box) -> tuple[Box, tuple[int, int, int, int]]:
+        """Of its (first) operand for a box of its output: the range, clipped to the operand, and the padding around
+        it (top, bottom, left, right)."""
+        (n0, c0, h0, w0), (n1, c1, h1, w1) = box
+        _, channels, height, width = self.input_shapes[0]
+        if self.operation in ALL_CHANNELS:
+            c0, c1 = 0, channels - 1
+        top, _bottom, left, _right = self.padding
+        rows = (h0 * self.stride[0] - top, h1 * self.stride[0] - top + self.window[0] - 1)
+        columns = (w0 * self.stride[1] - left, w1 * self.stride[1] - left + self.window[1] - 1)
+        lower = (n0, c0, max(rows[0], 0), max(columns[0], 0))
+        upper = (n1, c1, min(rows[1], height - 1), min(columns[1], width - 1))
+        around = (max(-rows[0], 0), max(rows[1] - height + 1, 0), max(-columns[0], 0), max(columns[1] - width + 1, 0))
+        return Box(lower, upper), around
+
+    @property
+    def box(self) -> Box:
+        """All of its output."""
+        return of_shape(self.output_shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Layers by name, in the order of the file."""
+
+    layers: Mapping[str, Layer]
+    path: str = ""
+
+    def operands(self, layer: Layer) -> list[str]:
+        """Layers and network inputs that a layer reads: `previous_layer` without constants."""
+        return [name for name in layer.previous if name in self.layers or is_input(name)]
+
+
+def is_input(name: str) -> bool:
+    """It names an input of the network."""
+    return name.startswith("input")
+
+
+def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network") -> Network:
+    """`source`: path of .json or .json.gz, or the decoded object. Raises ScheduleError for what is no front-end IR."""
+    from buda_emu.gemini.reader.document import decode
+
+    if isinstance(source, Network):
+        return source
+    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    content: Any = decode(path) if path else source
+    if not isinstance(content, Mapping) or not content:
+        raise _wrong(path, "", f"a network is an object of layers, not {shown(content)}")
+    layers = {str(name): _layer(path, str(name), item) for name, item in content.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return Network(layers, path)
+
+
+def _wrong(path: str, layer: str, message: str) -> ScheduleError:
+    where = f": layer {layer!r}" if layer else ""
+    return ScheduleError(f"{path or 'front-end IR'}{where}: {message}")
+
+
+def _layer(path: str, name: str, item: Any) -> Layer:
+    if not isinstance(item, Mapping):
+        raise _wrong(path, name, f"a layer is an object, not {shown(item)}")
+    content: Mapping[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
+    operation = content.get("operation")
+    if not isinstance(operation, str):
+        raise _wrong(path, name, f"'operation' is a text, not {shown(operation)}")
+    on_host = content.get("device") == "cpu"
+    shapes = [_shape(path, name, content, key, on_host) for key in ("input_shape", "output_shape")]
+    dtypes = [_texts(path, name, content, key) for key in ("input_dtype", "output_dtype")]
+    if not shapes[1] or not dtypes[1] or not (shapes[0] or on_host):
+        raise _wrong(path, name, "'input_shape', 'output_shape' and 'output_dtype' have an entry at least")
+    window = WINDOWS.get(operation)
+    height, width = _numbers(path, name, content, window, 2, 1) if window else (1, 1)
+    down, right = _numbers(path, name, content, "stride", 2, 1) if window else (1, 1)
+    a, b, c, d = _numbers(path, name, content, "padding", 4, 0) if window else (0, 0, 0, 0)
+    return Layer(
+        name, operation, on_host, tuple(shapes[0]), shapes[1][0], dtypes[0], dtypes[1][0],
+        _texts(path, name, content, "previous_layer"), (height, width), (down, right), (a, b, c, d), content,
+    )  # fmt: skip
+
+
+def _texts(path: str, name: str, content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = content.get(key)
+    if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):  # pyright: ignore[reportUnknownVariableType]
+        raise _wrong(path, name, f"{key!r} is a list of texts, not {shown(value)}")
+    return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _numbers(path: str, name: str, content: Mapping[str, Any], key: str, count: int, least: int) -> tuple[int, ...]:
+    value = content.get(key)
+    if not _whole(value, least) or len(value) != count:
+        raise _wrong(path, name, f"{key!r} is a list of {count} numbers of {least} or more, not {shown(value)}")
+    return tuple(value)
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, list) and all(type(one) is int and least <= one < _MOST for one in value)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _shape(path: str, name: str, content: Mapping[str, Any], key: str, loose: bool) -> list[Coordinates]:
+    """Shapes with four extents; what the host computes may have others, which nothing looks at."""
+    value = content.get(key)
+    if not (isinstance(value, list) and all(_whole(one, 1) for one in value)):  # pyright: ignore[reportUnknownVariableType]
+        raise _wrong(path, name, f"{key!r} is a list of shapes, not {shown(value)}")
+    found: list[Coordinates] = []
+    for shape in value:  # pyright: ignore[reportUnknownVariableType]
+        extents: list[int] = list(shape)  # pyright: ignore[reportUnknownArgumentType]
+        if len(extents) != 4 and not loose:
+            raise _wrong(path, name, f"{key!r}: a shape is [N, C, H, W], not {shown(extents)}")
+        a, b, c, d = (*extents[:4], 1, 1, 1, 1)[:4]
+        found.append((a, b, c, d))
+    return found

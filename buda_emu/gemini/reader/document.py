@@ -1,0 +1,127 @@
+"""`load`: a file or a decoded object to a schedule."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from buda_emu.checker import TextPlace
+from buda_emu.checker.render import render
+from buda_emu.errors import ScheduleError
+from buda_emu.gemini.book import BOOK
+from buda_emu.gemini.model import IR, Dialect, Workload
+from buda_emu.gemini.reader.dram import dram_in, dram_out
+from buda_emu.gemini.reader.values import Object, Values, shown
+from buda_emu.gemini.reader.workload import workload_reader
+
+TOP_KEYS: Final = ("-1", "buffersize", "xlen", "ylen", "top_batch_cut")
+_GZIP = b"\x1f\x8b"
+_MOST_BYTES = 1 << 29
+
+
+def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
+    """Read a schedule of either dialect (facts GEMINI 2, 3).
+
+    `source`: path of a .json or .json.gz file, or the decoded JSON object, which is kept and must not be changed then.
+    Raises ScheduleError with `.diagnostics` (rules G001 to G003) for what is no schedule, OSError for a file that
+    cannot be read.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        return _read(decode(path), path)
+    return _read(source, "")
+
+
+def decode(path: str) -> Any:
+    """The JSON value of a file, which may be compressed. Raises ScheduleError (G001) where it is no JSON."""
+    raw = Path(path).read_bytes()
+    try:
+        return json.loads(unpacked(raw).decode())
+    except json.JSONDecodeError as error:
+        place, problem = TextPlace(error.lineno, error.colno), f"no JSON: {error.msg}"
+    except (ValueError, EOFError, RecursionError, OSError) as error:
+        place, problem = "", f"no JSON: {error}"
+    found = [BOOK.diagnostic(path, "G001", place, problem)]
+    raise ScheduleError(render(found), found)
+
+
+def unpacked(raw: bytes) -> bytes:
+    """The content of a file, which may be compressed (gzip). Raises ValueError for a damaged one."""
+    if not raw.startswith(_GZIP):
+        return raw
+    import zlib
+
+    unpacker = zlib.decompressobj(31)
+    try:
+        data = unpacker.decompress(raw, _MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"the file is damaged: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"more than {_MOST_BYTES} bytes")
+    if not unpacker.eof:
+        raise ValueError("the file is cut off")
+    return data
+
+
+def _read(document: Any, path: str) -> IR:
+    values = Values(path)
+    ir = _top(values, document)
+    if values.found:
+        found = sorted(values.found, key=lambda item: item.order)
+        raise ScheduleError(render(found), found)
+    assert ir is not None  # nothing was found
+    return ir
+
+
+def _top(values: Values, document: Any) -> IR | None:
+    """G001 first: when the top is wrong, nothing below it is read."""
+    if not isinstance(document, Mapping):
+        values.wrong("G001", "", f"a schedule is an object, not {shown(document)}")
+        return None
+    top: Object = document  # pyright: ignore[reportUnknownVariableType] - JSON
+    dialect: Dialect = "A" if "buffersize" in top else "B"
+    cores = _core_keys(values, top)
+    dram = top.get("-1")
+    for name in ("in", "out"):
+        if not isinstance(dram, dict) or not isinstance(dram.get(name), list):  # pyright: ignore[reportUnknownMemberType]
+            values.wrong("G001", "-1", f"there is no '-1' with a list {name!r}: what goes through DRAM")
+    sizes: dict[str, int] = {}
+    for name in ("xlen", "ylen", *(("buffersize",) if dialect == "A" else ())):
+        value = top.get(name)
+        if type(value) is int and 0 < value < 1 << 62:
+            sizes[name] = value
+        else:
+            values.wrong("G001", name, f"{name!r} is a whole number of 1 or more, not {shown(value)}")
+    if values.found:
+        return None
+    read = workload_reader(dialect)
+    works: dict[int, tuple[Workload, ...]] = {}
+    for core, key in cores.items():
+        entries = ((index, values.object(item, f"{key}/{index}")) for index, item in enumerate(top[key]))
+        works[core] = tuple(read(values, item, f"{key}/{index}", core, index) for index, item in entries if item)
+    arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: dram_in(v, item, place, dialect))
+    leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
+    return IR(
+        dialect, works, arrives, leaves, sizes["xlen"], sizes["ylen"], sizes.get("buffersize"), values.path, top
+    )  # fmt: skip
+
+
+def _core_keys(values: Values, top: Object) -> dict[int, str]:
+    """Core ids in ascending order, and their keys."""
+    found: dict[int, str] = {}
+    for key in map(str, top):
+        if key in TOP_KEYS:
+            continue
+        if not (key.isascii() and key.isdecimal() and str(int(key[:9])) == key):
+            from buda_emu.checker.suggest import near
+
+            hint = near(key, TOP_KEYS)
+            values.wrong("G001", key[:60], f"the key {shown(key)} is neither a core nor known here", hint)
+        elif not isinstance(top.get(key), list):
+            values.wrong("G001", key, f"core {key} is a list of workloads, not {shown(top.get(key))}")
+        else:
+            found[int(key)] = key
+    if not found and not values.found:
+        values.wrong("G001", "", "there is no core: no decimal key with a list of workloads")
+    return dict(sorted(found.items()))
