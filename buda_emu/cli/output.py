@@ -5,7 +5,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from buda_emu.timeline.picture import TimelinePicture
 
 _BAR_WIDTH = 30
 _LEAST_SECONDS = 0.1
@@ -65,10 +68,31 @@ def write_text(path: "str | os.PathLike[str]", text: str) -> None:
 
 
 def write_json(path: "str | os.PathLike[str]", content: Any) -> None:
-    """Write strict JSON (no NaN) as `write_output` does."""
+    """Write strict JSON (no NaN) as `write_output` does; packed where the name ends in .gz, to the same bytes."""
     import json
 
-    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    if not str(path).endswith(".gz"):
+        write_text(path, text)
+        return
+    import gzip
+
+    packed = gzip.compress(text.encode("utf-8", "replace"), mtime=0)
+    write_output(path, lambda stream: stream.write(packed))
+
+
+def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture") -> None:
+    """Write a run: a page that needs nothing else where the name ends in .html, else a trace (`write_json`)."""
+    if str(path).lower().endswith(".html"):
+        import shlex
+
+        from buda_emu.report.timeline_page import timeline_page
+
+        write_text(path, timeline_page(picture, shlex.join(["buda-emu", *sys.argv[1:]])))
+        return
+    from buda_emu.report.trace import trace
+
+    write_json(path, trace(picture))
 
 
 class Progress:

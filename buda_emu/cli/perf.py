@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.cli.arguments import add_arch, add_param, add_program, positive
-from buda_emu.cli.output import Progress, say, write_json, write_text
+from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a line for each epoch, the vendor's columns; of a sweep one for each point",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev")
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE",
+        help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with the same lanes (.html)",
+    )  # fmt: skip
     parser.add_argument(
         "--report", type=Path, metavar="DIR",
         help="write perf.html, perf.json and the vendor's runtime_table.csv, perf_info_all_epochs.csv, "
@@ -181,9 +184,9 @@ def _write(args: argparse.Namespace, found: "Perf") -> None:
         _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
-        from buda_emu.report.trace import trace
+        from buda_emu.report.epoch_picture import run_picture
 
-        write_json(args.trace, trace(found.run))
+        write_picture(args.trace, run_picture(found.run))
 
 
 def _write_report(directory: Path, found: "Perf", command: str) -> None:

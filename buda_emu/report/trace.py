@@ -1,150 +1,95 @@
-"""A modelled epoch as a trace for Perfetto and chrome://tracing (the Trace Event Format).
+"""A run as a trace for Perfetto and chrome://tracing (the Trace Event Format).
 
-Three processes for each epoch. Cores: the unpack, math and pack thread of each op, whose cores all work alike, and
-counters of what waits in front of it. Transfers: a track for each pair of ops or op and queue, and counters of what the
-busiest NoC links carry. Memory: a track for each stream of a channel. Times are microseconds.
+Each group of lanes is a process and each lane a thread of it; arrows are flows; a memory is a process of its own, with
+a counter of its bytes and a track for each tensor in it. Times are microseconds.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
 
-from buda_emu.timeline import Schedule, Timing
-from buda_emu.timing.epoch import EpochTiming, OpTiming
-from buda_emu.timing.result import EpochReport, PerfRun
-
-THREADS: Final = ("unpack", "math", "pack")
-_CORES, _TRANSFERS, _MEMORY = range(3)
-_ROOMS: Final = ("cores", "transfers", "memory")
+from buda_emu.timeline.occupancy import occupancy
+from buda_emu.timeline.picture import Memory, TimelinePicture
 
 Event = dict[str, Any]
 
 
-def trace(run: PerfRun) -> dict[str, Any]:
-    """The whole run: epochs one after the other, each once, as many inputs as were modelled."""
-    events: list[Event] = []
-    begin = 0.0
-    for number, epoch in enumerate(run.epochs):
-        events += _Epoch(number, epoch, begin, run.clock).events()
-        begin += epoch.timing.timing.makespan / run.clock
+def trace(picture: TimelinePicture) -> dict[str, Any]:
+    """The whole picture."""
     return {
-        "traceEvents": events,
+        "traceEvents": list(_Writer(picture).events()),
         "displayTimeUnit": "ns",
-        "otherData": {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version},
+        "otherData": {**picture.about, **({"notes": list(picture.notes)} if picture.notes else {})},
     }
 
 
-class _Epoch:
-    def __init__(self, number: int, report: EpochReport, begin: float, clock: float) -> None:
-        self._report = report
-        self._model: EpochTiming = report.timing
-        self._timing: Timing = report.timing.timing
-        self._schedule: Schedule = report.timing.schedule
-        self._first = 3 * number
-        self._begin = begin
-        self._clock = clock
-        self._ops: Mapping[str, OpTiming] = {op.op: op for op in report.timing.ops}
+class _Writer:
+    def __init__(self, picture: TimelinePicture) -> None:
+        self._picture = picture
+        groups = dict.fromkeys(chain((lane.group for lane in picture.lanes), (item.group for item in picture.counters)))
+        self._process = {group: number for number, group in enumerate(groups)}
+        threads = dict.fromkeys(groups, 0)
+        self._place: list[tuple[int, int]] = []  # of each lane: process and thread
+        for lane in picture.lanes:
+            threads[lane.group] += 1
+            self._place.append((self._process[lane.group], threads[lane.group]))
 
     def events(self) -> Iterator[Event]:
-        """Names, tasks and counters."""
-        chips = ", ".join(f"chip {chip}" for chip in self._report.chips)
-        title = f"{self._report.program}: {' + '.join(self._report.graphs)} ({chips})"
-        for room, name in enumerate(_ROOMS):
-            yield _named("process_name", self._first + room, 0, f"{title}, {name}")
-        for unit, name in enumerate(self._timing.units):
-            if name in self._ops:
-                for thread, kind in enumerate(THREADS):
-                    yield _named("thread_name", self._first, 3 * unit + thread + 1, f"{name}: {kind}")
-            else:
-                yield _named("thread_name", self._first + self._room(name), 3 * unit + 1, name)
-        yield from self._tasks()
-        yield from self._waiting()
-        yield from self._links()
+        """Names, slices, arrows, counters, memories."""
+        for group, process in self._process.items():
+            yield from _process(process, group or self._picture.title)
+        for lane, (process, thread) in zip(self._picture.lanes, self._place, strict=True):
+            yield _named("thread_name", process, thread, lane.name)
+            yield {**_named("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
+        yield from self._slices()
+        yield from self._flows()
+        for item in self._picture.counters:
+            for time, value in zip(item.times, item.values, strict=True):
+                yield self._counter(self._process[item.group], item.name, time, item.unit, value)
+        for number, memory in enumerate(self._picture.memories):
+            yield from self._memory(len(self._process) + number, memory)
 
-    def _room(self, unit: str) -> int:
-        if unit in self._ops:
-            return _CORES
-        return _MEMORY if unit.startswith(("DRAM channel", "host link")) else _TRANSFERS
+    def _slices(self) -> Iterator[Event]:
+        for item in self._picture.slices:
+            process, thread = self._place[item.lane]
+            start = self._at(item.start)
+            yield {
+                "name": item.name, "cat": item.category or "task", "ph": "X", "pid": process, "tid": thread,
+                "ts": start, "dur": self._at(item.end) - start, "args": dict(item.details),
+            }  # fmt: skip
 
-    def _tasks(self) -> Iterator[Event]:
-        timing = self._timing
-        units: list[int] = timing.unit.tolist()
-        tasks, seen = [0] * len(timing.units), [0] * len(timing.units)
-        for unit in units:
-            tasks[unit] += 1
-        for start, end, unit in zip(timing.start.tolist(), timing.end.tolist(), units, strict=True):
-            each = max(tasks[unit] // self._model.modelled, 1)
-            entry, part = divmod(seen[unit], each)
-            seen[unit] += 1
-            name, thread = timing.units[unit], 3 * unit + 1
-            pieces = [(self._room(name), thread, start, end)]
-            if name in self._ops:
-                pieces = [(_CORES, thread + n, *piece) for n, piece in enumerate(_threads(self._ops[name], start, end))]
-            for room, track, from_, to in pieces:
+    def _flows(self) -> Iterator[Event]:
+        """Both ends name the beginning of their slice: viewers draw from its end to the other's beginning."""
+        for number, flow in enumerate(self._picture.flows):
+            for kind, index in (("s", flow.source), ("f", flow.target)):
+                item = self._picture.slices[index]
+                process, thread = self._place[item.lane]
                 yield {
-                    "name": f"input {entry}", "cat": "model", "ph": "X", "pid": self._first + room, "tid": track,
-                    "ts": self._at(from_), "dur": (to - from_) / self._clock, "args": {"input": entry, "part": part},
+                    "name": flow.name or "wait", "cat": "wait", "ph": kind, "id": number, "pid": process,
+                    "tid": thread, "ts": self._at(item.start), **({"bp": "e"} if kind == "f" else {}),
                 }  # fmt: skip
 
-    def _waiting(self) -> Iterator[Event]:
-        """Parts that have arrived at an op and were not consumed yet."""
-        consumed = {
-            name.removesuffix(": parts consumed"): index
-            for index, name in enumerate(self._timing.objects) if name.endswith(": parts consumed")
-        }  # fmt: skip
-        for index, name in enumerate(self._timing.objects):
-            source, _, op = name.rpartition(" in ")
-            if not source or op not in consumed:
-                continue
-            up, arrived = self._schedule.changes_of(index, self._timing)
-            down, used = self._schedule.changes_of(consumed[op], self._timing)
-            rises = dict(zip(up.tolist(), arrived.tolist(), strict=True))
-            drops = dict(zip(down.tolist(), used.tolist(), strict=True))
-            have = taken = 0
-            for time in sorted({*rises, *drops}):
-                have, taken = rises.get(time, have), drops.get(time, taken)
-                yield self._counter(_CORES, f"{source} in front of {op}", time, "parts", max(have - taken, 0))
+    def _memory(self, process: int, memory: Memory) -> Iterator[Event]:
+        yield from _process(process, memory.name)
+        for held in occupancy(live._replace(space=memory.name) for live in memory.lives).values():
+            for time, size in zip(held.times.tolist(), held.bytes.tolist(), strict=True):
+                yield self._counter(process, f"{memory.name} bytes", time, "bytes", size)
+            for number, live in enumerate(held.lives):
+                both = {"name": live.name, "cat": "tensor", "id": f"{process}.{number}", "pid": process, "tid": 0}
+                where = {"address": live.address, "bytes": live.size}
+                yield {**both, "ph": "b", "ts": self._at(live.start), "args": where}
+                yield {**both, "ph": "e", "ts": self._at(live.end)}
 
-    def _links(self) -> Iterator[Event]:
-        """Bytes in a cycle over the busiest links, from the transfers whose way they are on."""
-        timing = self._timing
-        tasks: dict[str, list[tuple[int, int]]] = {}
-        units: list[int] = timing.unit.tolist()
-        for start, end, unit in zip(timing.start.tolist(), timing.end.tolist(), units, strict=True):
-            name = timing.units[unit]
-            if self._room(name) == _TRANSFERS:
-                tasks.setdefault(name, []).append((start, end))
-        shown = {item.name for item in self._model.links}
-        changes: dict[str, dict[int, float]] = {}
-        for edge, path in zip(self._report.edges, self._report.paths, strict=True):
-            own = tasks.get(f"{edge.source} > {edge.target}", ())
-            for link, size in path.links.items():
-                if str(link) not in shown:
-                    continue
-                moments = changes.setdefault(str(link), {})
-                each = size * self._model.modelled / max(len(own), 1)
-                for start, end in own:
-                    rate = each / max(end - start, 1)
-                    moments[start] = moments.get(start, 0.0) + rate
-                    moments[end] = moments.get(end, 0.0) - rate
-        for link, moments in changes.items():
-            rate = 0.0
-            for time in sorted(moments):
-                rate += moments[time]
-                yield self._counter(_TRANSFERS, link, time, "bytes a cycle", round(max(rate, 0.0), 3))
-
-    def _counter(self, room: int, name: str, time: int, unit: str, value: float) -> Event:
-        return {"name": name, "ph": "C", "pid": self._first + room, "ts": self._at(time), "args": {unit: value}}
+    def _counter(self, process: int, name: str, time: float, unit: str, value: float) -> Event:
+        return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}
 
     def _at(self, time: float) -> float:
-        return self._begin + time / self._clock
+        return time / self._picture.per_microsecond
 
 
-def _threads(op: OpTiming, start: int, end: int) -> Sequence[tuple[float, float]]:
-    """When the threads of a core work on a part: unpack from its start, pack to its end, math between them."""
-    length = end - start
-    unpack, math, pack = (min(cycles / op.parts, length) for cycles in op.cost.threads)
-    lead = (length - math) / 2
-    return (start, start + unpack), (start + lead, start + lead + math), (end - pack, end)
+def _process(process: int, name: str) -> Iterator[Event]:
+    yield _named("process_name", process, 0, name)
+    yield {**_named("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
 
 
 def _named(kind: str, process: int, thread: int, name: str) -> Event:

@@ -1,6 +1,7 @@
 """`buda-emu perf` as a user meets it."""
 
 import csv
+import gzip
 import io
 import json
 
@@ -220,3 +221,12 @@ def test_a_harvested_chip_shifts_the_cores(tmp_path):
     whole, shifted = labels(), labels("--harvest", "1")
     assert whole[0].split("-")[0] == shifted[0].split("-")[0]  # the same column
     assert whole[0] != shifted[0]
+
+
+def test_a_trace_is_packed_or_a_page_where_its_name_says_so(tmp_path):
+    for name in ("t.json", "t.json.gz", "t.html"):
+        assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / name) == 0
+    assert gzip.decompress((tmp_path / "t.json.gz").read_bytes()) == (tmp_path / "t.json").read_bytes()
+    page = (tmp_path / "t.html").read_text()
+    assert "dots: math" in page
+    assert 'id="tl-canvas"' in page

@@ -1,0 +1,75 @@
+"""Pictures of runs as traces."""
+
+import json
+
+import pytest
+
+from buda_emu.report.trace import trace
+from buda_emu.timeline import Live
+from buda_emu.timeline.picture import Flow, Lane, Memory, Slice, TimelinePicture
+from report.pictures import pipeline
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return pipeline()
+
+
+@pytest.fixture(scope="module")
+def events(drawn):
+    return json.loads(json.dumps(trace(drawn), allow_nan=False))["traceEvents"]
+
+
+def of_kind(events, *kinds):
+    return [event for event in events if event["ph"] in kinds]
+
+
+def test_every_slice_stands_in_its_lane(drawn, events):
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    groups = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    slices = of_kind(events, "X")
+    assert len(slices) == len(drawn.slices)
+    for event, item in zip(slices, drawn.slices, strict=True):
+        lane = drawn.lanes[item.lane]
+        assert (names[event["pid"], event["tid"]], groups[event["pid"]]) == (lane.name, lane.group)
+        assert event["ts"] == item.start / 1000
+        assert event["dur"] == pytest.approx((item.end - item.start) / 1000)
+        assert event["args"] == dict(item.details)
+
+
+def test_lanes_add_up_to_the_time_that_units_work(drawn, events):
+    total = sum(event["dur"] for event in of_kind(events, "X"))
+    assert total * 1000 == pytest.approx(sum(item.end - item.start for item in drawn.slices))
+
+
+def test_arrows_name_both_of_their_slices(drawn, events):
+    places = {(e["pid"], e["tid"], e["ts"]) for e in of_kind(events, "X")}
+    begins, ends = of_kind(events, "s"), of_kind(events, "f")
+    assert [e["id"] for e in begins] == [e["id"] for e in ends] == list(range(len(drawn.flows)))
+    assert {(e["pid"], e["tid"], e["ts"]) for e in begins + ends} <= places
+    assert {e["name"] for e in begins} <= {f"{word} core {n}" for n in range(4) for word in ("data for", "room in")}
+    assert drawn.flows
+
+
+def test_a_memory_counts_its_bytes_and_shows_its_tensors():
+    lives = [Live("x", 0, 100, 0, 10, "a"), Live("x", 100, 50, 5, 20, "b")]
+    made = trace(TimelinePicture("t", [Lane("u")], [Slice(0, 0, 20, "s")], memories=[Memory("L1", lives)]))
+    events = made["traceEvents"]
+    assert [(e["ts"], e["args"]["bytes"]) for e in of_kind(events, "C")] == [(0, 100), (5, 150), (10, 50), (20, 0)]
+    assert [(e["ph"], e["name"], e["ts"]) for e in of_kind(events, "b", "e")] == [
+        ("b", "a", 0), ("e", "a", 10), ("b", "b", 5), ("e", "b", 20),
+    ]  # fmt: skip
+    assert len({e["id"] for e in of_kind(events, "b")}) == 2
+
+
+def test_counters_and_facts(drawn, events):
+    (counter,) = drawn.counters
+    values = [event["args"]["bytes a cycle"] for event in of_kind(events, "C") if event["name"] == "DRAM"]
+    assert values == list(counter.values)
+    assert trace(drawn)["otherData"] == {"clock_mhz": 1000, "notes": ["This is a model."]}
+
+
+def test_an_empty_run_and_a_flow_to_itself():
+    assert trace(TimelinePicture("t", [], []))["traceEvents"] == []
+    made = trace(TimelinePicture("t", [Lane("u")], [Slice(0, 0, 0, "s")], [Flow(0, 0)]))
+    assert [event["ph"] for event in made["traceEvents"]][-2:] == ["s", "f"]
