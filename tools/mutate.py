@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -324,10 +325,8 @@ def main() -> int:
     if args.what.split("/")[0] == "kernels":
         os.environ["NUMBA_DISABLE_JIT"] = "1"
     # What every child would load again; the package itself is imported by the child, with the mutant in it.
-    import hypothesis.extra.numpy  # noqa: F401
-    import numba  # noqa: F401
-    import pytest  # noqa: F401
-
+    for module in ("hypothesis.extra.numpy", "numba", "pytest"):
+        import_module(module)
     drawn = sample(files(args.what), None if args.all else args.sample, args.seed)
     if not drawn:
         parser.error(f"{args.what}: no such room or file, or nothing to change in it")
