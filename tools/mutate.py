@@ -219,7 +219,7 @@ class _Changed(MetaPathFinder, Loader):
 
 
 def tests_of(path: Path) -> list[list[str]]:
-    """Arguments of pytest, one run after the other: the file's own tests, then those of its room."""
+    """Arguments of pytest, one run after the other till one notices: the file's own tests, then those of its room."""
     inside = path.relative_to(PACKAGE)
     room = inside.parts[0] if len(inside.parts) > 1 else ""
     if room == "kernels":
@@ -228,11 +228,11 @@ def tests_of(path: Path) -> list[list[str]]:
     if not room:
         return [[str(own)]]
     folder = ROOT / "tests" / room
-    return [[str(own)], [str(folder), f"--ignore={own}"]] if own.exists() else [[str(folder)]]
+    return [[str(own)], [str(folder)]] if own.exists() else [[str(folder)]]
 
 
-def noticed(runs: list[list[str]], limit: float, mutant: Mutant | None) -> bool:
-    """Whether the tests fail, or take too long, in a child process."""
+def noticed(tests: list[str], limit: float, mutant: Mutant | None) -> bool:
+    """Whether tests fail, or take too long, in a child process."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -242,13 +242,13 @@ def noticed(runs: list[list[str]], limit: float, mutant: Mutant | None) -> bool:
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(null, 2)
-            code = _run(runs, mutant)
+            code = _run(tests, mutant)
         os._exit(code)
     _, status = os.waitpid(child, 0)
     return status != 0
 
 
-def _run(runs: list[list[str]], mutant: Mutant | None) -> int:
+def _run(tests: list[str], mutant: Mutant | None) -> int:
     import hypothesis
     import pytest
 
@@ -259,8 +259,7 @@ def _run(runs: list[list[str]], mutant: Mutant | None) -> int:
     hypothesis.settings.load_profile("mutants")
     if mutant is not None:
         sys.meta_path.insert(0, _Changed(mutant.module, compile(mutant.tree, str(mutant.path), "exec")))
-    fine = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return int(any(pytest.main([*OPTIONS, *arguments]) not in fine for arguments in runs))
+    return int(pytest.main([*OPTIONS, *tests]) != pytest.ExitCode.OK)
 
 
 @dataclass(frozen=True)
@@ -282,27 +281,30 @@ def judge(
     mutants: Sequence[Mutant], seconds: float | None = None, tell: Callable[[str], object] = lambda _text: None
 ) -> Outcome:
     """Run the tests on each mutant, no longer than `seconds`. Raises RuntimeError where they fail without any."""
-    begun, found = time.monotonic(), Outcome(0, [], [])
-    limits: dict[str, float] = {}
+    begun, killed = time.monotonic(), 0
+    known: list[Mutant] = []
+    survived: list[Mutant] = []
     for number, one in enumerate(mutants):
         if seconds is not None and time.monotonic() - begun > seconds:
             tell(f"stopped after {number} of {len(mutants)}: {seconds:g} seconds are over")
             break
         if one.key in explained():
-            found.explained.append(one)
-            continue
-        runs = tests_of(one.path)
-        if str(runs) not in limits:
-            start = time.monotonic()
-            if noticed(runs, 3600, None):
-                raise RuntimeError(f"{runs}: the tests fail without any mutant")
-            limits[str(runs)] = SECONDS + 3 * (time.monotonic() - start)
-        if noticed(runs, limits[str(runs)], one):
-            found = Outcome(found.noticed + 1, found.explained, found.survived)
+            known.append(one)
+        elif any(noticed(tests, _limit(tuple(tests)), one) for tests in tests_of(one.path)):
+            killed += 1
         else:
-            found.survived.append(one)
+            survived.append(one)
             tell(str(one))
-    return found
+    return Outcome(killed, known, survived)
+
+
+@cache
+def _limit(tests: tuple[str, ...]) -> float:
+    """Seconds that a mutant's run of these tests may take. Raises RuntimeError where they fail without any mutant."""
+    start = time.monotonic()
+    if noticed([*tests], 3600, None):
+        raise RuntimeError(f"{' '.join(tests)}: the tests fail without any mutant")
+    return SECONDS + 3 * (time.monotonic() - start)
 
 
 def files(what: str) -> list[Path]:
