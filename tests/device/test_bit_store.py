@@ -71,6 +71,13 @@ def test_dual_views_and_zero():
     assert np.array_equal(dual.entry(0)[1], base.entry(1)[0])
     store.zero_entries(dual)
     assert not base.entry(1).any()
+    zeros = base.bits(0, 2)
+    assert zeros.exponents is not None
+    assert not zeros.exponents.any()
+    plain = BitView("plain", BitStore("plain", 1, 1, MemoryBudget(1 << 20), "Int8"), 1, 1)
+    plain.write([0], np.full((1, 1, 1024), 5, np.float32), "Int8")
+    plain.store.zero_entries(plain)
+    assert not plain.entry(0).any()
 
 
 def test_there_are_no_values():

@@ -68,7 +68,7 @@ def test_the_default_is_a_share_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "size"),
     [("4096", 4096), ("8G", 8 * GIB), ("8g", 8 * GIB), ("8GiB", 8 * GIB), ("8 GB", 8 * GIB), ("1.5M", 3 << 19),
-     ("2K", 2048), ("1T", 1024 * GIB), ("100B", 100)],
+     ("2K", 2048), ("1T", 1024 * GIB), ("100B", 100), ("1", 1)],
 )  # fmt: skip
 def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
     assert parse_size(text) == size

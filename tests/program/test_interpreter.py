@@ -97,14 +97,15 @@ def test_params_are_bound_by_exact_name_and_kept_for_later_runs():
         run(missing, {"p_n": "2"})
 
 
-@pytest.mark.parametrize(("text", "value"), [("true", 1), ("False", 0), ("12", 12), (" 7x", 7), ("-3", -3), ("$$v", 4)])
+@pytest.mark.parametrize(("text", "value"), [("true", 1), ("False", 0), ("12", 12), (" 7x", 7), ("-3", -3), ("$$v", 4),
+                                               ("2147483647", 2**31 - 1), ("-2147483648", -(2**31))])
 def test_operands(text, value):  # NETLIST 3.1
     program, machine = make(var(v=4), inst("$o", "set", text))
     run(program)
     assert machine.calls == [("$o", value)]
 
 
-@pytest.mark.parametrize("text", ["", "abc", "$nobody", "99999999999"])
+@pytest.mark.parametrize("text", ["", "abc", "$nobody", "99999999999", "2147483648", "-2147483649"])
 def test_operands_without_a_value(text):
     program, _ = make(inst("$o", "set", text))
     with pytest.raises(ProgramError, match="instruction 0"):
@@ -127,6 +128,16 @@ def test_endloop_without_loop():
 def test_step_limit_stops_a_long_program():
     program, _ = make(var(x=0), Loop(count="1000000000"), inst("$x", "inc", 1), EndLoop(), step_limit=1000)
     with pytest.raises(ProgramError, match="step_limit"):
+        run(program)
+
+
+def test_a_program_of_as_many_steps_as_the_limit_runs():
+    program, machine = make(inst("$x", "set", 1), inst("$x", "set", 2), step_limit=2)
+    run(program)
+    assert len(machine.calls) == 2
+    run(program)  # the whole budget again
+    program, _ = make(inst("$x", "set", 1), inst("$x", "set", 2), step_limit=1)
+    with pytest.raises(ProgramError, match="more than 1 instructions"):
         run(program)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.tensor.tilemap import TileMap, TmError, tile_broadcast
+from buda_emu.tensor.tilemap import TileMap, TmError, require_tiles, tile_broadcast
 
 SIZES = st.integers(1, 4)
 SHAPES = st.tuples(SIZES, SIZES, SIZES)
@@ -209,3 +209,11 @@ def test_tile_broadcast():
 def test_other_tile_broadcasts_are_refused(mode):
     with pytest.raises(TmError, match="tile_broadcast"):
         tile_broadcast(np.zeros((1, 32, 32), np.float32), mode)
+
+
+def test_a_tensor_has_at_least_a_tile_and_at_most_2_to_the_24():
+    for shape in ((1, 1, 1), (1 << 24, 1, 1), (4, 2048, 2048)):
+        assert require_tiles(shape) == shape
+    for shape in ((0, 1, 1), (1, 0, 4), (1, 1, -1), ((1 << 24) + 1, 1, 1), (5, 2048, 2048)):
+        with pytest.raises(TmError, match="cannot be held"):
+            require_tiles(shape)
