@@ -183,6 +183,12 @@ class EntryView:
         beneath = self.store.label(slot * self.t, self.t)
         return self.labels.get(slot, beneath) if self.labels and beneath else beneath
 
+    @property
+    def written(self) -> int:
+        """Entries that have been written. Those beyond the last that was asked for are not looked at."""
+        reached = min(self.entries, len(self.store.labels) // self.t)
+        return sum(bool(self.label(slot)) for slot in range(reached))
+
     def slices(self, slot: int) -> set[tuple[int, int]]:
         """(store, z-slice) of an entry: what dual views of one memory share."""
         store = id(self.store)

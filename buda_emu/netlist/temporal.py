@@ -17,38 +17,54 @@ def temporal_graphs(
 
 
 class _Groups:
-    """Graphs by temporal id. An id that loses all its graphs disappears from the result."""
+    """Graphs by temporal id. An id that loses all its graphs disappears from the result.
+
+    Ids that became one point to the one that has the graphs; merging costs no more than the smaller set of chips.
+    """
 
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self.graphs = graphs
-        self.id_of: dict[str, int] = {}
-        self.members: list[set[str]] = []
+        self._first_id: dict[str, int] = {}
+        self._moved_to: list[int] = []
+        self._devices: list[set[int]] = []
 
     def start(self, graph: str) -> int:
         """The id of a graph, a new one if it has none."""
-        if graph not in self.id_of:
-            self.id_of[graph] = len(self.members)
-            self.members.append({graph})
-        return self.id_of[graph]
+        found = self._first_id.get(graph)
+        if found is None:
+            found = self._first_id[graph] = len(self._moved_to)
+            self._moved_to.append(found)
+            self._devices.append({self.graphs[graph].target_device})
+        return self._where(found)
+
+    def id_of(self, graph: str) -> int | None:
+        """The id of a graph; None for one that has none."""
+        found = self._first_id.get(graph)
+        return None if found is None else self._where(found)
 
     def move(self, source: int, target: int) -> None:
         """Move all graphs of one id to another."""
-        for graph in self.members[source]:
-            self.id_of[graph] = target
-        self.members[target] |= self.members[source]
-        self.members[source] = set()
+        self._moved_to[source] = target
+        one, other = self._devices[source], self._devices[target]
+        small, large = sorted((one, other), key=len)
+        large |= small
+        self._devices[source], self._devices[target] = set(), large
 
     def devices(self, number: int) -> set[int]:
         """The chips of an id's graphs."""
-        return {self.graphs[graph].target_device for graph in self.members[number]}
+        return self._devices[number]
 
     def result(self) -> tuple[TemporalGraph, ...]:
         """The ids that have graphs, renumbered in order, their graphs in document order."""
-        kept = [number for number, members in enumerate(self.members) if members]
-        names: dict[int, list[str]] = {number: [] for number in kept}
+        names: dict[int, list[str]] = {}
         for graph in self.graphs:
-            names[self.id_of[graph]].append(graph)
-        return tuple(TemporalGraph(index, tuple(names[number])) for index, number in enumerate(kept))
+            names.setdefault(self._where(self._first_id[graph]), []).append(graph)
+        return tuple(TemporalGraph(index, tuple(names[number])) for index, number in enumerate(sorted(names)))
+
+    def _where(self, number: int) -> int:
+        while self._moved_to[number] != number:
+            self._moved_to[number] = number = self._moved_to[self._moved_to[number]]
+        return number
 
 
 def _join_producers(graphs: Mapping[str, Graph], queues: Mapping[str, Queue], groups: _Groups) -> None:
@@ -74,7 +90,7 @@ def _join_back_to_back(programs: Iterable[Program], groups: _Groups) -> None:
     previous: int | None = None
     for program in programs:
         for instruction in program.instructions:
-            number = groups.id_of.get(instruction.graph) if isinstance(instruction, Execute) else None
+            number = groups.id_of(instruction.graph) if isinstance(instruction, Execute) else None
             if number is None:
                 continue
             if previous not in (None, number) and groups.devices(previous).isdisjoint(groups.devices(number)):

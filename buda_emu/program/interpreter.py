@@ -55,15 +55,27 @@ class _RunningLoop:
 
 
 class Interpreter:
-    """One program with its variables. Every instruction counts against `steps`."""
+    """One program with its variables. Every instruction counts against `steps`.
 
-    __slots__ = ("_loops", "_machine", "_observer", "_steps", "program", "variables")
+    `looks_ahead`: a loop that is going to take more than is left of them fails when it begins, not when they are over.
+    """
 
-    def __init__(self, program: Program, machine: Machine, steps: StepBudget, observer: Observer | None = None) -> None:
+    __slots__ = ("_looks_ahead", "_loops", "_machine", "_observer", "_steps", "program", "variables")
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        steps: StepBudget,
+        observer: Observer | None = None,
+        *,
+        looks_ahead: bool = False,
+    ) -> None:
         self.program = program
         self.variables = Variables()
         self._machine = machine
         self._observer = observer
+        self._looks_ahead = looks_ahead
         self._steps = steps
         self._loops: list[_RunningLoop] = []
 
@@ -110,6 +122,8 @@ class Interpreter:
                     raise ProgramError(
                         f"loop count {instruction.count} is {rounds}; a loop runs at least once", kind="loop"
                     )
+                if self._looks_ahead:
+                    self._steps.require(rounds * self._body_length(counter + 1), f"{rounds} rounds of this loop")
                 loops.append(_RunningLoop(instruction, counter + 1, rounds, rounds - 1))
             case EndLoop():
                 if not loops:
@@ -133,6 +147,15 @@ class Interpreter:
                 for queue in instruction.queues:
                     self._machine.deallocate(queue)
         return counter + 1
+
+    def _body_length(self, first: int) -> int:
+        """Instructions of a loop's body and its endloop, inner loops counted once."""
+        depth, instructions = 1, self.program.instructions
+        for position in range(first, len(instructions)):
+            depth += isinstance(instructions[position], Loop) - isinstance(instructions[position], EndLoop)
+            if not depth:
+                return position + 1 - first
+        return 0  # without an endloop its rounds are never run
 
     def _varinst(self, instruction: VarInst) -> None:
         opcode = OPCODES[instruction.opcode]

@@ -16,6 +16,14 @@ class StepBudget:
         """The whole budget again."""
         self.left = self.limit
 
+    def require(self, count: int, what: str) -> None:
+        """Raises ProgramError when `what`, which takes so many steps at least, is more than is left."""
+        if count > self.left:
+            raise ProgramError(
+                f"{what} take at least {count} instructions, {self.left} of {self.limit} are left (step_limit)",
+                kind="limit",
+            )
+
     def take(self, count: int = 1) -> None:
         """Count some steps. Raises ProgramError when the run has had more than its limit."""
         self.left -= count

@@ -29,7 +29,7 @@ def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
         walk = _Walk(netlist, program.name)
         steps = StepBudget(_STEP_LIMIT)
         steps.begin_run()
-        Interpreter(program, walk, steps).run(parameters)
+        Interpreter(program, walk, steps, looks_ahead=True).run(parameters)
         found += walk.found.values()
     return found
 
@@ -41,11 +41,14 @@ class _Walk:
     netlist: Netlist
     program: str
     found: dict[int, Epoch] = field(default_factory=dict[int, Epoch])
+    _temporal: dict[str, TemporalGraph] = field(default_factory=dict[str, "TemporalGraph"])
     _pending: dict[int, dict[str, Execute]] = field(default_factory=dict[int, dict[str, Execute]])
 
     def execute(self, instruction: Execute, variables: Variables) -> None:  # noqa: ARG002 - pointers do not matter
         """An epoch runs when all its graphs have been executed (NETLIST 4.3)."""
-        temporal = next(item for item in self.netlist.temporal_graphs if instruction.graph in item.graphs)
+        if not self._temporal:
+            self._temporal.update((graph, item) for item in self.netlist.temporal_graphs for graph in item.graphs)
+        temporal = self._temporal[instruction.graph]
         pending = self._pending.setdefault(temporal.id, {})
         pending[instruction.graph] = instruction
         if len(pending) == len(temporal.graphs):

@@ -14,10 +14,15 @@ _NAMED = 3  # queues that the error names
 
 
 def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> Walked | None:
-    """What these programs are going to do; None when they fail without data already: the run says it with more."""
+    """What these programs are going to do; None when they fail without data already: the run says it with more.
+
+    Raises ProgramError for more instructions than a run may take: that is said before the work, not behind it.
+    """
     try:
         return walked(netlist, programs, parameters)
-    except ProgramError:
+    except ProgramError as error:
+        if error.kind == "limit":
+            raise
         return None
 
 

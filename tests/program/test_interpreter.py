@@ -151,3 +151,12 @@ def test_allocate_goes_to_the_machine():
     program, machine = make(Allocate(queues=("a", "b")))
     run(program)
     assert machine.calls == [("allocate", "a"), ("allocate", "b")]
+
+
+def test_a_loop_that_cannot_end_is_refused_when_it_begins():
+    """Its body is counted once for each round, inner loops once, and nothing of it runs."""
+    made, recorder = make(var(x=0), Loop(count="5"), Loop(count="2"), inst("$x", "inc", 1), EndLoop(), EndLoop())
+    program = Interpreter(made.program, recorder, StepBudget(21), looks_ahead=True)
+    with pytest.raises(ProgramError, match="5 rounds of this loop take at least 20 instructions, 19 of 21 are left"):
+        run(program)
+    assert recorder.calls == []

@@ -180,7 +180,7 @@ def _state(channel: Fifo | Ram, netlist: Netlist, journal: Journal) -> QueueStat
     entry = journal.of(channel.name)
     pushed, popped = _transfer(entry.pushed, netlist), _transfer(entry.popped, netlist)
     entries = channel.view.entries
-    written = sum(bool(channel.view.label(slot)) for slot in range(entries))
+    written = channel.view.written
     if isinstance(channel, Ram):
         return QueueState(channel.name, "ram", entries, channel.rd, channel.wr, None, None, written, pushed, popped)
     ring = channel.ring

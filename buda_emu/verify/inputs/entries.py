@@ -91,7 +91,7 @@ def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
     """
     reads = Walked(netlist)
     steps = StepBudget(_STEP_LIMIT)
-    interpreters = {program.name: Interpreter(program, reads, steps) for program in programs}
+    interpreters = {program.name: Interpreter(program, reads, steps, looks_ahead=True) for program in programs}
     for program in programs:
         steps.begin_run()
         try:

@@ -397,3 +397,15 @@ def test_broken_programs_stop_with_documented_errors(data):
     for name, error in stops:
         assert error.stopped.line >= 1
         assert str(error).startswith(f"program {name}, instruction ")
+
+
+def test_a_report_does_not_go_through_all_slots():
+    """Two thousand million of them: it looks at those that have been asked for."""
+    queues = [queue("a", entries=(1 << 31) - 1), queue("o", "n")]
+    net = load(nop_netlist(ZERO, execute("g", fifo_settings("a")), queues=queues, inputs=3))
+    with be.Emulator(net, threads=1) as emu:
+        emu.push("a", entries(2))
+        with pytest.raises(be.ProgramError) as raised:
+            emu.run("p")
+    assert raised.value.stopped.queue.entries == (1 << 31) - 1
+    assert raised.value.stopped.queue.written == 2

@@ -71,3 +71,8 @@ def test_enough_for_every_public_vector(path, corpus):
     assert default_parameters(programs, config.args) == vector["params"]
     needed = entries_read(netlist, programs, vector["params"])
     assert {name: count for name, count in needed.items() if count > vector["inputs"][name]["shape"][0]} == {}
+
+
+def test_a_loop_that_no_run_ends_is_refused_before_anything_is_walked(root):
+    with pytest.raises(ProgramError, match=r"100000000 rounds of this loop take at least .* instructions"):
+        read(root, "attention", {"$p_loop_count": "100000000"})
