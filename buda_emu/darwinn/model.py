@@ -37,6 +37,11 @@ class Package:
     """Of a package for several chips: the packages of single chips, as far as they can be read."""
 
     @property
+    def name(self) -> str:
+        """What to call it: its file's name, else its model's identifier."""
+        return self.path.replace("\\", "/").rpartition("/")[2] or self.table.model_identifier or "package"
+
+    @property
     def main(self) -> Executable:
         """What runs for each request (DARWINN 4): the sole one; of two the one for execution, of three the whole.
 
