@@ -1,12 +1,13 @@
 """What wraps a package: the custom operator of a compiled `.tflite` (DARWINN 1)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.checker import ByteOffset
 from buda_emu.darwinn import flexbuffer, tflite
 from buda_emu.darwinn.flatbuffer import Malformed, read, starts
+from buda_emu.darwinn.idl import IDENTIFIER
 from buda_emu.darwinn.rules.book import BOOK
 
 CUSTOM_CODE: Final = "edgetpu-custom-op"
@@ -152,3 +153,10 @@ def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | Non
     if further:
         return tuple(chips), [("D005", f"{further + 1} packages")]
     return tuple(chips), []
+
+
+def holds_package(head: bytes, whole: Callable[[], bytes]) -> bool:
+    """Whether a file is of this kind, by its first 8 bytes and, for a `.tflite`, all of them."""
+    if head[4:8] == IDENTIFIER:
+        return True
+    return head[4:8] == tflite.IDENTIFIER and CUSTOM_CODE.encode() in whole()

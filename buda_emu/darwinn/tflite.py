@@ -237,3 +237,10 @@ TABLES: Final[tuple[type[Table], ...]] = (
     Model, OperatorCode, SubGraph, Tensor, Quantization, Operator, Buffer, *OPTIONS.values(),
 )  # fmt: skip
 """Every table that is read."""
+
+OPERATOR_NAMES: Final[Mapping[int, str]] = {
+    0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D", 9: "FULLY_CONNECTED",
+    22: "RESHAPE", 23: "RESIZE_BILINEAR", 25: "SOFTMAX", 34: "PAD", 44: "UNIDIRECTIONAL_SEQUENCE_LSTM", 49: "SPLIT",
+    56: "ARG_MAX", 114: "QUANTIZE",
+}  # fmt: skip
+"""Names of operator codes; others are shown by number."""

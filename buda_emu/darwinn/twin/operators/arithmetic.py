@@ -10,7 +10,7 @@ from buda_emu.darwinn.twin.rounding import multiplier, scaled
 _HEADROOM = 20
 
 
-@operator("ADD", 0, "uint8, int8")
+@operator(0, "uint8, int8")
 def add(call: Call) -> list[Array]:
     """Both operands to one finer scale, their sum to the output's."""
     options = call.option(AddOptions)
@@ -27,7 +27,7 @@ def add(call: Call) -> list[Array]:
     return [call.shaped(call.clamped(values, options.act))]
 
 
-@operator("QUANTIZE", 114, "uint8, int8 to uint8, int8")
+@operator(114, "uint8, int8 to uint8, int8")
 def quantize(call: Call) -> list[Array]:
     """From one scale and zero point to another."""
     x, y = call.input(0), call.output()
@@ -37,7 +37,7 @@ def quantize(call: Call) -> list[Array]:
     return [call.shaped(np.clip(values, *limits(y)).astype(y.dtype))]
 
 
-@operator("ARG_MAX", 56, "uint8, int8 to int32, int64")
+@operator(56, "uint8, int8 to int32, int64")
 def arg_max(call: Call) -> list[Array]:
     """The place of the first greatest along a dimension."""
     x, y = call.input(0), call.output()

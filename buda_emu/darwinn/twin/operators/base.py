@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from buda_emu.darwinn.flatbuffer import Table
-from buda_emu.darwinn.tflite import ACTIVATIONS
+from buda_emu.darwinn.tflite import ACTIVATIONS, OPERATOR_NAMES
 from buda_emu.darwinn.twin.graph import Array, Tensor
 from buda_emu.darwinn.twin.rounding import Ints, half_away
 from buda_emu.errors import PackageError, UnsupportedError
@@ -140,11 +140,12 @@ OPERATORS: dict[int, Operator] = {}
 """By code; filled while the files of operators are imported, only read afterwards."""
 
 
-def operator(name: str, code: int, types: str) -> Callable[[Function], Function]:
-    """Decorator: declare an operator; the function's docstring says what it computes."""
+def operator(code: int, types: str) -> Callable[[Function], Function]:
+    """Decorator: declare an operator; its name stands in `tflite.OPERATOR_NAMES`, the function's docstring says what it
+    computes."""
 
     def declare(function: Function) -> Function:
-        OPERATORS[code] = Operator(name, code, " ".join((function.__doc__ or "").split()), types, function)
+        OPERATORS[code] = Operator(OPERATOR_NAMES[code], code, " ".join((function.__doc__ or "").split()), types, function)
         return function
 
     return declare

@@ -82,7 +82,7 @@ def operands(call: Call) -> tuple[Array, Array, Value, Value | None]:
     return x.array.astype(np.int32) - zx, w.array.astype(np.int32) - zw, w, bias
 
 
-@operator("CONV_2D", 3, "uint8, int8")
+@operator(3, "uint8, int8")
 def conv(call: Call) -> list[Array]:
     """Sums over windows of all channels, rescaled with a multiplier for each output channel."""
     options = call.option(ConvOptions)
@@ -98,7 +98,7 @@ def conv(call: Call) -> list[Array]:
     return [call.shaped(_computed(call, "conv", x, kernel, where, scale))]
 
 
-@operator("DEPTHWISE_CONV_2D", 4, "uint8, int8")
+@operator(4, "uint8, int8")
 def depthwise(call: Call) -> list[Array]:
     """Sums over windows of one channel each, rescaled with a multiplier for each output channel."""
     options = call.option(DepthwiseOptions)
@@ -174,7 +174,7 @@ def _under(cell: int, axis: int, size: int, where: Geometry) -> tuple[slice, sli
     return slice(low, high), slice(start, start + (high - low) * stride, stride)
 
 
-@operator("AVERAGE_POOL_2D", 1, "uint8, int8")
+@operator(1, "uint8, int8")
 def average_pool(call: Call) -> list[Array]:
     """The mean of the cells of a window that lie in the input, halves away from zero."""
     options = call.option(PoolOptions)

@@ -8,7 +8,7 @@ from buda_emu.darwinn.twin.operators.base import Call, operator
 from buda_emu.darwinn.twin.rounding import multiplier, scaled_once
 
 
-@operator("FULLY_CONNECTED", 9, "uint8, int8")
+@operator(9, "uint8, int8")
 def fully_connected(call: Call) -> list[Array]:
     """Sums over rows of weights, rescaled and rounded once."""
     options = call.option(FullyConnectedOptions)

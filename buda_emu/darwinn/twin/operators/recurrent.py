@@ -25,7 +25,7 @@ class _Gate(NamedTuple):
     recurrent_by: Multiplier
 
 
-@operator("UNIDIRECTIONAL_SEQUENCE_LSTM", 44, "int8, state int8 and int16")
+@operator(44, "int8, state int8 and int16")
 def sequence_lstm(call: Call) -> list[Array]:
     """A long short-term memory over time, in fixed point; its state is kept from run to run."""
     options = call.option(SequenceLstmOptions)

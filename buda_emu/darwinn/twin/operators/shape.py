@@ -14,7 +14,7 @@ from buda_emu.errors import PackageError
 Floats = NDArray[np.float32]
 
 
-@operator("CONCATENATION", 2, "any; another scale than the output's: uint8")
+@operator(2, "any; another scale than the output's: uint8")
 def concatenation(call: Call) -> list[Array]:
     """Inputs one after the other; those of another scale or zero point are rescaled in float32."""
     options = call.option(ConcatenationOptions)
@@ -44,7 +44,7 @@ def _rescaled(call: Call, value: Value) -> Array:
     return np.clip(half_away(value.array.astype(np.float32) * k + b) + zy, *limits(y)).astype(y.dtype)
 
 
-@operator("SPLIT", 49, "any")
+@operator(49, "any")
 def split(call: Call) -> list[Array]:
     """Equal parts along a dimension."""
     number = call.option(SplitOptions).number
@@ -59,7 +59,7 @@ def split(call: Call) -> list[Array]:
     return [call.shaped(np.ascontiguousarray(part), place) for place, part in enumerate(parts)]
 
 
-@operator("RESHAPE", 22, "any")
+@operator(22, "any")
 def reshape(call: Call) -> list[Array]:
     """The same elements in the output's shape."""
     x, y = call.input(0), call.output()
@@ -69,7 +69,7 @@ def reshape(call: Call) -> list[Array]:
     return [x.array.reshape(y.shape)]
 
 
-@operator("PAD", 34, "uint8, int8")
+@operator(34, "uint8, int8")
 def pad(call: Call) -> list[Array]:
     """The output's zero point around the input."""
     x, y = call.input(0), call.output()
@@ -87,7 +87,7 @@ def pad(call: Call) -> list[Array]:
     return [out]
 
 
-@operator("RESIZE_BILINEAR", 23, "uint8")
+@operator(23, "uint8")
 def resize_bilinear(call: Call) -> list[Array]:
     """Between the four nearest elements, in float32."""
     options = call.option(ResizeBilinearOptions)

@@ -11,7 +11,7 @@ from buda_emu.darwinn.twin.rounding import high, multiplier, right, scaled
 _BITS, _INTEGER_BITS, _SUM_BITS = 32, 5, 12
 
 
-@operator("SOFTMAX", 25, "uint8, int8")
+@operator(25, "uint8, int8")
 def softmax(call: Call) -> list[Array]:
     """exp of each over their sum along the last dimension, in fixed point."""
     beta = call.option(SoftmaxOptions).beta
