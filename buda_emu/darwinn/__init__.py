@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from buda_emu.errors import PackageError
 
 if TYPE_CHECKING:
-    from buda_emu.darwinn.writing import build
     from buda_emu.darwinn.checking import Report, check
     from buda_emu.darwinn.dma import descriptors
     from buda_emu.darwinn.idl import Executable, Layer
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from buda_emu.darwinn.running import run
     from buda_emu.darwinn.twin import Twin
     from buda_emu.darwinn.verifying import verify
-    from buda_emu.darwinn.writing import wrap
+    from buda_emu.darwinn.writing import build, wrap
 
 _LAZY = {
     "build": "writing", "check": "checking", "Report": "checking", "descriptors": "dma", "Executable": "idl",

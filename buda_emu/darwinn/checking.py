@@ -6,8 +6,8 @@ from typing import NamedTuple
 from buda_emu.checker import Diagnostic, Severity
 from buda_emu.darwinn.model import Package
 from buda_emu.darwinn.reading import RUNTIME, Source, contents, read_source
-from buda_emu.darwinn.rules.catalogue import CATALOGUE
 from buda_emu.darwinn.rules.book import Verdict
+from buda_emu.darwinn.rules.catalogue import CATALOGUE
 from buda_emu.darwinn.rules.subject import Subject
 
 

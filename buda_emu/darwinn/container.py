@@ -15,24 +15,24 @@ _VERSION, _DEPRECATED, _PACKAGE, _PREFERENCE, _CHIPS, _MORE = b"1", (b"2", b"3")
 _KEYS: Final = (_VERSION, *_DEPRECATED, _PACKAGE, _PREFERENCE, _CHIPS, _MORE)
 
 BOOK.declare(
-    "D001", "error", "The file holds no package: it is too short, or a TFLite model that does not verify, has an "
+    "D001", "error", "the file holds no package: it is too short, or a TFLite model that does not verify, has an "
     "operator code out of range or no edgetpu-custom-op", stage="E", source="DARWINN 1, 8",
     fix="give it the .tflite that edgetpu_compiler wrote (NAME_edgetpu.tflite), or a bare package",
 )  # fmt: skip
 BOOK.declare(
-    "D002", "error", "The custom options hold no package: absent, cut, no map, or key 4 is no string with content",
+    "D002", "error", "the custom options hold no package: absent, cut, no map, or key 4 is no string with content",
     stage="E", source="DARWINN 1, 8", fix="compile the model again; the file is damaged",
 )  # fmt: skip
 BOOK.declare(
-    "D003", "error", "Key 6 of the custom options is no list of chips: not a vector of signed integers, empty, or not "
+    "D003", "error", "key 6 of the custom options is no list of chips: not a vector of signed integers, empty, or not "
     "one longer than key 7", stage="E", source="DARWINN 1, 8", fix="compile the model again with a current compiler",
 )  # fmt: skip
 BOOK.declare(
-    "D004", "warning", "The custom options have key 2 or 3, which are deprecated and ignored", stage="W",
+    "D004", "warning", "the custom options have key 2 or 3, which are deprecated and ignored", stage="W",
     source="DARWINN 1, 8", fix="compile the model again with a current compiler",
 )  # fmt: skip
 BOOK.declare(
-    "D005", "error", "The custom options hold several packages, which the driver refuses", stage="E",
+    "D005", "error", "the custom options hold several packages, which the driver refuses", stage="E",
     source="DARWINN 1, 8", fix="compile for one chip",
 )  # fmt: skip
 
@@ -63,7 +63,7 @@ def unwrap(data: memoryview) -> Container:
     """Find the package in a file's bytes; findings are (rule, place, message)."""
     if len(data) < 8:
         return Container((("D001", ByteOffset(0), f"a file of {len(data)} bytes"),))
-    if data[4:8] != tflite.IDENTIFIER:
+    if bytes(data[4:8]) != tflite.IDENTIFIER:
         return Container((), data)
     try:
         model = read(tflite.Model, data)

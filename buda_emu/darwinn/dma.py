@@ -45,7 +45,7 @@ class Descriptor(NamedTuple):
 def descriptors(executable: Executable, transport: Transport = "usb", overlap: bool = True) -> list[Descriptor]:
     """The driver's list of DMAs for one run, in order.
 
-    `pcie`: the instruction chunks only; the device fetches the rest by itself. `overlap`: requests may overlap; without,
+    `pcie`: the instruction chunks only; the device fetches the rest by itself. `overlap`: requests may overlap; else
     a global fence ends each. Raises PackageError where the driver would abort: no hints, a hint without content, of an
     unknown layer, chunk or interrupt.
     """

@@ -5,9 +5,9 @@ bytes is touched.
 """
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 NULL, INT, UINT, STRING, MAP, VECTOR, INT_VECTOR = 0, 1, 2, 5, 9, 10, 11
 _FORMATS: Final = {
@@ -113,3 +113,46 @@ def root(data: memoryview) -> Value:
     if width not in _FORMATS or len(data) < 2 + width:
         raise Cut(f"a root of {width} bytes")
     return Value(data, packed >> 2, len(data) - 2 - width, width, 1 << (packed & 3))
+
+
+Plain: TypeAlias = "int | bytes | Sequence[int] | None"
+
+
+def write_map(values: Mapping[str, Plain]) -> bytes:
+    """A map of integers, strings of bytes and vectors of integers, every number of 8 bytes; keys are sorted."""
+    width = 8
+    log = 3
+    out = bytearray()
+
+    def number(value: int) -> bytes:
+        return value.to_bytes(width, "little", signed=value < 0)
+
+    def place(before: bytes, data: bytes) -> int:
+        out.extend(bytes(-len(out) % width) + before)
+        out.extend(data)
+        return len(out) - len(data)
+
+    names = sorted(values)
+    keys = [place(b"", name.encode() + b"\0") for name in names]
+    at: dict[str, int] = {}
+    for name in names:
+        value = values[name]
+        if isinstance(value, bytes):
+            at[name] = place(number(len(value)), value + b"\0")
+        elif value is not None and not isinstance(value, int):
+            types = bytes([INT << 2 | log]) * len(value)
+            at[name] = place(number(len(value)), b"".join(map(number, value)) + types)
+    key_vector = place(number(len(names)), b"")
+    for where in keys:
+        out.extend(number(len(out) - where))
+    place(number(len(out) - key_vector) + number(width) + number(len(names)), b"")
+    vector, types = len(out), bytearray()
+    for name in names:
+        value = values[name]
+        out.extend(number(len(out) - at[name] if name in at else int(value) if isinstance(value, int) else 0))
+        kind = STRING if isinstance(value, bytes) else VECTOR if name in at else NULL if value is None else INT
+        types.append(kind << 2 | log)
+    out.extend(types)
+    out.extend(bytes(-len(out) % width))
+    out.extend(number(len(out) - vector) + bytes([MAP << 2 | log, width]))
+    return bytes(out)

@@ -151,9 +151,7 @@ def _slice_index(layer: Layer, element: ElementType) -> NDArray[np.int64]:
         for axis, ((start, end), stride) in enumerate(zip(box, layout.stride or (), strict=True)):
             steps = np.arange(end - start + 1, dtype=np.int64) * stride
             places = places + steps.reshape([-1 if i == axis else 1 for i in range(len(box))])
-        where = tuple(
-            slice(start - low, end - low + 1) for (start, end), (low, _) in zip(box, shape, strict=True)
-        )
+        where = tuple(slice(start - low, end - low + 1) for (start, end), (low, _) in zip(box, shape, strict=True))
         index[where] = places
     if index.min() < 0:
         raise PackageError(f"layer {layer.name!r}: the slices do not hold every element (D080)")
@@ -187,6 +185,6 @@ def _flipped(values: Array, element: ElementType) -> Array:
 
 
 def _bytes(data: Any) -> bytes:
-    if isinstance(data, bytes | bytearray | memoryview):
-        return bytes(data)
+    if isinstance(data, bytes):
+        return data
     return np.ascontiguousarray(data).tobytes()

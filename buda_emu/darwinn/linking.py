@@ -63,7 +63,9 @@ def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
     if given is None:
         return None
     if not 0 <= meta.batch < len(given):
-        raise PackageError(f"chunk {chunk}: {meta.name!r} has addresses for {len(given)} batches, none for {meta.batch}")
+        raise PackageError(
+            f"chunk {chunk}: {meta.name!r} has addresses for {len(given)} batches, none for {meta.batch}"
+        )
     return given[meta.batch]
 
 

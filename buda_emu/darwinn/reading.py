@@ -24,11 +24,11 @@ _MOST_EXECUTABLES: Final = 8  # the driver takes three; of more, the first say e
 _MOST_PARTS: Final = 64
 
 BOOK.declare(
-    "D010", "warning", "The package's identifier is not DWN1", stage="W", source="DARWINN 4, 8",
+    "D010", "warning", "the package's identifier is not DWN1", stage="W", source="DARWINN 4, 8",
     fix="see that the file is an Edge TPU package at all",
 )  # fmt: skip
 BOOK.declare(
-    "D011", "error", "The package does not verify as a FlatBuffer", stage="E", source="DARWINN 2, 4, 8",
+    "D011", "error", "the package does not verify as a FlatBuffer", stage="E", source="DARWINN 2, 4, 8",
     fix="the file is damaged or cut: compile or copy it again",
 )  # fmt: skip
 BOOK.declare(
@@ -44,19 +44,19 @@ BOOK.declare(
     source="DARWINN 2, 4, 8", fix="compile for one chip",
 )  # fmt: skip
 BOOK.declare(
-    "D015", "error", "The multi-executable is absent or empty", stage="E", source="DARWINN 4, 8",
+    "D015", "error", "the multi-executable is absent or empty", stage="E", source="DARWINN 4, 8",
     fix="compile the model again",
 )  # fmt: skip
 BOOK.declare(
-    "D016", "error", "The multi-executable does not verify as a FlatBuffer", stage="E", source="DARWINN 4, 8",
+    "D016", "error", "the multi-executable does not verify as a FlatBuffer", stage="E", source="DARWINN 4, 8",
     fix="the file is damaged: compile or copy it again",
 )  # fmt: skip
 BOOK.declare(
-    "D017", "error", "The multi-executable has no executables", stage="E", source="DARWINN 4, 8",
+    "D017", "error", "the multi-executable has no executables", stage="E", source="DARWINN 4, 8",
     fix="compile the model again",
 )  # fmt: skip
 BOOK.declare(
-    "D018", "error", "An executable does not verify as a FlatBuffer", stage="E", source="DARWINN 4, 8",
+    "D018", "error", "an executable does not verify as a FlatBuffer", stage="E", source="DARWINN 4, 8",
     fix="the file is damaged: compile or copy it again",
 )  # fmt: skip
 
@@ -105,7 +105,7 @@ def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:
     if container.raw is None:
         return Reading(tuple(found), None)
     base, raw = container.offset, container.raw
-    if raw[4:8] != IDENTIFIER:
+    if bytes(raw[4:8]) != IDENTIFIER:
         say("D010", ByteOffset(base + 4, "identifier"), f"the identifier is {bytes(raw[4:8])!r}")
     try:
         table = read(PackageTable, raw, base)

@@ -38,8 +38,8 @@ def run(
     """
     if reference is None:
         raise HostError(
-            "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not public, "
-            "so that outputs cannot be had from the package alone, and none are invented"
+            "run needs a reference: the uncompiled .tflite of this package. The Edge TPU's instructions are not "
+            "public, so that outputs cannot be had from the package alone, and none are invented"
         )
     twin = reference if isinstance(reference, Twin) else Twin(reference)
     main = package.main
@@ -48,13 +48,19 @@ def run(
     pairing = pair(main, twin.graph)
     if pairing.problems:
         raise HostError(f"the reference does not fit the package: {pairing.problems[0]}")
-    return _whole(package, inputs, twin, pairing) if whole else _device(main, _before(inputs, twin, pairing), twin, pairing)
+    return (
+        _whole(package, inputs, twin, pairing)
+        if whole
+        else _device(main, _before(inputs, twin, pairing), twin, pairing)
+    )
 
 
 def _before(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
     """What the package's inputs get: as given, from the reference's variables, or computed by what stands before."""
     given = {name: np.asarray(array) for name, array in inputs.items()}
-    states = {name: twin.variables[n] for name, n in pairing.inputs.items() if n in twin.variables and name not in given}
+    states = {
+        name: twin.variables[n] for name, n in pairing.inputs.items() if n in twin.variables and name not in given
+    }
     missing = [name for name in pairing.inputs if name not in given and name not in states]
     if missing:
         computed = twin.compute(given, twin.between(given, missing))

@@ -60,7 +60,7 @@ class Summary:
     input_bytes: int
     output_bytes: int
     switch_bytes: int
-    """What the first request after another model's moves besides: the caching executable's instructions and parameters."""
+    """What the first request after another model's moves besides: instructions and parameters for caching."""
     executables: tuple[ExecutableSummary, ...]
     layers: tuple[LayerSummary, ...]
     parts: int
@@ -119,7 +119,9 @@ def _sent(executable: Executable | None) -> int:
     """Bytes of instructions that the hints of an executable send."""
     if executable is None:
         return 0
-    numbers = [hint.any_hint.instruction_chunk_index for hint in executable.hints if isinstance(hint.any_hint, InstructionHint)]
+    numbers = [
+        hint.any_hint.instruction_chunk_index for hint in executable.hints if isinstance(hint.any_hint, InstructionHint)
+    ]
     return sum(len(executable.chunks[n].bitstream or b"") for n in numbers if 0 <= n < len(executable.chunks))
 
 

@@ -1,4 +1,4 @@
-"""The tables of a TensorFlow Lite model that packages and twins need (DARWINN_TWIN 2), for the same reader and writer."""
+"""The tables of a TFLite model that packages and twins need (DARWINN_TWIN 2), for the same reader and writer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

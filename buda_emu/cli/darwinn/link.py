@@ -7,13 +7,17 @@ from typing import Any
 from buda_emu.cli.output import say, write_file
 from buda_emu.errors import HostError
 
-EXAMPLE = "buda-emu darwinn link model_edgetpu.tflite --address input:image=0x10000 --address parameter=0x80000 -o linked"
+EXAMPLE = (
+    "buda-emu darwinn link model_edgetpu.tflite --address input:image=0x10000 --address parameter=0x80000 -o linked"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument("file", metavar="FILE", help="a compiled .tflite or a bare package")
-    parser.add_argument("--executable", metavar="KIND", help="STAND_ALONE, PARAMETER_CACHING or EXECUTION_ONLY; the main one")
+    parser.add_argument(
+        "--executable", metavar="KIND", help="STAND_ALONE, PARAMETER_CACHING or EXECUTION_ONLY; the main one"
+    )
     parser.add_argument(
         "--address", action="append", default=[], metavar="WHAT=N",
         help="of parameter, scratch, input:NAME or output:NAME, decimal or 0x...; once more for the next batch. "

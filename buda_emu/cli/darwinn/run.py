@@ -1,9 +1,8 @@
 """`buda-emu darwinn run`: requests replayed, and with a reference computed."""
 
 import argparse
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.output import say, write_file, write_json
 from buda_emu.errors import HostError
@@ -24,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clock", metavar="NAME", help="assumed clock: low, medium, high, max, or hertz; unknown")
     parser.add_argument("--sram", type=int, metavar="BYTES", help="assumed memory for parameters; warn beyond (8 MiB)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the replay as JSON")
-    parser.add_argument("--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file")
+    parser.add_argument(
+        "--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file"
+    )
     parser.add_argument("--whole", action="store_true", help="with --reference: run the operators left on the CPU, too")
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=FILE.npy", help="with --reference: an input of the model"
@@ -80,7 +81,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> None:
     from buda_emu.darwinn import Twin, run
 
     twin = Twin(args.reference)
-    feeds = {}
+    feeds: dict[str, Any] = {}
     for text in args.input:
         name, equals, file = text.rpartition("=")
         if not equals:

@@ -335,7 +335,9 @@ class Union(_Offset):
 
     def plain(self, value: Any, data: bool) -> Any:
         """A dict."""
-        return One(type(value)).plain(value, data)
+        from buda_emu.darwinn.flatbuffer.trees import to_plain
+
+        return to_plain(value, data)
 
     def unplain(self, value: Any, before: Any) -> Any:
         """A table of the type that the slot before names."""
@@ -351,6 +353,6 @@ def digest(value: Any) -> dict[str, Any]:
 
 
 def _as_bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
+    if not isinstance(value, bytes):
         raise TypeError("bytes are wanted here, such as to_dict(data=True) gives them")
-    return bytes(value)
+    return value

@@ -61,7 +61,7 @@ def starts(data: memoryview, base: int, table: Table, name: str) -> list[int]:
 class Reader:
     """One buffer. Positions are relative to it; what is raised and kept is relative to the file."""
 
-    __slots__ = ("_text", "_tables", "_visits", "base", "data", "size")
+    __slots__ = ("_tables", "_text", "_visits", "base", "data", "size")
 
     def __init__(self, data: memoryview, base: int) -> None:
         self.data = data

@@ -36,7 +36,9 @@ class Writer:
         """The table and all in it; where it went."""
         slots = fields_of(type(table))
         values = [getattr(table, slot.name) for slot in slots]
-        wheres = [0 if value is None else slot.kind.write(self, value) for slot, value in zip(slots, values, strict=True)]
+        wheres = [
+            0 if value is None else slot.kind.write(self, value) for slot, value in zip(slots, values, strict=True)
+        ]
         self.builder.StartObject(len(slots))
         for number, (slot, value, where) in enumerate(zip(slots, values, wheres, strict=True)):
             if value is not None:

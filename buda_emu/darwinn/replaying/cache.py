@@ -36,7 +36,9 @@ class ParameterCache:
         caching = package.caching
         caches = caching is not None and number not in self.cached
         if caching is not None and not caching.parameter_caching_token:
-            raise PackageError(f"package {number}: the caching executable's token is 0, so that every request fails (D030)")
+            raise PackageError(
+                f"package {number}: the caching executable's token is 0, so that every request fails (D030)"
+            )
         if caching is not None and caches:
             self.token = caching.parameter_caching_token
             self.cached[number] = None

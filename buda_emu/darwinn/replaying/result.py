@@ -7,8 +7,9 @@ from buda_emu.darwinn.dma import Descriptor
 from buda_emu.darwinn.replaying.assumptions import Assumptions
 from buda_emu.timeline import Timing
 
-BYTE_KINDS = (
-    "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out", "headers",
+BYTE_KINDS: tuple[str, ...] = (
+    "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
+    "headers",
 )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ class Replay:
     resident: tuple[int, ...]
     """Cached bytes when each request's inference starts."""
     bytes: dict[str, int]
-    """By kind (BYTE_KINDS). Over PCIe only instructions are listed by the driver: the device fetches the rest itself."""
+    """By kind (BYTE_KINDS). Over PCIe only instructions are listed by the driver: the device fetches the rest."""
     request_end: tuple[int, ...]
     """When each request's main executable is done, in ns."""
     unknown_compute: int

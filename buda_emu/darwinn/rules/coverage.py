@@ -69,10 +69,10 @@ def _not_once(ranges: list[Range], size: int) -> str:
 
 
 @BOOK.rule(
-    "D060", "warning", "A complete DMA list does not move every byte of an output exactly once", stage="W",
+    "D060", "warning", "a complete DMA list does not move every byte of an output exactly once", stage="W",
     source="DARWINN 8", fix="what is not moved keeps what was in the host's buffer",
 )  # fmt: skip
-def outputs(subject: Subject) -> Iterable[Finding]:
+def _outputs(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):
         moved = _moved(item, OUTPUT)
         for layer in {layer.name: layer for layer in item.outputs}.values():
@@ -83,10 +83,10 @@ def outputs(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D061", "warning", "A complete DMA list does not move every byte of an input", stage="W", source="DARWINN 8",
+    "D061", "warning", "a complete DMA list does not move every byte of an input", stage="W", source="DARWINN 8",
     fix="compile the model again",
 )  # fmt: skip
-def inputs(subject: Subject) -> Iterable[Finding]:
+def _inputs(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):
         moved = _moved(item, INPUT)
         for layer in {layer.name: layer for layer in item.inputs}.values():
@@ -106,10 +106,10 @@ def _batches(item: Executable) -> range:
 
 
 @BOOK.rule(
-    "D062", "warning", "A complete DMA list does not move the parameters exactly once", stage="W", source="DARWINN 8",
+    "D062", "warning", "a complete DMA list does not move the parameters exactly once", stage="W", source="DARWINN 8",
     fix="compile the model again",
 )  # fmt: skip
-def parameters(subject: Subject) -> Iterable[Finding]:
+def _parameters(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):
         wrong = _not_once(_moved(item, PARAMETER).get((None, 0), []), item.parameter_bytes)
         if wrong:
@@ -117,10 +117,10 @@ def parameters(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D063", "warning", "A complete DMA list does not send every chunk of instructions once", stage="W",
+    "D063", "warning", "a complete DMA list does not send every chunk of instructions once", stage="W",
     source="DARWINN 8", fix="compile the model again",
 )  # fmt: skip
-def chunks(subject: Subject) -> Iterable[Finding]:
+def _chunks(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):
         sent = Counter(
             hint.any_hint.instruction_chunk_index for hint in item.hints if isinstance(hint.any_hint, InstructionHint)
@@ -132,10 +132,10 @@ def chunks(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D064", "warning", "A complete DMA list does not end with an interrupt, or has not exactly one interrupt 0",
+    "D064", "warning", "a complete DMA list does not end with an interrupt, or has not exactly one interrupt 0",
     stage="W", source="DARWINN 8", fix="the driver waits for interrupt 0 to complete the request",
 )  # fmt: skip
-def interrupts(subject: Subject) -> Iterable[Finding]:
+def _interrupts(subject: Subject) -> Iterable[Finding]:
     for name, item in _complete(subject):
         zeros = sum(isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type == 0 for hint in item.hints)
         if zeros != 1:
@@ -145,10 +145,10 @@ def interrupts(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D065", "warning", "A fence stands first, last or after a fence, where it does nothing", stage="W",
+    "D065", "warning", "a fence stands first, last or after a fence, where it does nothing", stage="W",
     source="DARWINN 8", fix="leave it out",
 )  # fmt: skip
-def fences(subject: Subject) -> Iterable[Finding]:
+def _fences(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:
         before = True
         for number, hint in enumerate(item.hints):

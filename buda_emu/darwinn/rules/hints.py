@@ -53,10 +53,10 @@ def end_of_input(actual_bytes: int) -> int:
 
 
 @BOOK.rule(
-    "D050", "error", "An executable has no DMA hints: over USB the driver aborts", stage="F", source="DARWINN 6, 8",
+    "D050", "error", "an executable has no DMA hints: over USB the driver aborts", stage="F", source="DARWINN 6, 8",
     fix="compile the model again; over PCIe it would run",
 )  # fmt: skip
-def no_hints(subject: Subject) -> Iterable[Finding]:
+def _no_hints(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:
         if item.dma_hints is None:
             yield finding(item, "dma_hints", name, "there are no DMA hints")
@@ -65,10 +65,10 @@ def no_hints(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D051", "error", "A DMA hint has no meta, or is for a layer that the executable does not have", stage="F",
+    "D051", "error", "a DMA hint has no meta, or is for a layer that the executable does not have", stage="F",
     source="DARWINN 6, 8", fix="name a layer of the executable",
 )  # fmt: skip
-def hint_layer(subject: Subject) -> Iterable[Finding]:
+def _hint_layer(subject: Subject) -> Iterable[Finding]:
     for name, item, _hint, dma in _transfers(subject):
         meta = dma.meta
         if meta is None:
@@ -81,10 +81,10 @@ def hint_layer(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D052", "error", "A DMA hint is for a batch that the executable does not have", stage="F", source="DARWINN 6, 8",
+    "D052", "error", "a DMA hint is for a batch that the executable does not have", stage="F", source="DARWINN 6, 8",
     fix="batches count from 0 to batch_size - 1",
 )  # fmt: skip
-def hint_batch(subject: Subject) -> Iterable[Finding]:
+def _hint_batch(subject: Subject) -> Iterable[Finding]:
     for name, item, _hint, dma in _transfers(subject):
         if dma.meta and dma.meta.desc in (INPUT, OUTPUT) and not 0 <= dma.meta.batch < item.batch_size:
             yield finding(dma.meta, "batch", name, f"batch {dma.meta.batch} of {item.batch_size}")
@@ -99,10 +99,10 @@ def _fits(dma: DmaDescriptorHint, end: int) -> bool:
 
 
 @BOOK.rule(
-    "D053", "error", "An input's DMA leaves the pages of its buffer", stage="F", source="DARWINN 6, 8",
+    "D053", "error", "an input's DMA leaves the pages of its buffer", stage="F", source="DARWINN 6, 8",
     fix="do not run this package: compile the model again",
 )  # fmt: skip
-def input_range(subject: Subject) -> Iterable[Finding]:
+def _input_range(subject: Subject) -> Iterable[Finding]:
     for name, item, _hint, dma in _transfers(subject):
         layer = item.layer(INPUT, dma.meta.name) if dma.meta and dma.meta.desc == INPUT else None
         if layer is not None and layer.element is not None and not _fits(dma, end_of_input(layer.actual_bytes)):
@@ -111,10 +111,10 @@ def input_range(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D054", "error", "A DMA leaves its output, the parameters or scratch, or there is no such buffer", stage="F",
+    "D054", "error", "a DMA leaves its output, the parameters or scratch, or there is no such buffer", stage="F",
     source="DARWINN 6, 8", fix="do not run this package: compile the model again",
 )  # fmt: skip
-def buffer_range(subject: Subject) -> Iterable[Finding]:
+def _buffer_range(subject: Subject) -> Iterable[Finding]:
     for name, item, _hint, dma in _transfers(subject):
         desc = dma.meta.desc if dma.meta else None
         if dma.meta is None or desc not in (OUTPUT, PARAMETER, SCRATCH):
@@ -133,10 +133,10 @@ def buffer_range(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D055", "error", "An instruction hint is for a chunk that the executable does not have", stage="F",
+    "D055", "error", "an instruction hint is for a chunk that the executable does not have", stage="F",
     source="DARWINN 6, 8", fix="compile the model again",
 )  # fmt: skip
-def chunk_index(subject: Subject) -> Iterable[Finding]:
+def _chunk_index(subject: Subject) -> Iterable[Finding]:
     for name, item, hint in _hints(subject):
         what = hint.any_hint
         if isinstance(what, InstructionHint) and not 0 <= what.instruction_chunk_index < len(item.chunks):
@@ -145,20 +145,20 @@ def chunk_index(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D056", "error", "A hint has no content: the driver aborts", stage="F", source="DARWINN 6, 8",
+    "D056", "error", "a hint has no content: the driver aborts", stage="F", source="DARWINN 6, 8",
     fix="compile the model again",
 )  # fmt: skip
-def no_content(subject: Subject) -> Iterable[Finding]:
+def _no_content(subject: Subject) -> Iterable[Finding]:
     for name, _item, hint in _hints(subject):
         if hint.any_hint is None and (hint.any_hint_type == 0 or hint.any_hint_type in ANY_HINT):
             yield finding(hint, "any_hint", name, "the hint has no content")
 
 
 @BOOK.rule(
-    "D057", "warning", "A hint's direction contradicts what it moves; the driver ignores it", stage="W",
+    "D057", "warning", "a hint's direction contradicts what it moves; the driver ignores it", stage="W",
     source="DARWINN 6, 8", fix="INFEED for input, parameters and instructions, OUTFEED for outputs",
 )  # fmt: skip
-def direction(subject: Subject) -> Iterable[Finding]:
+def _direction(subject: Subject) -> Iterable[Finding]:
     for name, _item, hint in _hints(subject):
         legal = {INFEED, OUTFEED}
         what = "scratch"
@@ -175,30 +175,30 @@ def direction(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D058", "error", "An interrupt is none of 0 to 3; the driver would take it for a fence", stage="F",
+    "D058", "error", "an interrupt is none of 0 to 3; the driver would take it for a fence", stage="F",
     source="DARWINN 6, 8", fix="compile the model again",
 )  # fmt: skip
-def interrupt(subject: Subject) -> Iterable[Finding]:
+def _interrupt(subject: Subject) -> Iterable[Finding]:
     for name, _item, hint in _hints(subject):
         if isinstance(hint.any_hint, InterruptHint) and hint.any_hint.type not in INTERRUPTS:
             yield finding(hint.any_hint, "type", name, f"interrupt {hint.any_hint.type}")
 
 
 @BOOK.rule(
-    "D059", "warning", "A hint is of an unknown type", stage="W", source="DARWINN 6, 8",
+    "D059", "warning", "a hint is of an unknown type", stage="W", source="DARWINN 6, 8",
     fix="check with a newer buda-emu, if the compiler is newer",
 )  # fmt: skip
-def unknown_hint(subject: Subject) -> Iterable[Finding]:
+def _unknown_hint(subject: Subject) -> Iterable[Finding]:
     for name, _item, hint in _hints(subject):
         if hint.any_hint_type and hint.any_hint_type not in ANY_HINT:
             yield finding(hint, "any_hint_type", name, f"type {hint.any_hint_type}")
 
 
 @BOOK.rule(
-    "D043", "warning", "A field or hint is for an unknown kind of address; the driver ignores it", stage="W",
+    "D043", "warning", "a field or hint is for an unknown kind of address; the driver ignores it", stage="W",
     source="DARWINN 5, 8", fix="compile for the Edge TPU",
 )  # fmt: skip
-def unknown_desc(subject: Subject) -> Iterable[Finding]:
+def _unknown_desc(subject: Subject) -> Iterable[Finding]:
     transfers = [(name, dma.meta) for name, _item, _hint, dma in _transfers(subject)]
     for name, meta in (*((name, field.meta) for name, _, _, field in fields(subject)), *transfers):
         if meta is not None and meta.desc not in DESCRIPTIONS:

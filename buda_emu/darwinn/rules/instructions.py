@@ -49,40 +49,40 @@ def inside(chunk: InstructionBitstream, field: FieldOffset) -> bool:
 
 
 @BOOK.rule(
-    "D032", "error", "An executable has no chunk of instructions: every request fails", stage="F",
+    "D032", "error", "an executable has no chunk of instructions: every request fails", stage="F",
     source="DARWINN 4, 8", fix="compile the model again",
 )  # fmt: skip
-def no_chunks(subject: Subject) -> Iterable[Finding]:
+def _no_chunks(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:
         if not item.chunks:
             yield finding(item, "instruction_bitstreams", name, "there are no chunks")
 
 
 @BOOK.rule(
-    "D033", "error", "A chunk of instructions is empty: every request fails", stage="F", source="DARWINN 4, 8",
+    "D033", "error", "a chunk of instructions is empty: every request fails", stage="F", source="DARWINN 4, 8",
     fix="compile the model again",
 )  # fmt: skip
-def empty_chunk(subject: Subject) -> Iterable[Finding]:
+def _empty_chunk(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk in _chunks(subject):
         if not chunk.bitstream:
             yield finding(chunk, "bitstream", name, "the chunk is empty")
 
 
 @BOOK.rule(
-    "D034", "warning", f"A chunk's length is no multiple of {_CHUNK_UNIT} bytes", stage="W", source="DARWINN 3, 8",
+    "D034", "warning", f"a chunk's length is no multiple of {_CHUNK_UNIT} bytes", stage="W", source="DARWINN 3, 8",
     fix="compile the model again; the chunk may be cut",
 )  # fmt: skip
-def odd_chunk(subject: Subject) -> Iterable[Finding]:
+def _odd_chunk(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk in _chunks(subject):
         if len(chunk.bitstream or b"") % _CHUNK_UNIT:
             yield finding(chunk, "bitstream", name, f"{len(chunk.bitstream or b'')} bytes")
 
 
 @BOOK.rule(
-    "D035", "error", "A field lies outside of its chunk: the driver would write where it must not", stage="F",
+    "D035", "error", "a field lies outside of its chunk: the driver would write where it must not", stage="F",
     source="DARWINN 5, 8", fix="do not run this package: compile the model again",
 )  # fmt: skip
-def outside(subject: Subject) -> Iterable[Finding]:
+def _outside(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk, field in fields(subject):
         if not inside(chunk, field):
             message = f"bits {field.offset_bit} to {field.offset_bit + BITS - 1} of {8 * len(chunk.bitstream or b'')}"
@@ -90,10 +90,10 @@ def outside(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D036", "warning", "The bits of a field are not 0 before linking", stage="W", source="DARWINN 3, 8",
+    "D036", "warning", "the bits of a field are not 0 before linking", stage="W", source="DARWINN 3, 8",
     fix="the package may have been linked already: take the original",
 )  # fmt: skip
-def bits_set(subject: Subject) -> Iterable[Finding]:
+def _bits_set(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk, field in fields(subject):
         if inside(chunk, field):
             first, shift = divmod(field.offset_bit, 8)
@@ -103,20 +103,22 @@ def bits_set(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D037", "note", f"A field is not at bit {_USUAL_PLACE} of {_BUNDLE}, where all known ones are", stage="N",
+    "D037", "note", f"a field is not at bit {_USUAL_PLACE} of {_BUNDLE}, where all known ones are", stage="N",
     source="DARWINN 3, 8", fix="nothing, if it comes from a new compiler",
 )  # fmt: skip
-def unusual_place(subject: Subject) -> Iterable[Finding]:
+def _unusual_place(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk, field in fields(subject):
         if inside(chunk, field) and field.offset_bit % _BUNDLE != _USUAL_PLACE:
-            yield finding(field, "offset_bit", name, f"bit {field.offset_bit} is {field.offset_bit % _BUNDLE} mod {_BUNDLE}")
+            yield finding(
+                field, "offset_bit", name, f"bit {field.offset_bit} is {field.offset_bit % _BUNDLE} mod {_BUNDLE}"
+            )
 
 
 @BOOK.rule(
-    "D038", "error", "A field is for an input or output that the executable does not have", stage="F",
+    "D038", "error", "a field is for an input or output that the executable does not have", stage="F",
     source="DARWINN 5, 8", fix="name a layer of the executable",
 )  # fmt: skip
-def unknown_layer(subject: Subject) -> Iterable[Finding]:
+def _unknown_layer(subject: Subject) -> Iterable[Finding]:
     for name, item, _chunk, field in fields(subject):
         meta = field.meta
         if meta and meta.desc in (INPUT, OUTPUT) and meta.name is not None and not item.layer(meta.desc, meta.name):
@@ -127,10 +129,10 @@ def unknown_layer(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D039", "error", "A field is for a batch that the executable does not have", stage="F", source="DARWINN 5, 8",
+    "D039", "error", "a field is for a batch that the executable does not have", stage="F", source="DARWINN 5, 8",
     fix="batches count from 0 to batch_size - 1; scratch has batch 0 only",
 )  # fmt: skip
-def field_batch(subject: Subject) -> Iterable[Finding]:
+def _field_batch(subject: Subject) -> Iterable[Finding]:
     for name, item, _chunk, field in fields(subject):
         meta = field.meta
         if meta and meta.desc in (INPUT, OUTPUT) and not 0 <= meta.batch < item.batch_size:
@@ -140,10 +142,10 @@ def field_batch(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D040", "error", "A field does not say what it is for: no meta, or an input or output without a name", stage="F",
+    "D040", "error", "a field does not say what it is for: no meta, or an input or output without a name", stage="F",
     source="DARWINN 5, 8", fix="compile the model again",
 )  # fmt: skip
-def no_meta(subject: Subject) -> Iterable[Finding]:
+def _no_meta(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk, field in fields(subject):
         if field.meta is None:
             yield finding(field, "meta", name, "the field has no meta", about=id(chunk))
@@ -153,10 +155,10 @@ def no_meta(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D041", "warning", "A base address has not as many lower as upper halves in a chunk", stage="W",
+    "D041", "warning", "a base address has not as many lower as upper halves in a chunk", stage="W",
     unless=("D040", "D042"), source="DARWINN 3, 8", fix="compile the model again",
 )  # fmt: skip
-def halves(subject: Subject) -> Iterable[Finding]:
+def _halves(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk in _chunks(subject):
         counts: dict[tuple[int, str | None, int], list[int]] = defaultdict(lambda: [0, 0])
         for field in chunk.field_offsets or ():
@@ -170,20 +172,20 @@ def halves(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D042", "error", "A field's position is neither LOWER_32BIT nor UPPER_32BIT", stage="F", source="DARWINN 5, 8",
+    "D042", "error", "a field's position is neither LOWER_32BIT nor UPPER_32BIT", stage="F", source="DARWINN 5, 8",
     fix="compile the model again",
 )  # fmt: skip
-def position(subject: Subject) -> Iterable[Finding]:
+def _position(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk, field in fields(subject):
         if field.meta is not None and field.meta.desc in DESCRIPTIONS and field.meta.position not in POSITIONS:
             yield finding(field.meta, "position", name, f"the position is {field.meta.position}", about=id(chunk))
 
 
 @BOOK.rule(
-    "D044", "error", "Two fields of a chunk share bits", stage="F", source="DARWINN 5, 8",
+    "D044", "error", "two fields of a chunk share bits", stage="F", source="DARWINN 5, 8",
     fix="compile the model again",
 )  # fmt: skip
-def overlap(subject: Subject) -> Iterable[Finding]:
+def _overlap(subject: Subject) -> Iterable[Finding]:
     for name, _item, chunk in _chunks(subject):
         for first, second in pairwise(sorted(chunk.field_offsets or (), key=lambda field: field.offset_bit)):
             if second.offset_bit - first.offset_bit < BITS:

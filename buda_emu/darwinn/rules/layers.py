@@ -13,10 +13,10 @@ VARIABLE_SUFFIX = "_variable_output"
 
 
 @BOOK.rule(
-    "D070", "error", "A layer has no name, or two inputs or outputs have the same", stage="F", source="DARWINN 8",
+    "D070", "error", "a layer has no name, or two inputs or outputs have the same", stage="F", source="DARWINN 8",
     fix="compile the model again",
 )  # fmt: skip
-def names(subject: Subject) -> Iterable[Finding]:
+def _names(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:
         for kind, layers in (("input", item.inputs), ("output", item.outputs)):
             seen: set[str] = set()
@@ -29,10 +29,10 @@ def names(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D071", "error", "An output does not carry an OutputLayer: the driver aborts", stage="F", source="DARWINN 8",
+    "D071", "error", "an output does not carry an OutputLayer: the driver aborts", stage="F", source="DARWINN 8",
     fix="compile the model again",
 )  # fmt: skip
-def output_layer(subject: Subject) -> Iterable[Finding]:
+def _output_layer(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:
         for layer in {id(layer): layer for layer in item.outputs}.values():
             if layer.output is None:
@@ -44,10 +44,10 @@ def _dimensions(layer: Layer) -> tuple[int, int, int]:
 
 
 @BOOK.rule(
-    "D072", "error", "A layer's dimension is below 1, or its size does not hold its elements", stage="F",
+    "D072", "error", "a layer's dimension is below 1, or its size does not hold its elements", stage="F",
     source="DARWINN 7, 8", fix="compile the model again",
 )  # fmt: skip
-def sizes(subject: Subject) -> Iterable[Finding]:
+def _sizes(subject: Subject) -> Iterable[Finding]:
     for name, which, layer in subject.layers:
         y, x, z = _dimensions(layer)
         if min(y, x, z) < 1:
@@ -58,20 +58,20 @@ def sizes(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D073", "error", "A layer's data type is unknown", stage="F", source="DARWINN 2, 8",
+    "D073", "error", "a layer's data type is unknown", stage="F", source="DARWINN 2, 8",
     fix="check with a newer buda-emu, if the compiler is newer",
 )  # fmt: skip
-def data_type(subject: Subject) -> Iterable[Finding]:
+def _data_type(subject: Subject) -> Iterable[Finding]:
     for name, which, layer in subject.layers:
         if layer.element is None:
             yield finding(layer, "data_type", f"{name}, {which}", f"data type {layer.data_type}")
 
 
 @BOOK.rule(
-    "D074", "warning", "A layer has no quantisation, or a factor that is not positive and finite", stage="W",
+    "D074", "warning", "a layer has no quantisation, or a factor that is not positive and finite", stage="W",
     source="DARWINN 7, 8", fix="values of this layer cannot be dequantised",
 )  # fmt: skip
-def numerics(subject: Subject) -> Iterable[Finding]:
+def _numerics(subject: Subject) -> Iterable[Finding]:
     for name, which, layer in subject.layers:
         if layer.numerics is None:
             yield finding(layer, "numerics", f"{name}, {which}", "there is no quantisation")
@@ -82,10 +82,10 @@ def numerics(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D075", "error", "A layer's execution_count_per_inference is below 1", stage="F", source="DARWINN 7, 8",
+    "D075", "error", "a layer's execution_count_per_inference is below 1", stage="F", source="DARWINN 7, 8",
     fix="compile the model again",
 )  # fmt: skip
-def executions(subject: Subject) -> Iterable[Finding]:
+def _executions(subject: Subject) -> Iterable[Finding]:
     for name, which, layer in subject.layers:
         count = layer.execution_count_per_inference
         if count < 1:
@@ -93,10 +93,10 @@ def executions(subject: Subject) -> Iterable[Finding]:
 
 
 @BOOK.rule(
-    "D081", "error", "A layer's shape has an empty range, or not as many elements as its dimensions", stage="F",
+    "D081", "error", "a layer's shape has an empty range, or not as many elements as its dimensions", stage="F",
     source="DARWINN 7, 8", fix="compile the model again",
 )  # fmt: skip
-def shape(subject: Subject) -> Iterable[Finding]:
+def _shape(subject: Subject) -> Iterable[Finding]:
     batches = {id(layer): item for _, item in subject.executables for layer in (*item.inputs, *item.outputs)}
     for name, which, layer in subject.layers:
         if layer.shape is None:
@@ -119,10 +119,10 @@ def _products(layer: Layer, item: Executable) -> set[int]:
 
 
 @BOOK.rule(
-    "D085", "note", f"An output X{VARIABLE_SUFFIX} has no input X to be copied to", stage="N", source="DARWINN 4, 8",
+    "D085", "note", f"an output X{VARIABLE_SUFFIX} has no input X to be copied to", stage="N", source="DARWINN 4, 8",
     fix="nothing, if the output is no state",
 )  # fmt: skip
-def state(subject: Subject) -> Iterable[Finding]:
+def _state(subject: Subject) -> Iterable[Finding]:
     for name, item in subject.executables:
         known = {layer.name for layer in item.inputs}
         for layer in {id(layer): layer for layer in item.outputs}.values():

@@ -1,7 +1,7 @@
 """Where the elements of outputs lie, and what is wrong with it (DARWINN 7). Exact, and bounded for hostile maps.
 
-Most layouts are plain tiles of rows, and are judged tile by tile. Others are judged element by element, as long as all of
-a package's together have no more than some millions; beyond, that is said as a fault: no compiler writes such a layout.
+Most layouts are plain tiles of rows, and are judged tile by tile. Others are judged element by element, as long as those of
+a package have no more than some millions together; beyond, that is said as a fault: no compiler writes such a layout.
 """
 
 from collections import defaultdict
@@ -285,8 +285,8 @@ def _of_slices(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[
 
 def wrong_slice(layout: TensorLayout, offset: int, shape: Box, size: int, room: int) -> str:
     """What is wrong with a slice by itself; "" for nothing. `size`: of an element, `room`: bytes of the layer."""
-    box: Box = tuple(layout.shape.dimension or ()) if layout.shape is not None else ()
-    stride = layout.stride or ()
+    box = tuple(layout.shape.dimension or ()) if layout.shape is not None else ()
+    stride = tuple(layout.stride or ())
     if not len(box) == len(stride) == len(shape):
         return f"{len(box)} ranges and {len(stride)} strides for {len(shape)} dimensions"
     lengths = [end - start + 1 for start, end in box]

@@ -30,7 +30,7 @@ def shifted(x: Any, n: int, bits: int) -> Ints:
 
 
 def exp(a: Any, i: int, bits: int) -> Ints:
-    """exp(a) for a <= 0 with `i` integer bits; the result has none."""
+    """The exponential of a <= 0 with `i` integer bits; the result has none."""
     value = np.asarray(a, np.int64)
     fraction = bits - 1 - i
     quarter = 1 << (fraction - 2)

@@ -1,4 +1,4 @@
-"""A `.tflite` as a graph: tensors with types, shapes, scales and constants, and operators in order; all indices checked."""
+"""A `.tflite` as a graph: tensors with types, shapes, scales and constants, operators in order; indices checked."""
 
 from dataclasses import dataclass
 from math import prod
@@ -65,7 +65,7 @@ class Graph:
 
 
 def read_graph(source: "Source | tflite.Model") -> Graph:
-    """The graph of a model. Raises PackageError for what is no TFLite model, OSError for a file that cannot be opened."""
+    """The graph of a model. Raises PackageError for what is none, OSError for a file that cannot be opened."""
     model, what = (source, "the model") if isinstance(source, tflite.Model) else _model(source)
     if not model.subgraphs:
         raise PackageError(f"{what} has no graph")

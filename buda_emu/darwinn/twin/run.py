@@ -44,7 +44,9 @@ class Twin:
         """
         missing = [name for name, _, _ in self.inputs if name not in feeds]
         if missing:
-            raise HostError(f"input {missing[0]!r} of the model is not fed; it has {', '.join(n for n, *_ in self.inputs)}")
+            raise HostError(
+                f"input {missing[0]!r} of the model is not fed; it has {', '.join(n for n, *_ in self.inputs)}"
+            )
         first_custom = next((item.number for item in self.graph.operations if item.code == tflite.CUSTOM), None)
         return self.compute(feeds, self.graph.operations[:first_custom])
 
@@ -82,7 +84,9 @@ class Twin:
     def _compute(self, operation: Operation, values: dict[int, Array]) -> None:
         graph = self.graph
         if operation.code == tflite.CUSTOM:
-            raise UnsupportedError(f"operator {operation.number}: the custom operator {operation.custom!r} is not computed")
+            raise UnsupportedError(
+                f"operator {operation.number}: the custom operator {operation.custom!r} is not computed"
+            )
         known = OPERATORS.get(operation.code)
         if known is None:
             raise UnsupportedError(f"operator {operation.number}: TFLite's operator {operation.code} is not computed")

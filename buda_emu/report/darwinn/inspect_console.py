@@ -26,7 +26,8 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
     if summary.parts:
         yield f"several chips    {plural(summary.parts, 'package')} for single chips, which the driver refuses"
         return
-    yield f"parameters       {summary.cached_bytes:,} bytes cached, {summary.streamed_bytes:,} streamed in every inference"
+    streamed = f"{summary.streamed_bytes:,} streamed in every inference"
+    yield f"parameters       {summary.cached_bytes:,} bytes cached, {streamed}"
     yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out"
     yield f"switch to it     {_switch(summary)}"
     yield ""
@@ -34,7 +35,8 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
         (
             item.kind, str(item.chunks), f"{item.instruction_bytes:,}", f"{item.parameter_bytes:,}",
             "not given" if item.cycles is None else f"{item.cycles:,}",
-            f"{item.hints}{'' if item.complete_dma_list else ' (incomplete)'}", f"{item.scratch_bytes:,}", f"{item.token:x}",
+            f"{item.hints}{'' if item.complete_dma_list else ' (incomplete)'}", f"{item.scratch_bytes:,}",
+            f"{item.token:x}",
         )
         for item in summary.executables
     )  # fmt: skip

@@ -18,13 +18,14 @@ def replay_lines(replay: Replay) -> Iterator[str]:
     yield ""
     evicted = {item.request: item.packages for item in replay.evictions}
     cached = {event.request for event in replay.events if event.kind == "caching"}
-    starts = {}
+    starts: dict[int, int] = {}
     for event in replay.events:
         starts.setdefault(event.request, event.start)
     rows = [
         (
             str(number), f"{package} {replay.packages[package]}", "yes" if number in cached else "",
-            " ".join(map(str, evicted.get(number, ()))), f"{replay.resident[number]:,}", *_times(replay, number, starts),
+            " ".join(map(str, evicted.get(number, ()))), f"{replay.resident[number]:,}",
+            *_times(replay, number, starts),
         )
         for number, package in list(enumerate(replay.requests))[:_MOST_REQUESTS]
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -145,7 +145,9 @@ def operator(code: int, types: str) -> Callable[[Function], Function]:
     computes."""
 
     def declare(function: Function) -> Function:
-        OPERATORS[code] = Operator(OPERATOR_NAMES[code], code, " ".join((function.__doc__ or "").split()), types, function)
+        OPERATORS[code] = Operator(
+            OPERATOR_NAMES[code], code, " ".join((function.__doc__ or "").split()), types, function
+        )
         return function
 
     return declare
@@ -158,5 +160,3 @@ def windows(size: int, kernel: int, stride: int, dilation: int, same: bool) -> t
         out = -(-size // stride)
         return out, max((out - 1) * stride + reach + 1 - size, 0) // 2
     return max((size - reach - 1 + stride) // stride, 0), 0
-
-
