@@ -13,6 +13,7 @@ VERBS: Mapping[str, str] = {
     "verify": "Say whether a package holds an uncompiled model's weights, biases, names and quantisation.",
     "link": "Write the instruction chunks with base addresses filled in.",
     "relayout": "Turn an output's bytes on the device into an array.",
+    "example": "Write two small co-compiled packages with their models, to try things on.",
     "extract": "Write what a file holds: package, parameters, instruction chunks.",
 }
 
