@@ -34,6 +34,11 @@ class Report:
         return tuple(Finding(item.rule, item.severity, item.where, item.message) for item in self.diagnostics)
 
     @property
+    def ok(self) -> bool:
+        """Whether the driver takes it and nothing is wrong with running it."""
+        return self.verdict == "ok"
+
+    @property
     def verdict(self) -> Verdict:
         """What the driver does: refuses to register it, fails or worse on it, or nothing of that."""
         stages = {CATALOGUE.rules[item.rule].stage for item in self.diagnostics}

@@ -88,7 +88,7 @@ def tree(item: Example) -> dict[str, Any]:
         _transfer("INPUT_ACTIVATION", "image", image // 2, image - image // 2),
         _transfer("OUTPUT_ACTIVATION", "grid", 0, grid),
         _transfer("OUTPUT_ACTIVATION", "scores", 0, 12),
-        _INTERRUPT,
+        _interrupt(),
     ]
     fields = [("PARAMETER", None), ("INPUT_ACTIVATION", "image"), ("OUTPUT_ACTIVATION", "grid"),
               ("OUTPUT_ACTIVATION", "scores")]  # fmt: skip
@@ -96,7 +96,7 @@ def tree(item: Example) -> dict[str, Any]:
     runs |= {"dma_hints": {"hints": transfers, "fully_deterministic": True}, "estimated_cycles_64bit": item.cycles}
     parameters = item.parameters()
     caches = _executable(item, "PARAMETER_CACHING", "Unknown", fields[:1], 512) | {"parameters": parameters}
-    hints = [_chunk_hint(), _transfer("PARAMETER", None, 0, len(parameters)), _INTERRUPT]
+    hints = [_chunk_hint(), _transfer("PARAMETER", None, 0, len(parameters)), _interrupt()]
     caches |= {"dma_hints": {"hints": hints, "fully_deterministic": True}}
     return {
         "min_runtime_version": 13, "compiler_version": "buda-emu example", "model_identifier": item.name,
@@ -136,9 +136,8 @@ def _chunk_hint() -> dict[str, Any]:
     return {"any_hint_type": "InstructionHint", "any_hint": {"instruction_chunk_index": 0}}
 
 
-_INTERRUPT: Final[Mapping[str, Any]] = {
-    "any_hint_type": "InterruptHint", "any_hint": {"type": "SCALAR_CORE_INT_0"}, "direction": "OUTFEED",
-}  # fmt: skip
+def _interrupt() -> dict[str, Any]:
+    return {"any_hint_type": "InterruptHint", "any_hint": {"type": "SCALAR_CORE_INT_0"}, "direction": "OUTFEED"}
 
 
 def _layer(name: str, y: int, x: int, z: int, size: int) -> dict[str, Any]:

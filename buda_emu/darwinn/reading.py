@@ -85,10 +85,9 @@ def load(source: Source) -> Package:
     data, path = contents(source)
     reading = read_source(data, path)
     if reading.package is None or reading.package.unread:
-        errors = [item for item in reading.diagnostics if item.severity == "error"]
-        first = errors[0]
-        name = f"{path}: " if path else ""
-        raise PackageError(f"{name}{first.rule}: {first.message}", reading.diagnostics)
+        from buda_emu.checker.render import render
+
+        raise PackageError(render(reading.diagnostics), reading.diagnostics)
     return reading.package
 
 

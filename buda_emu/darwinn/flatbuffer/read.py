@@ -75,7 +75,7 @@ class Reader:
     def inside(self, at: int, size: int, aligned: int, what: str) -> None:
         """Raises Malformed unless `size` bytes at `at` are in the buffer and aligned."""
         if at < 0 or size >= self.size or at > self.size - size:
-            raise Malformed(f"{what} of {size} bytes at {at} of {self.size}", self.base + max(at, 0))
+            raise Malformed(f"{what} of {size} bytes at {at} of {self.size}", self.base + min(max(at, 0), self.size))
         if at % aligned:
             raise Malformed(f"{what} at {at} is not at a multiple of {aligned}", self.base + at)
 
