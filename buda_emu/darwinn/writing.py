@@ -28,7 +28,7 @@ def build(tree: Mapping[str, Any]) -> bytes:
             multi = MultiExecutable(serialized_executables=serialized)
             rest["serialized_multi_executable"] = write(multi, page=PAGE)
         return write(from_plain(PackageTable, rest), IDENTIFIER, PAGE)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise HostError(f"this is no tree of a package: {error}") from None
 
 
