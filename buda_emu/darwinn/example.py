@@ -104,9 +104,7 @@ def tree(item: Example) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _executable(
-    item: Example, kind: str, name: str, fields: list[tuple[str, str | None]], size: int
-) -> dict[str, Any]:
+def _executable(item: Example, kind: str, name: str, fields: list[tuple[str, str | None]], size: int) -> dict[str, Any]:
     code = bytearray(item.noise(kind, size))
     offsets: list[dict[str, Any]] = []
     for number, (what, layer) in enumerate(fields):
@@ -179,7 +177,9 @@ def model(item: Example) -> bytes:
     places = {name: number + 1 for number, name in enumerate(constants)}
     types = {name: number for number, name in tflite.TENSOR_TYPES.items()}
     tensors = tuple(
-        tflite.Tensor(shape, types["int32" if "bias" in name else "uint8"], places.get(name, 0), name, _quantization(name))
+        tflite.Tensor(
+            shape, types["int32" if "bias" in name else "uint8"], places.get(name, 0), name, _quantization(name)
+        )
         for name, shape in zip(names, shapes, strict=True)
     )
     conv = tflite.Operator(0, (0, 1, 2), (3,), 1, tflite.ConvOptions(stride_w=2, stride_h=2, act=1))

@@ -17,6 +17,7 @@ from buda_emu.darwinn.rules.layers import VARIABLE_SUFFIX
 from buda_emu.darwinn.twin import Twin
 from buda_emu.darwinn.twin.graph import Array
 from buda_emu.darwinn.twin.pairing import Pairing, pair, tensor_name
+from buda_emu.darwinn.twin.run import fed
 from buda_emu.errors import HostError, PackageError, UnsupportedError
 
 
@@ -57,7 +58,11 @@ def run(
 
 def _before(inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
     """What the package's inputs get: as given, from the reference's variables, or computed by what stands before."""
-    given = {name: np.asarray(array) for name, array in inputs.items()}
+    tensors = twin.graph.tensors
+    given = {
+        name: fed(tensors[pairing.inputs[name]], array) if name in pairing.inputs else np.asarray(array)
+        for name, array in inputs.items()
+    }
     states = {
         name: twin.variables[n] for name, n in pairing.inputs.items() if n in twin.variables and name not in given
     }

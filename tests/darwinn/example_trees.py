@@ -60,5 +60,3 @@ def changed(edit: Callable[[Tree], object]) -> bytes:
     given = edges()
     edit(given)
     return build(given)
-
-

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from darwinn.tflite_models import T, model
 
 from buda_emu.darwinn import tflite
+from darwinn.tflite_models import T, model
 
 Random = np.random.Generator
 _RANGE = {"uint8": (0, 255), "int8": (-128, 127)}
@@ -96,7 +96,15 @@ def fully_connected(r: Random) -> bytes:
     dtype = _type(r)
     n, i, o = (int(v) for v in (r.integers(1, 4), r.integers(1, 40), r.integers(1, 12)))
     x = _tensor(r, "x", dtype, (n, i))
-    w = T("w", dtype, (o, i), [_scale(r, -9, 0)], [_zero(r, "uint8") if dtype == "uint8" else 0], 0, _values(r, dtype, (o, i)))
+    w = T(
+        "w",
+        dtype,
+        (o, i),
+        [_scale(r, -9, 0)],
+        [_zero(r, "uint8") if dtype == "uint8" else 0],
+        0,
+        _values(r, dtype, (o, i)),
+    )
     bias = None
     if r.random() < 0.8:
         data = r.integers(-20000, 20001, o).astype(np.int32)
@@ -111,7 +119,13 @@ def add(r: Random) -> bytes:
     shape = tuple(int(v) for v in r.integers(1, 6, 4))
     a = _tensor(r, "a", dtype, shape, -6, 0)
     b = _tensor(r, "b", dtype, shape, -6, 0)
-    y = T("y", dtype, shape, [float(np.float32(max(a.scale[0], b.scale[0]) * 2.0 ** r.uniform(-1.5, 3)))], [_zero(r, dtype)])
+    y = T(
+        "y",
+        dtype,
+        shape,
+        [float(np.float32(max(a.scale[0], b.scale[0]) * 2.0 ** r.uniform(-1.5, 3)))],
+        [_zero(r, dtype)],
+    )
     return model("ADD", [a, b], [y], tflite.AddOptions(int(r.integers(0, 4))), 2)
 
 
@@ -174,7 +188,9 @@ def resize_bilinear(r: Random) -> bytes:
     x = _tensor(r, "x", "uint8", shape)
     y = T("y", "uint8", (shape[0], *size, shape[3]), x.scale, x.zero)
     how = [(False, False), (True, False), (False, True)][int(r.integers(0, 3))]
-    return model("RESIZE_BILINEAR", [x, T("s", "int32", (2,), data=size)], [y], tflite.ResizeBilinearOptions(0, 0, *how), 3)
+    return model(
+        "RESIZE_BILINEAR", [x, T("s", "int32", (2,), data=size)], [y], tflite.ResizeBilinearOptions(0, 0, *how), 3
+    )
 
 
 def softmax(r: Random) -> bytes:
@@ -198,15 +214,31 @@ def arg_max(r: Random) -> bytes:
 
 
 def lstm(r: Random) -> bytes:
-    batch, time, inputs, units = (int(v) for v in (r.integers(1, 3), r.integers(1, 6), r.integers(1, 9), r.integers(1, 9)))
+    batch, time, inputs, units = (
+        int(v) for v in (r.integers(1, 3), r.integers(1, 6), r.integers(1, 9), r.integers(1, 9))
+    )
     major = bool(r.integers(0, 2))
     x = _tensor(r, "x", "int8", (time, batch, inputs) if major else (batch, time, inputs), -8, -2)
-    ws = [T(f"w{n}", "int8", (units, inputs), [_scale(r, -9, -4)], [0], 0, _values(r, "int8", (units, inputs))) for n in range(4)]
-    vs = [T(f"v{n}", "int8", (units, units), [_scale(r, -9, -4)], [0], 0, _values(r, "int8", (units, units))) for n in range(4)]
+    ws = [
+        T(f"w{n}", "int8", (units, inputs), [_scale(r, -9, -4)], [0], 0, _values(r, "int8", (units, inputs)))
+        for n in range(4)
+    ]
+    vs = [
+        T(f"v{n}", "int8", (units, units), [_scale(r, -9, -4)], [0], 0, _values(r, "int8", (units, units)))
+        for n in range(4)
+    ]
     for item in (*ws, *vs):
         item.data = np.maximum(item.data, -127)
     bs = [
-        T(f"b{n}", "int32", (units,), [x.scale[0] * ws[n].scale[0]], [0], 0, r.integers(-3000, 3001, units).astype(np.int32))
+        T(
+            f"b{n}",
+            "int32",
+            (units,),
+            [x.scale[0] * ws[n].scale[0]],
+            [0],
+            0,
+            r.integers(-3000, 3001, units).astype(np.int32),
+        )
         for n in range(4)
     ]
     hidden = _tensor(r, "h", "int8", (batch, units), -8, -6)

@@ -4,9 +4,9 @@ import zlib
 
 import numpy as np
 import pytest
-from darwinn.random_operators import MAKERS
 
 from buda_emu.darwinn import Twin
+from darwinn.random_operators import MAKERS
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
 

@@ -1,10 +1,10 @@
 """The driver's DMA lists from hints."""
 
 import pytest
-from darwinn import example_trees as ex
 
 from buda_emu.darwinn import descriptors, load
 from buda_emu.errors import HostError, PackageError
+from darwinn import example_trees as ex
 
 
 def of(edit=lambda tree: None, **options):

@@ -24,7 +24,11 @@ def values_of(kind, depth):
         if kind.code == "?":
             return st.booleans()
         bits = 8 * kind.size
-        return st.integers(0, (1 << bits) - 1) if kind.code.isupper() else st.integers(-1 << (bits - 1), (1 << (bits - 1)) - 1)
+        return (
+            st.integers(0, (1 << bits) - 1)
+            if kind.code.isupper()
+            else st.integers(-1 << (bits - 1), (1 << (bits - 1)) - 1)
+        )
     if isinstance(kind, kinds.Text):
         return st.none() | st.text(max_size=6)
     if isinstance(kind, kinds.Data):

@@ -8,7 +8,12 @@ from buda_emu.darwinn import flexbuffer
 from buda_emu.darwinn.flexbuffer import Cut, write_map
 
 KEYS = [str(n).encode() for n in range(1, 8)]
-plain = st.none() | st.integers(-(1 << 63), (1 << 63) - 1) | st.binary(max_size=30) | st.lists(st.integers(-9, 9), max_size=4)
+plain = (
+    st.none()
+    | st.integers(-(1 << 63), (1 << 63) - 1)
+    | st.binary(max_size=30)
+    | st.lists(st.integers(-9, 9), max_size=4)
+)
 
 
 def shown(value):

@@ -187,7 +187,9 @@ def test_a_vector_needs_no_layout_and_repeats_for_executions():
 
 def layer_in(kind=0, z=6, executions=1, size=None):
     width = idl.ELEMENT_TYPES[kind].size
-    return idl.Layer("in", size or z * width, 1, 1, z, idl.NumericsConstants(128, 0.5), kind, 2, idl.InputLayer(), executions)
+    return idl.Layer(
+        "in", size or z * width, 1, 1, z, idl.NumericsConstants(128, 0.5), kind, 2, idl.InputLayer(), executions
+    )
 
 
 def test_inputs_are_padded_and_flipped():

@@ -1,13 +1,13 @@
 """Addresses go into the bits of their fields and nowhere else."""
 
 import pytest
-from darwinn import example_trees as ex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.darwinn import link, load
 from buda_emu.darwinn.idl import Executable, FieldOffset, InstructionBitstream, Meta
 from buda_emu.errors import HostError, PackageError
+from darwinn import example_trees as ex
 
 addresses = st.integers(0, (1 << 64) - 1)
 

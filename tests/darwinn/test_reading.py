@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from darwinn import example_trees as ex
 
 import buda_emu
 from buda_emu import darwinn
 from buda_emu.darwinn import build, load, wrap
 from buda_emu.errors import DocumentError, HostError, PackageError
+from darwinn import example_trees as ex
 
 PACKAGE = build(ex.edges())
 
@@ -91,12 +91,16 @@ def test_a_package_for_several_chips_shows_its_parts():
 
 
 def test_parts_need_not_verify():
-    tree = {"virtual_chip_id": -1, "multi_chip_package": [{"serialized_package": b"noise"}, {"serialized_package": PACKAGE}]}
+    tree = {
+        "virtual_chip_id": -1,
+        "multi_chip_package": [{"serialized_package": b"noise"}, {"serialized_package": PACKAGE}],
+    }
     assert len(load(build(tree)).parts) == 1
 
 
 @pytest.mark.parametrize(
-    "tree", [{"executables": [{"type": "SOMETHING"}]}, {"executable": []}, {"executables": 5}, {"min_runtime_version": "x"}]
+    "tree",
+    [{"executables": [{"type": "SOMETHING"}]}, {"executable": []}, {"executables": 5}, {"min_runtime_version": "x"}],
 )
 def test_what_is_no_tree_is_refused(tree):
     with pytest.raises(HostError, match="no tree of a package"):

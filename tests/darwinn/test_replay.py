@@ -1,15 +1,17 @@
 """Requests: the cache against a model of five lines, bytes by kind, times by hand."""
 
 import pytest
-from darwinn import example_trees as ex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.darwinn import build, load, replay
 from buda_emu.errors import HostError, PackageError
+from darwinn import example_trees as ex
 
 
-def package(token=5, caching_token=None, kinds=("EXECUTION_ONLY", "PARAMETER_CACHING"), edit=lambda tree: None, of=ex.EDGES):
+def package(
+    token=5, caching_token=None, kinds=("EXECUTION_ONLY", "PARAMETER_CACHING"), edit=lambda tree: None, of=ex.EDGES
+):
     tree = ex.tree(of)
     ex.main(tree)["parameter_caching_token"] = token
     ex.caching(tree)["parameter_caching_token"] = token if caching_token is None else caching_token
@@ -47,7 +49,9 @@ def plain_cache(packages, requests):
 @given(st.lists(st.integers(0, len(POOL) - 1), max_size=12))
 def test_the_cache_is_the_drivers(requests):
     found = replay(POOL, requests)
-    assert ([event[:3] for event in found.events], list(found.resets), list(found.resident)) == plain_cache(POOL, requests)
+    assert ([event[:3] for event in found.events], list(found.resets), list(found.resident)) == plain_cache(
+        POOL, requests
+    )
     assert len(found.request_end) == len(found.tokens) == len(requests)
 
 

@@ -1,13 +1,13 @@
 """Every rule both ways: the example breaks none, and one change breaks the rule, with the verdict that belongs to it."""
 
 import pytest
-from darwinn import example_trees as ex
 
 from buda_emu.darwinn import check, flexbuffer, tflite, wrap
 from buda_emu.darwinn.flatbuffer.write import write
 from buda_emu.darwinn.idl import IDENTIFIER, PAGE, MultiExecutable, PackageTable
 from buda_emu.darwinn.rules.catalogue import CATALOGUE
 from buda_emu.darwinn.writing import build
+from darwinn import example_trees as ex
 
 VERDICTS = {"E": "rejected", "F": "faulty", "W": "ok", "N": "ok"}
 
@@ -281,5 +281,3 @@ def test_a_name_that_is_near_is_suggested():
 
 def test_outside_fields_are_not_judged_further():
     assert not rules_of(check(ex.changed(put(lambda tree: ex.field(tree, 0), offset_bit=1 << 30)))) & {"D036", "D037"}
-
-

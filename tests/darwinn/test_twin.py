@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from darwinn.random_operators import MAKERS
-from darwinn.tflite_models import T, model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +14,8 @@ from buda_emu.darwinn.twin.fixed_point import exp, logistic, recip, tanh
 from buda_emu.darwinn.twin.operators import OPERATORS, convolution
 from buda_emu.errors import HostError, PackageError, UnsupportedError
 from buda_emu.kernels.darwinn import convolution as kernels
+from darwinn.random_operators import MAKERS
+from darwinn.tflite_models import T, model
 
 
 def feeds_of(twin, seed):
@@ -51,9 +51,7 @@ def run_rescaled(total, q, e):
     """The helper through the smallest convolution: one element, whose bias is the sum."""
     out = np.zeros((1, 1, 1, 1), np.int16)
     one = np.zeros((1, 1, 1, 1), np.int32)
-    kernels.conv(
-        one, one, np.array([total], np.int32), np.array([q]), np.array([e]), 1, 1, 1, 1, 0, 0, 3, 0, 255, out
-    )
+    kernels.conv(one, one, np.array([total], np.int32), np.array([q]), np.array([e]), 1, 1, 1, 1, 0, 0, 3, 0, 255, out)
     return int(out[0, 0, 0, 0])
 
 
@@ -184,7 +182,8 @@ def test_a_custom_operator_stops_a_run():
 
 
 @pytest.mark.parametrize(
-    "feeds", [{}, {"image": np.zeros((1, 16, 16, 3), np.int8)}, {"image": np.zeros(3, np.uint8)}, {"other": 1, "image": 1}]
+    "feeds",
+    [{}, {"image": np.zeros((1, 16, 16, 3), np.int8)}, {"image": np.zeros(3, np.uint8)}, {"other": 1, "image": 1}],
 )
 def test_feeds_that_do_not_fit_are_refused(feeds):
     with pytest.raises(HostError):

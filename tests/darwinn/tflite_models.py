@@ -45,10 +45,14 @@ def model(
         quantization = None
         if len(item.scale):
             quantization = tflite.Quantization(
-                scale=tuple(map(float, item.scale)), zero_point=tuple(map(int, item.zero)), quantized_dimension=item.axis
+                scale=tuple(map(float, item.scale)),
+                zero_point=tuple(map(int, item.zero)),
+                quantized_dimension=item.axis,
             )
         tables.append(
-            tflite.Tensor(tuple(map(int, item.shape)), _TYPES[item.dtype], buffer, item.name, quantization, item.variable)
+            tflite.Tensor(
+                tuple(map(int, item.shape)), _TYPES[item.dtype], buffer, item.name, quantization, item.variable
+            )
         )
     option_type = next((n for n, t in tflite.OPTIONS.items() if options is not None and isinstance(options, t)), 0)
     operator = tflite.Operator(

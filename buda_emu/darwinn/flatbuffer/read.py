@@ -176,9 +176,13 @@ class Reader:
     def blobs(self, at: int) -> tuple[memoryview, ...]:
         """The vector of strings at `at`, as bytes."""
         items: list[memoryview] = []
+        views: dict[int, memoryview] = {}
         for number, position in enumerate(self.elements(at)):
             try:
-                items.append(self._string(position))
+                view = views.get(position)
+                if view is None:
+                    view = views[position] = self._string(position)
+                items.append(view)
             except Malformed as error:
                 error.path.append(f"[{number}]")
                 raise

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+from buda_emu.darwinn.assumptions import SRAM_BYTES, Assumptions, assume
 from buda_emu.darwinn.dma import TO_HOST, Descriptor, descriptors
 from buda_emu.darwinn.idl import Executable
 from buda_emu.darwinn.model import Package
-from buda_emu.darwinn.assumptions import SRAM_BYTES, Assumptions, assume
 from buda_emu.darwinn.replaying.cache import ParameterCache
 from buda_emu.darwinn.replaying.result import BYTE_KINDS, Event, Eviction, Replay, Step
 from buda_emu.darwinn.replaying.tasks import Tasks

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from buda_emu.darwinn.dma import Descriptor
 from buda_emu.darwinn.assumptions import Assumptions
+from buda_emu.darwinn.dma import Descriptor
 from buda_emu.timeline import Timing
 
 BYTE_KINDS: tuple[str, ...] = (

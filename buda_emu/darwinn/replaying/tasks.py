@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from buda_emu.darwinn.dma import GLOBAL_FENCE, LOCAL_FENCE, TO_HOST, Descriptor
 from buda_emu.darwinn.assumptions import Assumptions
+from buda_emu.darwinn.dma import GLOBAL_FENCE, LOCAL_FENCE, TO_HOST, Descriptor
 from buda_emu.timeline import Schedule, Wait
 
 UNITS = ("host to device", "device to host", "tpu")

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from buda_emu.darwinn.checking import Report
 from buda_emu.darwinn.assumptions import LINKS, Assumptions
+from buda_emu.darwinn.checking import Report
 from buda_emu.darwinn.summary import LayerSummary, Summary
 from buda_emu.report.text import plural, shape, table
 
