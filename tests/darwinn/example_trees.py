@@ -55,6 +55,10 @@ def layout(tree: Tree) -> Tree:
     return grid(tree)["any_layer"]["layout"]
 
 
+def unchanged(tree: Tree) -> None:
+    """No edit."""
+
+
 def changed(edit: Callable[[Tree], object]) -> bytes:
     """The package after an edit."""
     given = edges()

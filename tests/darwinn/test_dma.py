@@ -7,7 +7,7 @@ from buda_emu.errors import HostError, PackageError
 from darwinn import example_trees as ex
 
 
-def of(edit=lambda tree: None, **options):
+def of(edit=ex.unchanged, **options):
     return [tuple(item) for item in descriptors(load(ex.changed(edit)).main, **options)]
 
 

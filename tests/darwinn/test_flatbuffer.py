@@ -159,7 +159,8 @@ BATCH = VTABLE + 6
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"\1\0\0", edited(0, "<I", 0), edited(0, "<I", 1 << 31), edited(0, "<I", 1 << 20), edited(0, "<I", TABLE + 2),
+        b"", b"\1\0\0", edited(0, "<I", 0), edited(0, "<I", 1 << 31), edited(0, "<I", 1 << 20),
+        edited(0, "<I", TABLE + 2),
         edited(TABLE, "<i", 1 << 20), edited(TABLE, "<i", -(1 << 20)), edited(TABLE, "<i", 1), edited(VTABLE, "<H", 7),
         edited(VTABLE, "<H", 1 << 12), edited(BATCH, "<H", 1 << 12), edited(BATCH, "<H", 5), edited(NAME, "<I", 0),
         edited(NAME, "<I", 1 << 30), edited(NAME, "<I", 2), edited(VTABLE + 8, "<H", 6),

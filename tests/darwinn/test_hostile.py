@@ -4,6 +4,7 @@ import random
 import struct
 import time
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,8 @@ def bases():
     plain = ex.edges()
     rich = ex.edges()
     ex.grid(rich)["any_layer"]["shape_info"] = {
-        "slice_layout": [{"shape": {"dimension": [{"start": 0, "end": 7}] * 3}, "stride": [64, 8, 1]}], "slice_offset": [0],
+        "slice_layout": [{"shape": {"dimension": [{"start": 0, "end": 7}] * 3}, "stride": [64, 8, 1]}],
+        "slice_offset": [0],
     }  # fmt: skip
     ex.grid(rich)["shape"] = {"dimension": [{"start": 0, "end": 7}] * 3}
     ex.hints(rich)[1:1] = [{"any_hint_type": "FenceHint", "any_hint": {}}]
@@ -47,19 +49,13 @@ def everything(data):
         return report.verdict
     for executable in package.executables:
         for transport in ("usb", "pcie"):
-            try:
+            with suppress(PackageError):
                 descriptors(executable, transport)
-            except PackageError:
-                pass
-        try:
+        with suppress(PackageError):
             link(executable, {"parameter": 1 << 40, "inputs": {"image": [0]}})
-        except PackageError:
-            pass
     summarise(package)
-    try:
+    with suppress(PackageError):
         package.to_dict()
-    except PackageError:
-        pass
     return report.verdict
 
 
@@ -130,7 +126,7 @@ def many_layers():
     side = 1000
     layout = idl.OutputLayout(
         (0,) * side, (0,) * side, (0,), tuple(range(0, 4 * side, 4)), tuple(range(side)), (4 * side,) * side
-    )  # noqa: E501
+    )
     layers = tuple(
         idl.Layer(f"o{n}", 1 << 22, side, side, 4, idl.NumericsConstants(0, 1.0), 0, 1, idl.OutputLayer(layout))
         for n in range(20)

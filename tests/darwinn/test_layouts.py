@@ -1,5 +1,6 @@
-"""Layouts: relayout and unrelayout are each other's inverse, agree with plain loops, and rules D076 to D080 with them."""
+"""Layouts: relayout and unrelayout are inverse and do what plain loops do, and rules D076 to D080 agree with loops."""
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -238,7 +239,7 @@ def sliced(draw):
     kind = draw(st.sampled_from(TYPES))
     size = idl.ELEMENT_TYPES[kind].size
     layouts, offsets, at = [], [], 0
-    for first, last in zip(cuts, cuts[1:], strict=False):
+    for first, last in pairwise(cuts):
         own = list(lengths)
         own[axis] = last - first
         stride = [1] * len(own)

@@ -1,4 +1,4 @@
-"""Every rule both ways: the example breaks none, and one change breaks the rule, with the verdict that belongs to it."""
+"""Every rule both ways: the example breaks none, one change breaks the rule, and the verdict is the one it stands for."""
 
 import pytest
 

@@ -17,7 +17,7 @@ def picture(seed=0, size=16):
     return np.random.default_rng(seed).integers(0, 256, (1, size, size, 3)).astype(np.uint8)
 
 
-def package(edit=lambda tree: None, wrapped=False):
+def package(edit=ex.unchanged, wrapped=False):
     raw = ex.changed(edit)
     return load(wrap(raw) if wrapped else raw)
 
@@ -53,7 +53,7 @@ def test_every_byte_that_no_dma_moves_arrives_wrong():
             package(lambda tree, n=number, s=short: ex.hint(tree, n).update(size_in_bytes=s)),
             {"image": picture()},
             reference=MODEL,
-        )  # noqa: E501
+        )
         name = {3: "grid", 4: "scores"}[number]
         wrong = found[name].reshape(-1) != want[name].reshape(-1)
         assert wrong.sum() == 1

@@ -1,7 +1,7 @@
 """Where the elements of outputs lie, and what is wrong with it (DARWINN 7). Exact, and bounded for hostile maps.
 
-Most layouts are plain tiles of rows, and are judged tile by tile. Others are judged element by element, as long as those
-of a package have no more than some millions together; beyond, that is said as a fault: no compiler writes such a layout.
+Most layouts are plain tiles of rows, and are judged tile by tile. Others are judged row by row and column by column, as
+long as all of a package have some millions together; beyond, that is said as a fault: no compiler writes such a layout.
 """
 
 from collections import defaultdict
