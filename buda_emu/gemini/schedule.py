@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 
+
 from buda_emu.errors import HostError
 from buda_emu.gemini.durations import Rates, tile_cycles, whole_cycles
 from buda_emu.gemini.index import Index

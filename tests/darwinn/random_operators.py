@@ -256,6 +256,7 @@ def lstm(r: Random) -> bytes:
 
 MAKERS: dict[str, Callable[[Random], bytes]] = {
     "CONV_2D": conv, "DEPTHWISE_CONV_2D": depthwise, "AVERAGE_POOL_2D": average_pool,
-    "FULLY_CONNECTED": fully_connected, "ADD": add, "QUANTIZE": quantize, "PAD": pad, "CONCATENATION": concatenation, "SPLIT": split, "RESHAPE": reshape,
-    "RESIZE_BILINEAR": resize_bilinear, "SOFTMAX": softmax, "ARG_MAX": arg_max, "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+    "FULLY_CONNECTED": fully_connected, "ADD": add, "QUANTIZE": quantize, "PAD": pad, "CONCATENATION": concatenation,
+    "SPLIT": split, "RESHAPE": reshape, "RESIZE_BILINEAR": resize_bilinear, "SOFTMAX": softmax, "ARG_MAX": arg_max,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every rule both ways: the example breaks none, one change breaks the rule, and the verdict is the one it stands for."""
+"""Every rule both ways: the example breaks none, one change breaks the rule, and the verdict is its own."""
 
 import pytest
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.output import say, write_file
+from buda_emu.cli.output import say, write_output
 
 EXAMPLE = "buda-emu darwinn example -o first_steps"
 
@@ -19,6 +19,6 @@ def main(args: argparse.Namespace) -> int:
 
     args.output.mkdir(parents=True, exist_ok=True)
     for name, data in example_files().items():
-        write_file(args.output / name, lambda stream, data=data: stream.write(data))
+        write_output(args.output / name, lambda stream, data=data: stream.write(data))
         say(f"{len(data):>8,}  {args.output / name}")
     return 0

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from buda_emu.cli.output import say, write_file, write_json
+from buda_emu.cli.output import say, write_json, write_output
 
 EXAMPLE = "buda-emu darwinn extract model_edgetpu.tflite -o parts"
 
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
         files.append((f"chip_{number}.dwn", part.raw))
     for name, data in files:
         if data:
-            write_file(args.output / name, lambda stream, data=data: stream.write(data))
+            write_output(args.output / name, lambda stream, data=data: stream.write(data))
             say(f"{len(data):>12,}  {args.output / name}")
     write_json(args.output / "tree.json", {"schema_version": 1, "tree": strict(tree)})
     say(f"{'':>12}  {args.output / 'tree.json'}")

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from buda_emu.cli.output import say, write_file
+from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
 
 EXAMPLE = (
@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     chunks = link(executable, _addresses(args.address))
     args.output.mkdir(parents=True, exist_ok=True)
     for number, chunk in enumerate(chunks):
-        write_file(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))
+        write_output(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))
     say(f"{len(chunks)} chunks of {executable.kind}: {args.output}")
     return 0
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.cli.output import say, write_file
+from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
 
 EXAMPLE = "buda-emu darwinn relayout model_edgetpu.tflite --layer scores --in raw.bin -o scores.npy"
@@ -32,6 +32,6 @@ def main(args: argparse.Namespace) -> int:
         raise HostError(f"no output {args.layer!r} {near(args.layer, names) or 'among ' + ', '.join(names)}")
     array = relayout(layer, args.raw.read_bytes())
     array = dequantize(layer, array) if args.real else array
-    write_file(args.output, lambda stream: np.save(stream, array))
+    write_output(args.output, lambda stream: np.save(stream, array))
     say(f"{args.output}: {array.dtype} {list(array.shape)}")
     return 0

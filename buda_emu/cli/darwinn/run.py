@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.output import say, write_file, write_json
+from buda_emu.cli.output import say, write_json, write_output
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -95,6 +95,6 @@ def _compute(args: argparse.Namespace, package: "Package") -> None:
         if args.output is not None:
             args.output.mkdir(parents=True, exist_ok=True)
             path = args.output / f"{''.join(c if c.isalnum() else '_' for c in name)}.npy"
-            write_file(path, lambda stream, array=array: np.save(stream, array))
+            write_output(path, lambda stream, array=array: np.save(stream, array))
             where = f": {path}"
         say(f"{name}: {array.dtype} {list(array.shape)}, computed by the reference, not by a device{where}")

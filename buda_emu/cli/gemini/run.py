@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.gemini.arguments import add_file, add_json, add_rates, rates_of, say_json
