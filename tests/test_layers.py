@@ -26,6 +26,7 @@ ALLOWED = {
     "image": {"numpy"},
     "ops": {"numpy"},
     "timing": {"numpy"},
+    "darwinn": {"numpy"},
     "runtime": {"numpy"},
     "verify": {"numpy"},
     "report": {"numpy"},

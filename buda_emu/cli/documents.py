@@ -76,6 +76,10 @@ def _is_schedule(head: bytes, _name: str) -> bool:
     return _SCHEDULE.match(head) is not None
 
 
+def _is_package(head: bytes, _name: str) -> bool:
+    return head[4:8] in (b"DWN1", b"TFL3")
+
+
 def _is_anything(_head: bytes, _name: str) -> bool:
     return True
 
@@ -84,6 +88,7 @@ NETLIST = Kind("netlist", _is_anything, "buda_emu.cli.documents:check_netlist", 
 KINDS: tuple[Kind, ...] = (
     Kind("image", _is_image, "buda_emu.cli.documents:check_device_image", "buda_emu.image.rules:BOOK", "image-"),
     Kind("schedule", _is_schedule, "buda_emu.cli.documents:check_schedule", "buda_emu.gemini.rules:BOOK", "G"),
+    Kind("package", _is_package, "buda_emu.cli.documents:check_package", "buda_emu.darwinn.rules.catalogue:BOOK", "D"),
     NETLIST,  # last: whatever is nothing else is read as one, and told what a netlist is
 )
 """In the order in which they are asked."""
@@ -131,6 +136,13 @@ def check_schedule(path: str, _options: Options) -> Checked:
     from buda_emu.gemini.judge import judge
 
     return judge(path)
+
+
+def check_package(path: str, _options: Options) -> Checked:
+    """An Edge TPU package, bare or in a `.tflite`."""
+    from buda_emu.darwinn.checking import check
+
+    return check(path)
 
 
 def _unpacked(head: bytes) -> bytes:

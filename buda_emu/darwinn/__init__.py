@@ -1,0 +1,73 @@
+"""DarwiNN packages: what the Edge TPU compiler puts into a `.tflite`, read, checked, linked, replayed and run without
+an Edge TPU (docs/darwinn.md).
+
+    from buda_emu import darwinn
+
+    package = darwinn.load("model_edgetpu.tflite")
+    print(package.check().verdict, [layer.name for layer in package.main.outputs])
+
+The instruction set is not public: instructions are moved and linked, never executed, and nothing is said of them.
+Importing is cheap: each name is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.errors import PackageError
+
+if TYPE_CHECKING:
+    from buda_emu.darwinn.checking import Report, check
+    from buda_emu.darwinn.dma import descriptors
+    from buda_emu.darwinn.idl import Executable, Layer
+    from buda_emu.darwinn.layouts import dequantize, relayout, to_device, unrelayout
+    from buda_emu.darwinn.linking import link
+    from buda_emu.darwinn.model import Package
+    from buda_emu.darwinn.reading import load
+    from buda_emu.darwinn.replaying import replay
+    from buda_emu.darwinn.running import run
+    from buda_emu.darwinn.twin import Twin
+    from buda_emu.darwinn.verifying import verify
+    from buda_emu.darwinn.writing import build, wrap
+
+_LAZY = {
+    "build": "writing", "check": "checking", "Report": "checking", "descriptors": "dma", "Executable": "idl",
+    "Layer": "idl", "dequantize": "layouts", "relayout": "layouts", "to_device": "layouts", "unrelayout": "layouts",
+    "link": "linking", "Package": "model", "load": "reading", "replay": "replaying", "run": "running", "Twin": "twin",
+    "verify": "verifying", "wrap": "writing",
+}  # fmt: skip
+# No module is called like a public name: importing it would put the module in the name's place.
+
+__all__ = [
+    "Executable",
+    "Layer",
+    "Package",
+    "PackageError",
+    "Report",
+    "Twin",
+    "build",
+    "check",
+    "dequantize",
+    "descriptors",
+    "link",
+    "load",
+    "relayout",
+    "replay",
+    "run",
+    "to_device",
+    "unrelayout",
+    "verify",
+    "wrap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for, and keep it."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"buda_emu.darwinn.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,68 @@
+"""What a replay found."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from buda_emu.darwinn.assumptions import Assumptions
+from buda_emu.darwinn.dma import Descriptor
+from buda_emu.timeline import Timing
+
+BYTE_KINDS: tuple[str, ...] = (
+    "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
+    "headers",
+)  # fmt: skip
+
+
+class Event(NamedTuple):
+    """An executable that ran for a request: `caching` or `inference`. Times in ns."""
+
+    request: int
+    package: int
+    kind: str
+    start: int = 0
+    end: int = 0
+
+
+class Eviction(NamedTuple):
+    """Packages whose parameters a request made the driver forget."""
+
+    request: int
+    packages: tuple[int, ...]
+
+
+class Step(NamedTuple):
+    """A task of the timeline: a DMA, or the computation of an executable (descriptor None). `ns`: None is unknown."""
+
+    task: int
+    event: int
+    descriptor: Descriptor | None
+    ns: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """Requests on one device: known from the packages are events, DMAs, their order and bytes; times are a model's."""
+
+    assumptions: Assumptions
+    packages: tuple[str, ...]
+    requests: tuple[int, ...]
+    events: tuple[Event, ...]
+    evictions: tuple[Eviction, ...]
+    tokens: tuple[int, ...]
+    """The cache's token after each request."""
+    resident: tuple[int, ...]
+    """Cached bytes when each request's inference starts."""
+    bytes: dict[str, int]
+    """By kind (BYTE_KINDS). Over PCIe only instructions are listed by the driver: the device fetches the rest."""
+    request_end: tuple[int, ...]
+    """When each request's main executable is done, in ns."""
+    unknown_compute: int
+    """Executables run whose computing time is not known; they count as 0."""
+    warnings: tuple[str, ...]
+    steps: tuple[Step, ...]
+    timing: Timing
+
+    @property
+    def resets(self) -> tuple[int, ...]:
+        """Requests that found a cache not empty and emptied it."""
+        return tuple(item.request for item in self.evictions)

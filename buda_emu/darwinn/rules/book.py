@@ -1,0 +1,20 @@
+"""The book of rules, and who refuses what breaks one."""
+
+from typing import Final, Literal
+
+from buda_emu.checker import RuleBook, Severity
+
+Verdict = Literal["ok", "faulty", "rejected"]
+Stage = Literal["E", "F", "W", "N"]
+
+BOOK: Final = RuleBook(
+    "DarwiNN package",
+    prefix="D",
+    stages={
+        "E": "The driver refuses to register the package: verdict rejected.",
+        "F": "The driver registers the package, and aborts, fails or touches memory that it must not: verdict faulty.",
+        "W": "A warning: the driver does not mind.",
+        "N": "A note: worth knowing.",
+    },
+)
+SEVERITIES: Final[dict[Stage, Severity]] = {"E": "error", "F": "error", "W": "warning", "N": "note"}
