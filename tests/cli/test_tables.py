@@ -89,7 +89,7 @@ def test_explain_searches_by_word(capsys):
     assert "V066" in found
     assert "V150" not in found
     assert main(["explain", "reduced"]) == 0
-    assert "V209" in capsys.readouterr().out.splitlines()[2]  # rules with the word in their summary come first
+    assert "V209" in capsys.readouterr().out.splitlines()[1]  # rules with the word in their summary come first
     assert main(["explain", "bfloat16"]) == 0
     assert "V" in capsys.readouterr().out
     assert main(["explain", "zebra"]) == 2
