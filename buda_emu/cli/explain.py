@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from buda_emu.checker import Rule, RuleBook
 
 EXAMPLE = "buda-emu explain V041"
-_ID = re.compile(r"[A-Za-z]*-?\d+")  # what an id looks like: no word
+_ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # what an id looks like: no word
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
