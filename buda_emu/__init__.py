@@ -21,6 +21,7 @@ from buda_emu.errors import (
     HostTimeoutError,
     InternalError,
     NetlistError,
+    NetlistWarning,
     PackageError,
     ProgramError,
     RunCancelledError,
@@ -30,9 +31,10 @@ from buda_emu.errors import (
 )
 
 if TYPE_CHECKING:
+    from buda_emu.api.load import load
     from buda_emu.api.perf import Perf, perf
     from buda_emu.image.device_image import load_image
-    from buda_emu.netlist.load import check, load
+    from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.runtime.machine.listeners import Listener
     from buda_emu.runtime.machine.running import Progress, Run
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {
-    "load": "buda_emu.netlist.load",
+    "load": "buda_emu.api.load",
     "check": "buda_emu.netlist.load",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
@@ -60,6 +62,7 @@ __all__ = [
     "InternalError",
     "Listener",
     "NetlistError",
+    "NetlistWarning",
     "PackageError",
     "Perf",
     "ProgramError",

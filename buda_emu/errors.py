@@ -128,5 +128,9 @@ class InternalError(BudaError):
     exit_code: ClassVar[int] = 101
 
 
+class NetlistWarning(UserWarning):
+    """The checker has findings about a netlist that is loaded all the same."""
+
+
 class StochasticRoundingWarning(UserWarning):
     """An op asks for stochastic rounding, and precision "device" rounds deterministically instead."""

@@ -16,6 +16,7 @@ from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
+from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.feed import push
@@ -59,6 +60,7 @@ def run_netlist(
         image.check_outputs()
     args = {**_image_args(image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
+    require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, values)
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device")
     with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:

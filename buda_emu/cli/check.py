@@ -1,10 +1,11 @@
 """`buda-emu check`: hold documents of any kind against the rules."""
 
 import argparse
+import sys
 from collections.abc import Mapping
 
 from buda_emu.cli.arguments import add_arch, add_no_cache
-from buda_emu.cli.documents import Checked, Options, kind_of
+from buda_emu.cli.documents import Checked, Options, check_stream, files_below, kind_of
 from buda_emu.cli.output import say
 
 EXAMPLE = "buda-emu check net.yaml --strict"
@@ -13,7 +14,11 @@ EXAMPLE = "buda-emu check net.yaml --strict"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument(
-        "file", nargs="+", metavar="FILE", help="netlists, device images (.tti), ...: told apart by what they hold"
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="netlists, device images (.tti), ...: told apart by what they hold; a folder: what it has "
+        "of these, and the folders below it; -: a netlist from standard input",
     )
     parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
@@ -24,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise."""
     options = Options(args.strict, args.arch, args.cache)
-    results = {name: kind_of(name).judge(name, options) for name in args.file}
+    results: dict[str, Checked] = {}
+    for name in files_below(args.file):
+        results[name] = check_stream(sys.stdin.buffer, options) if name == "-" else kind_of(name).judge(name, options)
     text = _WRITERS[args.format](results)
     if text:
         say(text)

@@ -3,12 +3,15 @@
 A room that reads another kind of document adds one row to `KINDS`. Its modules are imported when such a document comes.
 """
 
+import os
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic, RuleBook
@@ -105,6 +108,41 @@ def kind_of(path: str) -> Kind:
         head = _unpacked(head)
     name = path.lower()
     return next(kind for kind in KINDS if kind.known_by(head, name))
+
+
+def files_below(paths: Iterable[str]) -> list[str]:
+    """The paths, each once, and instead of a folder the documents in it and below it, by name. Raises HostError for a
+    folder without any."""
+    found: dict[str, None] = {}
+    for path in paths:
+        if not os.path.isdir(path):  # noqa: PTH112 - names are shown as they were given
+            found.setdefault(path)
+            continue
+        inside = sorted(_documents(path))
+        if not inside:
+            raise HostError(f"{path}: no document that can be checked in this folder")
+        for name in inside:
+            found.setdefault(name)
+    return list(found)
+
+
+def _documents(folder: str) -> Iterator[str]:
+    """Files of a folder and those below it that are netlists, or have the name of another kind of document."""
+    from buda_emu.netlist.known import looks_like_netlist
+
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names:
+            path = os.path.join(place, name)  # noqa: PTH118
+            if looks_like_netlist(path) or any(kind.known_by(b"", name.lower()) for kind in KINDS[:-1]):
+                yield path
+
+
+def check_stream(stream: IO[bytes], options: Options) -> Checked:
+    """A netlist from a stream."""
+    from buda_emu.netlist.load import check_bytes
+
+    return check_bytes(stream.read(), "-", options.arch, strict=options.strict)
 
 
 def rule_kind(rule: str) -> Kind:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError
 
@@ -30,6 +31,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.netlist.load import load
 
     netlist = load(args.file, arch=args.arch)
+    tell_findings(netlist.diagnostics, args.file)
     _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
     _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
     suffix = args.output.suffix.removeprefix(".") if args.output is not None else ""

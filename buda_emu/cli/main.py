@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from buda_emu import __version__
-from buda_emu.cli.output import complain, keep_stdout_for_results
+from buda_emu.cli.output import complain, keep_stdout_for_results, say
 from buda_emu.errors import BudaError, DocumentError
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
@@ -98,7 +98,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code. Only an internal error shows a traceback."""
     _prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    args = build_parser(next((text for text in given if not text.startswith("-")), "")).parse_args(given)
+    verb = next((text for text in given if not text.startswith("-")), "")
+    if not given:
+        say(build_parser(verb).format_help().rstrip())
+        return Exit.OK
+    if verb and verb not in VERBS:
+        return _unknown_verb(verb)
+    args = build_parser(verb).parse_args(given)
     keep_stdout_for_results(vars(args).values())
     try:
         return args.verb(args)
@@ -129,6 +135,15 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a netlist may hold any character
+
+
+def _unknown_verb(word: str) -> int:
+    from buda_emu.checker.suggest import near
+
+    looks_like_file = word.lower().endswith((".yaml", ".yml", ".tti"))
+    hint = f"to run it: buda-emu run {word}" if looks_like_file else near(word, VERBS)
+    complain(f"buda-emu: no verb {word!r}{f' ({hint})' if hint else ''}; verbs: {', '.join(VERBS)}")
+    return Exit.USAGE
 
 
 def _describe(error: OSError) -> str:

@@ -13,6 +13,7 @@ from buda_emu.cli.arguments import (
     add_threads,
     positive,
 )
+from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json
 from buda_emu.device.host_processors import usable_processors
 
@@ -47,9 +48,15 @@ def main(args: argparse.Namespace) -> int:
 
     netlist = load(args.file, arch=args.arch, cache=args.cache)
     from buda_emu.report.numerics_console import numerics_lines
+    from buda_emu.verify.certain import require_runnable
+    from buda_emu.verify.inputs.entries import chosen_programs
     from buda_emu.verify.observed import rounding_warnings
     from buda_emu.verify.op_by_op.numerics import explain
 
+    require_runnable(netlist, chosen_programs(netlist, args.program))
+    if not args.quiet:
+        progress.clear()
+        tell_findings(netlist.diagnostics, args.file)
     try:
         with rounding_warnings() as warned:
             run = explain(

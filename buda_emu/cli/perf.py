@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.cli.arguments import add_arch, add_param, add_program, positive
+from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import HostError
 
@@ -74,6 +75,8 @@ def main(args: argparse.Namespace) -> int:
     if args.sweep:
         return _sweep(args)
     found = _perf(args, args.file, args.param)
+    if not args.quiet:
+        tell_findings(found.netlist.diagnostics, args.file)
     if args.against is not None:
         return _against(args, found)
     results = found.checks

@@ -17,6 +17,7 @@ from buda_emu.cli.arguments import (
     add_seed,
     add_threads,
 )
+from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json, write_output
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
@@ -110,8 +111,14 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
     # numpy and the kernels: only for a netlist that is sound
     from buda_emu.api.run_netlist import run_netlist
     from buda_emu.kernels.jit import cache_folder, compilations
+    from buda_emu.verify.certain import require_runnable
+    from buda_emu.verify.inputs.entries import chosen_programs
     from buda_emu.verify.observed import rounding_warnings
 
+    require_runnable(netlist, chosen_programs(netlist, args.program))
+    if not args.quiet:
+        progress.clear()
+        tell_findings(netlist.diagnostics, args.file)
     start = time.perf_counter()
 
     def inputs_done(done: int, count: int) -> None:

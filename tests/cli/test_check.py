@@ -149,3 +149,31 @@ def test_what_is_nothing_known_is_read_as_a_netlist(tmp_path, capsys):
     path.write_bytes(b"\x1f\x8b" + b"junk")
     assert main(["check", str(path)]) == 2
     assert "error[V000]" in capsys.readouterr().out
+
+
+def test_a_folder_is_what_it_holds(spoilt, capsys):
+    path, _ = spoilt
+    below = path.parent / "below"
+    below.mkdir()
+    (below / "good.yaml").write_text("devices: {arch: grayskull}\nqueues: {}\n")
+    (below / "other.yaml").write_text("queues: of another kind\n")  # no netlist: one section only
+    (below / "broken.tti").write_bytes(b"")
+    assert main(["check", str(path.parent), "--format", "json"]) == 2
+    files = {item["path"]: item["accepted"] for item in json.loads(capsys.readouterr().out)["files"]}
+    names = {name.rpartition("/")[2]: accepted for name, accepted in files.items()}
+    assert set(names) == {"spoilt.yaml", "good.yaml", "broken.tti"}
+    (path.parent / "empty").mkdir()
+    assert main(["check", str(path.parent / "empty")]) == 2
+    assert "no document that can be checked in this folder" in capsys.readouterr().err
+
+
+def test_a_netlist_from_standard_input(root, monkeypatch, capsys):
+    import io
+    import sys
+
+    stream = io.TextIOWrapper(io.BytesIO((root / GOOD).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert main(["check", "-"]) == 0
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"queues: {q: {type: qeue}}")))
+    assert main(["check", "-"]) == 2
+    assert "-:1:" in capsys.readouterr().out

@@ -50,8 +50,6 @@ def test_help_begins_with_an_example(verb, capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
-        ["dance"],
         ["run"],
         ["check"],
         ["run", "x.yaml", "--precision", "double"],
@@ -134,3 +132,20 @@ def test_an_interrupt_ends_with_130(child_environment):
         _, shown = child.communicate(timeout=20)
     assert child.returncode == 130
     assert "Traceback" not in shown
+
+
+def test_without_a_verb_help_is_printed(capsys):
+    assert run() == 0
+    bare = capsys.readouterr().out
+    assert run("--help") == 0
+    assert capsys.readouterr().out == bare
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("chekc", "no verb 'chekc' (did you mean 'check'?)"), ("net.yaml", "to run it: buda-emu run net.yaml"),
+     ("dance", "no verb 'dance'; verbs: run, test")],
+)  # fmt: skip
+def test_an_unknown_verb(word, said, capsys):
+    assert run(word) == 2
+    assert said in capsys.readouterr().err

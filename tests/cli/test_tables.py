@@ -80,3 +80,17 @@ def test_explain_says_what_to_do_about_an_image(capsys):
         "image-path: names of members are plain relative paths below unzipped_tti/\n"
         "  To do: write the archive again from a folder unzipped_tti.\n"
     )
+
+
+def test_explain_searches_by_word(capsys):
+    """Also by a word of other systems: bfloat16 is Float16_b here."""
+    assert main(["explain", "transpose"]) == 0
+    found = capsys.readouterr().out
+    assert "V066" in found
+    assert "V150" not in found
+    assert main(["explain", "reduced"]) == 0
+    assert "V209" in capsys.readouterr().out.splitlines()[1]  # rules with the word in their summary come first
+    assert main(["explain", "bfloat16"]) == 0
+    assert "V" in capsys.readouterr().out
+    assert main(["explain", "zebra"]) == 2
+    assert "no rule zebra" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from buda_emu.runtime.graph.threads import WorkerPool
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
+from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.feed import Feed, push
 from buda_emu.verify.inputs.reference import DirectoryFiles
@@ -49,6 +50,7 @@ def explain(
     bodies = chosen_programs(netlist, names)
     config = read_test_config(netlist.path, netlist.sections)
     parameters = {**default_parameters(bodies, config.args), **known_parameters(bodies, given or {})}
+    require_runnable(netlist, bodies)
     limit = require_room(netlist, foreseen(netlist, bodies, parameters), memory_limit, machines=2)
     files = DirectoryFiles.for_netlist(inputs, netlist.path) if inputs is not None else None
     feed = Feed(netlist, config, bodies, parameters, seed, files)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
 from buda_emu.errors import HostError, InternalError, NetlistError, ProgramError, UnsupportedError
 from buda_emu.netlist.load import check, check_bytes
@@ -21,6 +22,7 @@ from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
+from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.comparison.compare import Mode, compare
 from buda_emu.verify.comparison.figures import figures
 from buda_emu.verify.inputs.entries import default_parameters, parameter_names
@@ -169,7 +171,8 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
     outputs = tuple(_judged(netlist.queues[name], config, runs, case) for name in compared if name in runs.observed)
     result = replace(
         result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
-        outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad, warnings=tuple(warned),
+        outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad,
+        warnings=(*_told(checked.diagnostics, case.name), *warned),
     )  # fmt: skip
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
@@ -178,6 +181,15 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
     good = all(output.passed for output in outputs) and all(item.passed for item in result.performance)
     status: Status = "passed" if good else "failed"
     return replace(result, status=status)
+
+
+def _told(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
+    """What the checker says of a netlist that is good enough to be tested."""
+    if not findings:
+        return ()
+    rules = ", ".join(sorted({item.rule for item in findings}))
+    count = f"{len(findings)} warning{'s' * (len(findings) != 1)}"
+    return (f"the checker has {count} ({rules}): `buda-emu check {shlex.quote(name)}` shows them",)
 
 
 def performance(
@@ -256,6 +268,7 @@ def _run(
     compared: Sequence[str],
 ) -> _Runs:
     settings, reference = case.settings, case.reference
+    require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, parameters)
     limit = require_room(netlist, steps, settings.memory_limit, machines=2 if settings.per_op else 1)
     inputs: list[InputUsed] = []

@@ -9,10 +9,8 @@ from typing import Final
 
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
+from buda_emu.netlist.known import looks_like_netlist
 
-_SUFFIXES: Final = (".yaml", ".yml")
-_SECTION: Final = re.compile(rb"^(devices|queues|graphs|programs)[ \t]*:", re.MULTILINE)
-_LEAST_SECTIONS: Final = 2  # of a file that a folder holds: other YAML files are not netlists
 _TOKEN: Final = re.compile(r"\s*(?:(\(|\))|([^\s()]+))")
 
 Selects = Callable[[str], bool]
@@ -43,21 +41,13 @@ def _files(path: str) -> Iterator[str]:
             folders.sort()
             for name in sorted(names):
                 file = os.path.join(folder, name)  # noqa: PTH118
-                if name.endswith(_SUFFIXES) and _looks_like_a_netlist(file):
+                if looks_like_netlist(file):
                     yield file
     elif os.path.exists(path):  # noqa: PTH110
         yield path
     elif glob.has_magic(path):
         for match in sorted(glob.glob(path, recursive=True)):  # noqa: PTH207
             yield from _files(match)
-
-
-def _looks_like_a_netlist(file: str) -> bool:
-    try:
-        data = Path(file).read_bytes()
-    except OSError:
-        return True  # let the test say why it cannot be read
-    return len({match[1] for match in _SECTION.finditer(data)}) >= _LEAST_SECTIONS
 
 
 def _nothing(path: str) -> str:
