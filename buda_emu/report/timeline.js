@@ -13,7 +13,8 @@
   let bottom = AXIS;
   const add = (kind, height, index) => { rows.push({kind, index, top: bottom, height}); bottom += height; };
   const groups = new Map();
-  data.lanes.forEach((lane, i) => groups.set(lane[1], [...(groups.get(lane[1]) || []), i]));
+  const into = (map, key, value) => { if (map.has(key)) map.get(key).push(value); else map.set(key, [value]); };
+  data.lanes.forEach((lane, i) => into(groups, lane[1], i));
   for (const [group, lanes] of groups) {
     if (words[group]) add('head', HEAD, group);
     for (const lane of lanes) add('lane', LANE, lane);
@@ -35,7 +36,7 @@
   for (const memory of data.memories) for (const tensor of memory[2]) last = Math.max(last, tensor[1]);
   last = last || 1;
   const arrows = new Map();
-  data.flows.forEach((flow, i) => { for (const end of [flow[0], flow[1]]) arrows.set(end, [...(arrows.get(end) || []), i]); });
+  data.flows.forEach((flow, i) => { into(arrows, flow[0], i); if (flow[1] !== flow[0]) into(arrows, flow[1], i); });
 
   // Colours: a category keeps its own in both schemes; without categories names take their place.
   const totals = new Map();

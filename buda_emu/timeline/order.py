@@ -91,7 +91,7 @@ def happens_before(schedule: Schedule, in_order: Collection[int] | None = None) 
     tasks = len(schedule)
     chains = frozenset(range(len(schedule.units))) if in_order is None else frozenset(in_order)
     edges = [*_unit_edges(schedule, chains), *_object_edges(schedule, chains)]
-    nodes = tasks + len(schedule.objects)
+    nodes = max(tasks, 1 + max((node for edge in edges for node in edge), default=0))
     followers: list[list[int]] = [[] for _ in range(nodes)]
     missing = [0] * nodes
     for first, second in edges:
@@ -157,7 +157,7 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
             if tokens:
                 signals[number].add(unit if unit in chains else -1 - task, task, tokens)
     taken: dict[tuple[int, int], int] = {}  # by unit and object: those before in the unit have taken theirs
-    whole: set[int] = set()
+    whole: dict[int, int] = {}  # node of an object, by the object
     for task in range(tasks):
         unit = schedule.unit_of(task)
         for wait in schedule.waits_of(task):
@@ -169,12 +169,11 @@ def _object_edges(schedule: Schedule, chains: Collection[int]) -> Iterator[tuple
             if not wait.tokens:
                 continue
             if tokens >= own.total:
-                whole.add(wait.object)
-                yield tasks + wait.object, task
+                yield whole.setdefault(wait.object, tasks + len(whole)), task
             else:
                 yield from ((giver, task) for giver in own.needed(tokens))
-    for number in whole:
-        yield from ((given[-1][0], tasks + number) for given in signals[number].given.values())
+    for number, node in whole.items():
+        yield from ((given[-1][0], node) for given in signals[number].given.values())
 
 
 def _circle(schedule: Schedule, followers: Sequence[Sequence[int]], missing: Sequence[int]) -> str:
