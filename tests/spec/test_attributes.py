@@ -13,8 +13,9 @@ DEFAULTS = {
 # OPS 1, marked with a star, and the last paragraph of that section.
 WITHOUT_EFFECT = {
     "act_t", "approximate_mode", "dest_device", "egress_channels", "indices_len", "ingress_channels",
-    "kernel_broadcast", "kernel_broadcast_per_t", "l1_acc", "min_buffer_input", "num_columns", "num_index_tiles", "num_nz_strips",
-    "num_sparse_tiles", "seed", "sfpu_execution_thread", "single_tile", "srnd_fpu_en", "starting_row", "stoch_rnd_mode",
+    "kernel_broadcast", "kernel_broadcast_per_t", "l1_acc", "min_buffer_input", "num_columns",
+    "num_index_tiles", "num_nz_strips", "num_sparse_tiles", "seed", "sfpu_execution_thread", "single_tile",
+    "srnd_fpu_en", "starting_row", "stoch_rnd_mode",
 }  # fmt: skip
 
 
