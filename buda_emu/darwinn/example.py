@@ -104,7 +104,9 @@ def tree(item: Example) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _executable(item: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int) -> dict[str, Any]:
+def _executable(
+    item: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
+) -> dict[str, Any]:
     code = bytearray(item.noise(kind, size))
     offsets: list[dict[str, Any]] = []
     for number, (what, layer) in enumerate(fields):

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trace", type=Path, metavar="FILE",
         help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
     )  # fmt: skip
-    parser.add_argument("--report", type=Path, metavar="DIR", help="write replay.html, replay.json and trace.json there")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write replay.html, replay.json, trace.json there")
     parser.add_argument(
         "--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file"
     )

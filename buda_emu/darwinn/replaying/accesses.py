@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from buda_emu.darwinn.idl import PAGE
 from buda_emu.darwinn.model import Package
-from buda_emu.darwinn.replaying.result import Event, Eviction, Step
+from buda_emu.darwinn.replaying.result import ON_DEVICE, Event, Eviction, Step
 from buda_emu.timeline import Access
 
 _WRITES = ("output", "scratch_out")
@@ -45,7 +45,7 @@ def accesses_of(
 
 
 def _parameters(package: int) -> str:
-    return f"parameters of package {package} on the device"
+    return f"{ON_DEVICE}package {package} on the device"
 
 
 def _space(

@@ -9,6 +9,8 @@ from buda_emu.darwinn.assumptions import Assumptions
 from buda_emu.darwinn.dma import Descriptor
 from buda_emu.timeline import Access, Hazard, Schedule, Timing, happens_before, order_conflicts, unwritten_reads
 
+ON_DEVICE = "parameters of "
+"""How the memory spaces of cached parameters begin."""
 BYTE_KINDS: tuple[str, ...] = (
     "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
     "headers",
@@ -71,10 +73,12 @@ class Replay:
     """Space, address and size of what holds data from the start."""
 
     def hazards(self) -> list[Hazard]:
-        """Transfers that touch common bytes in no order, whatever they take, and reads of bytes that nobody wrote:
-        in the host's buffers and scratch, and of parameters that are not cached."""
+        """Transfers that touch common bytes of the host in no order, whatever they take, and reads of bytes that nobody
+        wrote: of the host's buffers, and of parameters that are not cached. In which order the device itself goes about
+        its parameters is not public: no race is seen there."""
         sequence = np.lexsort((np.arange(len(self.timing.start)), self.timing.start))
-        races = order_conflicts(happens_before(self.schedule), self.accesses)
+        on_host = [item for item in self.accesses if not item.space.startswith(ON_DEVICE)]
+        races = order_conflicts(happens_before(self.schedule), on_host)
         return races + unwritten_reads(self.accesses, sequence, self.written)
 
     @property
