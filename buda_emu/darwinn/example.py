@@ -5,7 +5,7 @@ Google can write real ones. The models are real: small enough to read, and the p
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -104,7 +104,9 @@ def tree(item: Example) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _executable(item: Example, kind: str, name: str, fields: list[tuple[str, str | None]], size: int) -> dict[str, Any]:
+def _executable(
+    item: Example, kind: str, name: str, fields: Sequence[tuple[str, str | None]], size: int
+) -> dict[str, Any]:
     code = bytearray(item.noise(kind, size))
     offsets: list[dict[str, Any]] = []
     for number, (what, layer) in enumerate(fields):

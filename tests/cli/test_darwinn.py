@@ -1,5 +1,6 @@
 """`buda-emu darwinn`: every verb, its exit codes, and what it prints."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -170,6 +171,19 @@ def test_run_replays(folder, edges, tmp_path, capsys):
     ]
     assert main([*command, "--sram", "1000", "--transport", "pcie", "--no-overlap"]) == 0
     assert "more than the assumed 1,000" in capsys.readouterr().out
+
+
+def test_run_draws(folder, edges, tmp_path, capsys):
+    command = ["darwinn", "run", edges, str(folder / "spots_edgetpu.tflite"), "--link", "usb3"]
+    assert main([*command, "--report", str(tmp_path / "report"), "--trace", str(tmp_path / "lanes.json.gz")]) == 0
+    assert "report: " in capsys.readouterr().out
+    page = (tmp_path / "report" / "replay.html").read_text()
+    for words in ("never measured", "usb3", "spots_edgetpu.tflite", "host to device"):
+        assert words in page
+    events = json.loads((tmp_path / "report" / "trace.json").read_text())["traceEvents"]
+    assert any(event.get("name", "").startswith("request 1 inference: output grid") for event in events)
+    assert json.loads(gzip.decompress((tmp_path / "lanes.json.gz").read_bytes()))["traceEvents"] == events
+    assert json.loads((tmp_path / "report" / "replay.json").read_text())["hazards"] == []
 
 
 def test_run_with_a_reference_computes(folder, edges, tmp_path, capsys):

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.darwinn import build, load, replay
+from buda_emu.darwinn.replaying.accesses import residence
 from buda_emu.errors import HostError, PackageError
+from buda_emu.report.darwinn.replay_picture import replay_picture
 from darwinn import example_trees as ex
 
 
@@ -150,3 +152,74 @@ def test_requests_are_numbers_of_packages(requests):
 def test_a_request_that_fails_is_an_error(edit, rule):
     with pytest.raises(PackageError, match=rule):
         replay([package(edit=edit)], [0])
+
+
+def scratch(*steps):
+    """An edit: the main executable's list is its chunk, then scratch in and out, fences and an output."""
+
+    def edit(tree):
+        made = {
+            "in": {"any_hint_type": "DmaDescriptorHint", "direction": "INFEED"},
+            "out": {"any_hint_type": "DmaDescriptorHint", "direction": "OUTFEED"},
+            "fence": {"any_hint_type": "FenceHint", "any_hint": {}},
+        }
+        for name in ("in", "out"):
+            made[name]["any_hint"] = {"meta": {"desc": "BASE_ADDRESS_SCRATCH"}, "size_in_bytes": 64}
+        hints = ex.hints(tree)
+        ex.main(tree)["scratch_size_bytes"] = 64
+        ex.main(tree)["dma_hints"]["hints"] = [hints[0], *(made[name] for name in steps), *hints[1:]]
+
+    return edit
+
+
+def kinds_of(found):
+    return [(item.kind, item.space.partition(" of ")[0], item.size) for item in found.hazards()]
+
+
+def test_what_is_ordered_by_fences_is_no_hazard():
+    apart = replay([package(edit=scratch("out", "fence", "in"))], [0, 0], link="usb3", overlap=False)
+    assert kinds_of(apart) == []
+
+
+def test_scratch_that_is_read_before_it_is_written():
+    found = replay([package(edit=scratch("in", "fence", "out"))], [0], link="usb3")
+    assert kinds_of(found) == [("unwritten", "scratch", 64)]
+
+
+def test_scratch_that_nothing_orders_races():
+    assert ("race", "scratch", 64) in kinds_of(replay([package(edit=scratch("out", "in"))], [0], link="usb3"))
+    both = replay([package(edit=scratch("out", "fence", "in"))], [0, 0], link="usb3")
+    assert kinds_of(both) == []  # a request's outputs are behind its computing, which is behind its scratch
+
+
+def test_requests_of_the_examples_have_no_hazards():
+    assert replay([package(), package(of=ex.SPOTS), package(6)], [0, 1, 0, 2, 1], link="usb2").hazards() == []
+
+
+def test_the_picture_of_a_replay():
+    found = replay([package(5), package(6)], [0, 1, 0], link="usb3", frequency_hz="max")
+    drawn = replay_picture(found)
+    assert [lane.name for lane in drawn.lanes] == ["host to device", "device to host", "tpu"]
+    assert len(drawn.slices) == len(found.timing.start)
+    assert {"caching: parameters", "inference: output", "inference: compute"} <= {
+        item.category for item in drawn.slices
+    }
+    (memory,) = drawn.memories
+    spans = [(live.start, live.end) for live in memory.lives]
+    starts = {event.request: event.start for event in found.events if event.kind == "caching"}
+    assert spans == [(starts[0], starts[1]), (starts[1], starts[2]), (starts[2], found.timing.makespan)]
+    text = " ".join(drawn.notes)
+    for words in ("not public", "usb3", "500,000,000 Hz", "never measured", "drawn as 0"):
+        assert words in text
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, len(POOL) - 1), max_size=8))
+def test_packages_are_cached_as_long_as_the_cache_says(requests):
+    found = replay(POOL, requests, link="usb3", overlap=False)
+    held = {number: [] for number in range(len(POOL))}
+    for number, start, end in residence(found.events, found.evictions, found.timing.makespan):
+        held[number].append((start, end))
+    for event in found.events:
+        if event.kind == "inference" and POOL[event.package].caching is not None:
+            assert any(start <= event.start < end or start == end for start, end in held[event.package])

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.output import say, write_json, write_output
+from buda_emu.cli.output import say, write_json, write_output, write_picture
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clock", metavar="NAME", help="assumed clock: low, medium, high, max, or hertz; unknown")
     parser.add_argument("--sram", type=int, metavar="BYTES", help="assumed memory for parameters; warn beyond (8 MiB)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the replay as JSON")
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE",
+        help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
+    )  # fmt: skip
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write replay.html, replay.json, trace.json there")
     parser.add_argument(
         "--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file"
     )
@@ -58,7 +63,23 @@ def main(args: argparse.Namespace) -> int:
         say(line)
     if args.json is not None:
         write_json(args.json, replay_json(found))
+    for path in _pictures(args):
+        from buda_emu.report.darwinn.replay_picture import replay_picture
+
+        write_picture(path, replay_picture(found))
+    if args.report is not None:
+        write_json(args.report / "replay.json", replay_json(found))
+        say(f"report: {args.report / 'replay.html'}")
     return 0
+
+
+def _pictures(args: argparse.Namespace) -> list[Path]:
+    """Where the timeline is written to; makes the report's folder."""
+    found = [args.trace] if args.trace is not None else []
+    if args.report is not None:
+        args.report.mkdir(parents=True, exist_ok=True)
+        found += [args.report / "replay.html", args.report / "trace.json"]
+    return found
 
 
 def _requests(text: str | None, count: int) -> list[int]:

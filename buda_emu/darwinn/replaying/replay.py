@@ -7,6 +7,7 @@ from buda_emu.darwinn.assumptions import SRAM_BYTES, Assumptions, assume
 from buda_emu.darwinn.dma import TO_HOST, Descriptor, descriptors
 from buda_emu.darwinn.idl import Executable
 from buda_emu.darwinn.model import Package
+from buda_emu.darwinn.replaying.accesses import accesses_of
 from buda_emu.darwinn.replaying.cache import ParameterCache
 from buda_emu.darwinn.replaying.result import BYTE_KINDS, Event, Eviction, Replay, Step
 from buda_emu.darwinn.replaying.tasks import Tasks
@@ -75,12 +76,15 @@ def replay(
             if kind == "inference":
                 ends.append(placed.done)
     timing = tasks.schedule.run()
+    listed = tuple(Step(*item) for item in placed_steps)
+    accesses, written = accesses_of(listed, events, packages)
     start, end = timing.start.tolist(), timing.end.tolist()
     return Replay(
-        assumptions, tuple(package.name for package in packages), tuple(requests),
+        assumptions, tuple(package.name for package in packages),
+        tuple(package.caching.parameter_bytes if package.caching else 0 for package in packages), tuple(requests),
         tuple(Event(*event, start[first], end[last]) for event, (first, last) in zip(events, spans, strict=True)),
         tuple(evictions), tuple(tokens), tuple(resident), moved, tuple(end[task] for task in ends), unknown,
-        tuple(_warnings(assumptions, resident)), tuple(Step(*item) for item in placed_steps), timing,
+        tuple(_warnings(assumptions, resident)), listed, tasks.schedule, timing, tuple(accesses), tuple(written),
     )  # fmt: skip
 
 

@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from buda_emu.darwinn.assumptions import Assumptions
 from buda_emu.darwinn.dma import Descriptor
-from buda_emu.timeline import Timing
+from buda_emu.timeline import Access, Hazard, Schedule, Timing, happens_before, order_conflicts, unwritten_reads
 
+ON_DEVICE = "parameters of "
+"""How the memory spaces of cached parameters begin."""
 BYTE_KINDS: tuple[str, ...] = (
     "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
     "headers",
@@ -45,6 +49,8 @@ class Replay:
 
     assumptions: Assumptions
     packages: tuple[str, ...]
+    cached_bytes: tuple[int, ...]
+    """What each package caches: the parameters of its caching executable."""
     requests: tuple[int, ...]
     events: tuple[Event, ...]
     evictions: tuple[Eviction, ...]
@@ -60,7 +66,20 @@ class Replay:
     """Executables run whose computing time is not known; they count as 0."""
     warnings: tuple[str, ...]
     steps: tuple[Step, ...]
+    schedule: Schedule
     timing: Timing
+    accesses: tuple[Access, ...]
+    written: tuple[tuple[str, int, int], ...]
+    """Space, address and size of what holds data from the start."""
+
+    def hazards(self) -> list[Hazard]:
+        """Transfers that touch common bytes of the host in no order, whatever they take, and reads of bytes that nobody
+        wrote: of the host's buffers, and of parameters that are not cached. In which order the device itself goes about
+        its parameters is not public: no race is seen there."""
+        sequence = np.lexsort((np.arange(len(self.timing.start)), self.timing.start))
+        on_host = [item for item in self.accesses if not item.space.startswith(ON_DEVICE)]
+        races = order_conflicts(happens_before(self.schedule), on_host)
+        return races + unwritten_reads(self.accesses, sequence, self.written)
 
     @property
     def resets(self) -> tuple[int, ...]:

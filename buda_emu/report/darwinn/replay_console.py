@@ -1,6 +1,7 @@
 """`buda-emu darwinn run`: a replay as text and as plain data."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from buda_emu.darwinn.replaying import Replay
@@ -8,6 +9,7 @@ from buda_emu.report.text import percent, plural, table
 
 SCHEMA_VERSION: Final = 1
 _MOST_REQUESTS = 40
+_MOST_HAZARDS = 5
 
 
 def replay_lines(replay: Replay) -> Iterator[str]:
@@ -40,8 +42,24 @@ def replay_lines(replay: Replay) -> Iterator[str]:
         yield "units busy:  " + ", ".join(f"{name} {percent(share)}" for name, share in shares if name != "tpu")
     if replay.unknown_compute:
         yield f"compute time unknown, taken as 0: {plural(replay.unknown_compute, 'executable run')}"
+    for line in hazard_lines(replay):
+        yield line
     for line in replay.warnings:
         yield f"warning: {line}"
+
+
+def hazard_lines(replay: Replay) -> Iterator[str]:
+    """Races and reads of what nobody wrote, the first few in words."""
+    hazards = replay.hazards()
+    for item in hazards[:_MOST_HAZARDS]:
+        task = replay.schedule.label(item.second)
+        what = f"{item.size} bytes from {item.address} on of {item.space}"
+        if item.kind == "unwritten":
+            yield f"warning: {task} reads {what}, which nothing wrote"
+        else:
+            yield f"warning: {task} and {replay.schedule.label(item.first)} touch {what} in no order"
+    if len(hazards) > _MOST_HAZARDS:
+        yield f"warning: and {len(hazards) - _MOST_HAZARDS} more of that kind; --json lists all"
 
 
 def _times(replay: Replay, number: int, starts: dict[int, int]) -> tuple[str, str]:
@@ -65,5 +83,5 @@ def replay_json(replay: Replay) -> dict[str, Any]:
         "evictions": [item._asdict() for item in replay.evictions], "resets": list(replay.resets),
         "tokens": list(replay.tokens), "resident": list(replay.resident), "bytes": replay.bytes,
         "request_end_ns": list(replay.request_end), "unknown_compute": replay.unknown_compute,
-        "warnings": list(replay.warnings),
+        "warnings": list(replay.warnings), "hazards": [asdict(item) for item in replay.hazards()],
     }  # fmt: skip

@@ -32,7 +32,6 @@ def sequence_lstm(call: Call) -> list[Array]:
     x, y, h, c = call.input(_X), call.output(), call.input(_H), call.input(_C)
     _refuse_variants(call, options)
     sequence = x.array.astype(np.int64) if options.time_major else x.array.astype(np.int64).swapaxes(0, 1)
-    _, zh = call.quantised(h.tensor)
     gates = [_gate(call, number) for number in range(4)]
     power = _power(call, c.tensor.scale)
     scale, zero = call.quantised(call.intermediates[4])
@@ -55,7 +54,6 @@ def sequence_lstm(call: Call) -> list[Array]:
     call.state[h.tensor.name] = hidden.astype(h.tensor.dtype)
     call.state[c.tensor.name] = cell.astype(c.tensor.dtype)
     out: Any = np.stack(steps).astype(y.dtype)
-    del zh
     return [call.shaped(np.ascontiguousarray(out if options.time_major else out.swapaxes(0, 1)))]
 
 

@@ -1,0 +1,68 @@
+"""docs/darwinn-format.md from the tables that read packages: fields, rules, operators of the twin."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from buda_emu.darwinn import idl, tflite
+from buda_emu.darwinn.flatbuffer import Table, fields_of
+from buda_emu.darwinn.rules.catalogue import CATALOGUE
+from buda_emu.darwinn.twin.operators import OPERATORS
+
+_PAGE = """\
+# Edge TPU packages: tables, rules, operators
+
+What [darwinn.md](darwinn.md) speaks of, field by field. Slots stand in their order in the vtable.
+
+{tables}
+## Data types
+
+{types}
+## The `.tflite` around a package, and the models of twins
+
+{models}
+## Rules
+
+`buda-emu explain D053` prints one of them.
+
+{stages}
+
+{rules}
+## Operators of the twin
+
+Everything else is refused by name.
+
+{operators}"""
+
+
+def format_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
+    """The page; `table` makes a Markdown table of headers and rows."""
+    stages = "\n".join(f"* **{stage}**: {text}" for stage, text in CATALOGUE.stages.items())
+    rules = ((rule.id, rule.stage, rule.summary, rule.fix) for rule in CATALOGUE.rules.values())
+    types = (
+        (str(number), f"`{item.name}`", str(item.size), f"`{item.dtype}`", "yes" if item.signed else "")
+        for number, item in idl.ELEMENT_TYPES.items()
+    )
+    operators = ((str(item.code), f"`{item.name}`", item.types, item.says) for item in OPERATORS.values())
+    return _PAGE.format(
+        tables="\n".join(_fields(item, table) for item in idl.TABLES),
+        types=table(("number", "name", "bytes", "in numpy", "sign bit flipped on the device"), types),
+        models="\n".join(_fields(item, table) for item in tflite.TABLES),
+        stages=stages,
+        rules=table(("rule", "stage", "says", "to do"), rules),
+        operators=table(("code", "operator", "types", "computes"), sorted(operators, key=lambda row: int(row[0]))),
+    )
+
+
+def _fields(item: type[Table], table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
+    name = item.__name__.removesuffix("Table")
+    says = " ".join((item.__doc__ or "").split())
+    slots = fields_of(item)
+    if not slots:
+        return f"### {name}\n\n{says}\n"
+    rows = (
+        (str(number), f"`{slot.name}`", slot.kind.name, _default(slot.default)) for number, slot in enumerate(slots)
+    )
+    return f"### {name}\n\n{says}\n\n{table(('slot', 'field', 'type', 'default'), rows)}"
+
+
+def _default(value: object) -> str:
+    return "absent" if value is None else str(value).lower()
