@@ -67,14 +67,16 @@ class RunCancelledError(HostError):
 class ProgramError(BudaError):
     """The emulated program failed: uninitialised read, queue overflow, unknown variable, zero-trip loop, ...
 
-    `kind` (STOP_KINDS), `queue` and `op` are what the place that raises it knows. An error that leaves
+    `kind` (STOP_KINDS), `queue` and `op` are what the place that raises it knows, `rule` is the id of the rule that a
+    schedule broke while it ran. An error that leaves
     `Emulator.run` has `stopped`, everything around it (docs/stopped-programs.md), and prints it all.
     """
 
     exit_code: ClassVar[int] = 4
 
-    def __init__(self, message: str, *, kind: str = "value", queue: str = "", op: str = "") -> None:
+    def __init__(self, message: str, *, kind: str = "value", queue: str = "", op: str = "", rule: str = "") -> None:
         super().__init__(message)
+        self.rule = rule
         self.kind = kind
         self.queue = queue
         self.op = op
@@ -117,9 +119,13 @@ STOP_KINDS: Mapping[str, str] = {
 
 
 class UnsupportedError(BudaError):
-    """A construct that is understood but not emulated, said by name."""
+    """A construct that is understood but not emulated, said by name; `what` is the name where a program may ask for it."""
 
     exit_code: ClassVar[int] = 3
+
+    def __init__(self, message: str, what: str = "") -> None:
+        super().__init__(message)
+        self.what = what
 
 
 class InternalError(BudaError):

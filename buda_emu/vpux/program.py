@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from buda_emu.vpux.arch import Arch, arch_named
 from buda_emu.vpux.model import Function, Op, Symbol, Type, Use, Value
@@ -149,6 +150,13 @@ class Program:
         buffer = None if source is None else self.buffer(source)
         spaces = () if buffer is None else buffer.spaces
         return "CMX" if any("CMX" in name or name.startswith("Register") for name in spaces) else "DDR"
+
+    @cached_property
+    def abi(self) -> Literal[32, 36]:
+        """Bytes of a tensor in argument buffers: 32 in the old dialect, 36 today (VPUX 6)."""
+        old = ("VPURT.TaskList", "VPURT.ConfigurePhysicalBarrier", "constant")
+        is_old = any(op.name in old for op in self.ops) or self.function.module_ops("VPURT.Graph")
+        return 32 if is_old else 36
 
     # ------------------------------------------------------------------------------------------------ arguments
     @cached_property

@@ -1,0 +1,1 @@
+"""Values: bytes really moved and computed, task by task (VPUX 4 to 6)."""

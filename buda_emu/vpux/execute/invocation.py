@@ -1,0 +1,254 @@
+"""Kernels through their argument buffers: pack, decode, touch memory by what was decoded (VPUX 5, 6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.errors import HostError, ProgramError
+from buda_emu.vpux.arguments import (
+    SLICE_BYTES,
+    WINDOW_CMX,
+    Abi,
+    TensorArg,
+    flat,
+    pack,
+    unpack,
+)
+from buda_emu.vpux.elements import element
+from buda_emu.vpux.execute.memory import Region, Watch
+from buda_emu.vpux.execute.values import rounded
+from buda_emu.vpux.kernels import Call, Kernel, Tensor
+from buda_emu.vpux.kernels.declare import impossible
+from buda_emu.vpux.layout import DimsOrder
+from buda_emu.vpux.model import Op, Use
+from buda_emu.vpux.program import Buffer, Program
+
+# where kernels see memory that is not CMX: the emulator's own map (VPUX 6, D)
+_BASES: Final[Mapping[str, tuple[int, int]]] = {
+    "DDR": (0x80000000, 0), "NetworkInput": (0x90000000, 1 << 24), "NetworkOutput": (0xA0000000, 1 << 24),
+    "ProfilingOutput": (0xB0000000, 1 << 24), "Const": (0xC0000000, 1 << 20), "Alloc": (0xD0000000, 0),
+    "Result": (0xD0000000, 0), "Constant": (0xC0000000, 1 << 20),
+}  # fmt: skip
+
+
+def device_address(space: str, address: int, slice_in_address: bool) -> int:
+    """The 32-bit address at which a kernel sees a byte of a space."""
+    name = space.partition("@")[0].rstrip("0123456789")
+    digits = space.partition("@")[0][len(name) :]
+    number = int(digits) if digits else 0
+    if name == "CMX":
+        base, step = WINDOW_CMX, SLICE_BYTES if slice_in_address else 0
+    else:
+        base, step = _BASES.get(name, (0, 0))
+    return base + number * step + address & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A device address in the arguments, and the bytes that it stands for."""
+
+    address: int
+    spaces: tuple[str, ...]
+    offset: int
+    bits: int
+    elements: int
+
+    def place(self, address: int) -> int:
+        """The byte of the space at a device address."""
+        return self.offset + address - self.address
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One `.run`: the packed arguments, and what the linker knows of them: how many tensors there are, which are
+    outputs, the types of scalars, and what each address stands for."""
+
+    data: bytes
+    abi: Abi
+    scalar_types: tuple[str, ...]
+    is_output: tuple[bool, ...]
+    tensors: tuple[TensorArg, ...]
+    relocations: tuple[Relocation, ...]
+    shape_relocations: tuple[Relocation | None, ...]
+
+
+def invocations(program: Program, kernel: Op) -> list[Invocation]:
+    """One for each `.run` of a VPUIP.SW.Kernel. Raises ProgramError (X046) for operands that cannot be packed."""
+    return [_invocation(program, kernel, op) for op in kernel.body if op.name == "VPUIP.SW.Kernel.run"]
+
+
+def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
+    constants = {op.results[0]: op for op in kernel.body if op.name == "constant" and op.results}
+    places = {
+        use.inner: (clause, number, use)
+        for clause in ("inputs", "outputs")
+        for number, use in enumerate(kernel.clause(clause))
+        if use.inner is not None
+    }
+    tensors: list[TensorArg] = []
+    outputs: list[bool] = []
+    relocations: list[Relocation] = []
+    shapes: list[Relocation | None] = []
+    scalars: list[Any] = []
+    types: list[str] = []
+    for use in run.clause(""):
+        value = use.value
+        if value in constants:
+            constant = constants[value]
+            scalars.append((constant.types[0].text, constant.attributes["value"]))
+            types.append(constant.types[0].text)
+        elif value in places:
+            clause, number, outer = places[value]
+            relocation = _relocation(program, outer)
+            shape = _shape_operand(program, kernel, clause, number)
+            tensors.append(_tensor(program, outer, relocation, shape))
+            outputs.append(clause == "outputs")
+            relocations.append(relocation)
+            shapes.append(shape)
+    abi = program.abi
+    given = run.attributes.get("attrs")
+    for item in flat(given if isinstance(given, tuple) else ()):
+        if not isinstance(item, int | float):
+            impossible(f"{item!r} is no scalar of a kernel")
+        types.append("f32" if isinstance(item, float) else "i64")
+        scalars.append(item if abi == 36 else (types[-1], item))
+    try:
+        data = pack(tensors, scalars, abi, arch=program.arch.name)
+    except HostError as error:
+        impossible(str(error))
+    return Invocation(data, abi, tuple(types), tuple(outputs), tuple(tensors), tuple(relocations), tuple(shapes))
+
+
+def _relocation(program: Program, use: Use) -> Relocation:
+    buffer = program.buffer(use)
+    if buffer is None or not buffer.type.is_laid_out:
+        impossible(f"operand {use.name} has no layout")
+    address = device_address(buffer.spaces[0], buffer.address, program.arch.slice_in_address)
+    return Relocation(address, buffer.spaces, buffer.address, buffer.type.bits, buffer.type.count)
+
+
+def _tensor(program: Program, use: Use, relocation: Relocation, shape: Relocation | None) -> TensorArg:
+    buffer = program.buffer(use)
+    assert buffer is not None
+    of = buffer.type
+    return TensorArg(
+        of.shape or (), of.order, of.element_name, of.memory_strides, _location(buffer), relocation.address,
+        shape is not None, None if shape is None else shape.address,
+    )  # fmt: skip
+
+
+def _location(buffer: Buffer) -> str:
+    return "CMX_NN" if "CMX" in buffer.spaces[0] else "DDR"
+
+
+def _shape_operand(program: Program, kernel: Op, clause: str, number: int) -> Relocation | None:
+    """Where the actual dimensions of an operand stand; None for a static one."""
+    side = "Input" if clause == "inputs" else "Output"
+    entries = kernel.integers(f"dynamic{side}ShapesMap")
+    operands = kernel.clause(f"dynamic{side}Shapes")
+    if entries is None or not number < len(entries) or not 0 <= entries[number] < len(operands):
+        return None
+    return _relocation(program, operands[entries[number]])
+
+
+def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
+    """Run a kernel on its arguments. Raises ProgramError (X045, X046)."""
+    try:
+        arguments = unpack(call.data, len(call.tensors), call.scalar_types, call.abi)
+    except HostError as error:
+        impossible(f"{kernel.name}: {error}")
+    tensors: list[dict[str, Any]] = arguments["tensors"]
+    inputs = [n for n, output in enumerate(call.is_output) if not output]
+    outputs = [n for n, output in enumerate(call.is_output) if output]
+    if len(inputs) != kernel.inputs or len(outputs) != kernel.outputs:
+        impossible(
+            f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, "
+            f"not {len(inputs)} and {len(outputs)}"
+        )
+    decoded = [_read(watch, kernel, call, n, tensors[n]) for n in inputs]
+    shapes = tuple(_bound(tensors[n], call, n) for n in outputs)
+    orders = tuple(_order(tensors[n]) for n in outputs)
+    attributes = kernel.read(arguments["scalars"], decoded[0].order.rank if decoded else 0)
+    try:
+        with np.errstate(all="ignore"):
+            computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
+    except (ValueError, IndexError, OverflowError) as error:
+        impossible(f"{kernel.name}: {error}")
+    results = [computed] if isinstance(computed, np.ndarray) else list(computed)
+    for n, values in zip(outputs, results, strict=True):
+        _write(watch, kernel, call, n, tensors[n], np.asarray(values))
+
+
+def _order(tensor: Mapping[str, Any]) -> DimsOrder:
+    code = f"{tensor['order']:x}" if tensor["order"] else ""
+    return DimsOrder.from_code(int(code[::-1] or "0", 16))
+
+
+def _bound(tensor: Mapping[str, Any], call: Invocation, n: int) -> tuple[int, ...]:
+    """The logical shape that a tensor has room for."""
+    dims: Sequence[int] = tensor["dims"] or list(reversed(call.tensors[n].memory()[0]))
+    return _order(tensor).to_logical(list(reversed(dims)))
+
+
+def _region(tensor: Mapping[str, Any], call: Invocation, n: int, shape: tuple[int, ...], space: str) -> Region:
+    """The box of a memory shape at a tensor's address."""
+    relocation = call.relocations[n]
+    strides = tuple(stride // 8 for stride in reversed(tensor["strides"]))
+    return Region(space, relocation.place(tensor["address"]), shape, strides, relocation.bits // 8)
+
+
+def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str = "") -> Region:
+    relocation = call.shape_relocations[n]
+    rank = tensor["num_dims"]
+    if relocation is None or relocation.bits != 32 or relocation.elements < rank:
+        impossible(f"a shape operand holds {rank} dimensions as int32")
+    return Region(space or relocation.spaces[0], relocation.place(tensor["dims_address"]), (rank,), (4,), 4)
+
+
+def _kind(kernel: Kernel, tensor: Mapping[str, Any], bits: int) -> Any:
+    """The numpy type of stored elements."""
+    found = element(tensor["dtype"])
+    return f"uint{bits}" if kernel.moves_raw or found is None else found.numpy
+
+
+def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any]) -> Tensor:
+    order = _order(tensor)
+    bound = call.tensors[n].memory()[0]
+    if tensor["static"]:
+        shape = tuple(reversed(tensor["dims"]))
+    else:
+        dims = watch.read(_dims_region(tensor, call, n)).view(np.int32).tolist()
+        shape = tuple(reversed(dims))
+        if any(not 0 <= size <= most for size, most in zip(shape, bound, strict=True)):
+            impossible(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
+    data = watch.read(_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
+    raw = data.view(_kind(kernel, tensor, call.relocations[n].bits)).reshape(shape)
+    return Tensor(raw.transpose([order.perm.index(dim) for dim in range(order.rank)]), order)
+
+
+def _write(
+    watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], values: np.ndarray[Any, Any]
+) -> None:
+    order = _order(tensor)
+    bound = _bound(tensor, call, n)
+    if values.ndim != len(bound) or (tensor["static"] and values.shape != bound):
+        impossible(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(bound)}")
+    if any(size > most for size, most in zip(values.shape, bound, strict=True)):
+        impossible(f"{kernel.name}: result {list(values.shape)} exceeds the bound {list(bound)}", "X045")
+    found = element(tensor["dtype"])
+    kind = _kind(kernel, tensor, call.relocations[n].bits)
+    stored = values.astype(kind) if kernel.moves_raw or found is None else rounded(values, found)
+    memory = np.ascontiguousarray(stored.transpose(order.perm))
+    data = np.frombuffer(memory.tobytes(), np.uint8)
+    for space in call.relocations[n].spaces:
+        watch.write(_region(tensor, call, n, memory.shape, space), data)
+    if not tensor["static"]:
+        dims = np.array(memory.shape[::-1], "<i4").tobytes()
+        relocation = call.shape_relocations[n]
+        for space in relocation.spaces if relocation is not None else ():
+            watch.write(_dims_region(tensor, call, n, space), np.frombuffer(dims, np.uint8))
+
+
+__all__ = ["Invocation", "ProgramError", "device_address", "execute", "invocations"]

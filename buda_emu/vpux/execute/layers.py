@@ -1,0 +1,55 @@
+"""Ops of functions without tasks that the design documents use: computed on logical arrays, in order (VPUX 5)."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.vpux.execute.memory import Watch
+from buda_emu.vpux.execute.values import load, rounded, store
+from buda_emu.vpux.kernels.declare import impossible
+from buda_emu.vpux.kernels.normalise import softmax_along
+from buda_emu.vpux.model import Op
+from buda_emu.vpux.program import Program, read_uses, written_uses
+
+Array = NDArray[Any]
+
+
+def compute(watch: Watch, program: Program, op: Op) -> None:
+    """Do one of them. Raises ProgramError (X046) for operands that do not fit."""
+    sources = [program.buffer(use) for use in read_uses(op)]
+    targets = [program.buffer(use) for use in written_uses(op)]
+    if not targets and op.results:
+        targets = [program.buffers.get(op.results[0])]
+    source, target = (items[0] if items else None for items in (sources, targets))
+    if source is None or target is None:
+        impossible(f"{op.name} needs an input and an output")
+    if source.type.shape != target.type.shape:
+        impossible(f"{op.name} turns shape {list(source.type.shape or ())} into {list(target.type.shape or ())}")
+    with np.errstate(all="ignore"):
+        result = _LAYERS[op.name.rpartition(".")[2]](op, load(watch, source))
+    wanted = target.type.element
+    assert wanted is not None
+    store(watch, target, rounded(result, wanted))
+
+
+def _softmax(op: Op, values: Array) -> Array:
+    axis = op.integer("axisInd", 0)
+    if not 0 <= axis < values.ndim:
+        impossible(f"{op.name}: axis {axis} of {values.ndim} dimensions")
+    return softmax_along(values.astype(np.float64), axis)
+
+
+def _relu(_: Op, values: Array) -> Array:
+    return np.maximum(values, np.zeros((), values.dtype))
+
+
+def _same(_: Op, values: Array) -> Array:
+    return values
+
+
+_LAYERS: Final[Mapping[str, Callable[[Op, Array], Array]]] = MappingProxyType(
+    {"SoftMax": _softmax, "ReLU": _relu, "Reorder": _same, "copy": _same}
+)

@@ -1,0 +1,188 @@
+"""Byte-addressed memory spaces, zero at first, and views of them (VPUX 4)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import ProgramError
+from buda_emu.timeline.order import Touch
+from buda_emu.vpux.program import Buffer
+
+Bytes = NDArray[np.uint8]
+
+MOST_BYTES: Final = 2 << 30
+"""That a function may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements in one space: an address, a shape and strides in bytes in memory order, and the bytes of an element."""
+
+    space: str
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    element: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the elements, without gaps."""
+        product = self.element
+        for size in self.shape:
+            product *= size
+        return product
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """From the first byte to behind the last one."""
+        if not self.size:
+            return self.address, self.address
+        steps = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        low = self.address + sum(min(step, 0) for step in steps)
+        return low, self.address + sum(max(step, 0) for step in steps) + self.element
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Its bytes as stretches without gap: where each starts and stops."""
+        run = self.element
+        outer = len(self.shape)
+        while outer and (self.strides[outer - 1] == run or self.shape[outer - 1] == 1):
+            run *= self.shape[outer - 1]
+            outer -= 1
+        starts = np.array([self.address], np.int64)
+        if not self.size:
+            return starts[:0], starts[:0]
+        for size, stride in zip(self.shape[:outer], self.strides[:outer], strict=True):
+            starts = (starts[:, None] + np.arange(size, dtype=np.int64)[None] * stride).reshape(-1)
+        return starts, starts + run
+
+
+    def places(self) -> NDArray[np.int64]:
+        """The address of each byte, in the shape of a view."""
+        found = np.array(self.address, np.int64)
+        for size, stride in zip((*self.shape, self.element), (*self.strides, 1), strict=True):
+            found = found[..., None] + np.arange(size, dtype=np.int64) * stride
+        return found
+
+
+def regions(buffer: Buffer) -> tuple[Region, ...]:
+    """A buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes."""
+    of = buffer.type
+    if of.bits % 8:
+        return tuple(Region(space, buffer.address, (of.compact_bytes,), (1,), 1) for space in buffer.spaces)
+    strides = tuple(stride // 8 for stride in of.memory_strides)
+    return tuple(Region(space, buffer.address, of.memory_shape, strides, of.bits // 8) for space in buffer.spaces)
+
+
+class Memory:
+    """Bytes of all spaces that a function touches, and which of them were written."""
+
+    def __init__(self, extents: Iterable[tuple[str, int, int]]) -> None:
+        """`extents`: space, first byte, and the one behind the last, of everything that will be touched.
+
+        Raises ProgramError for an address below 0 and where all of it is more than MOST_BYTES.
+        """
+        self._spaces: dict[str, list[tuple[int, int]]] = {}
+        for space, low, high in extents:
+            if low < 0:
+                raise ProgramError(f"an address in {space} is {low}: below the first byte", kind="limit")
+            if high > low:
+                self._spaces.setdefault(space, []).append((low, high))
+        total = 0
+        self._parts: dict[str, list[tuple[int, Bytes, Bytes]]] = {}
+        for space, items in self._spaces.items():
+            joined = _joined(items)
+            total += sum(high - low for low, high in joined)
+            if total > MOST_BYTES:
+                raise ProgramError(f"the function holds more than {MOST_BYTES >> 20} MiB of memory", kind="limit")
+            self._parts[space] = [
+                (low, np.zeros(high - low, np.uint8), np.zeros(high - low, np.uint8)) for low, high in joined
+            ]
+
+    def view(self, region: Region) -> Bytes:
+        """Its bytes, writable: shape [memory shape, bytes of an element]."""
+        return self._view(region, 1)
+
+    def written(self, region: Region) -> Bytes:
+        """For each of its bytes 1 if it was written; the same shape."""
+        return self._view(region, 2)
+
+    def _view(self, region: Region, which: int) -> Bytes:
+        shape = (*region.shape, region.element)
+        if not region.size:
+            return np.zeros(shape, np.uint8)
+        low, high = region.extent
+        for start, values, written in self._parts.get(region.space, ()):
+            if start <= low and high <= start + len(values):
+                source: Any = values if which == 1 else written
+                strided: Any = np.lib.stride_tricks.as_strided
+                return strided(source[region.address - start :], shape, (*region.strides, 1))
+        raise ProgramError(f"bytes {low} to {high - 1} of {region.space} do not belong to the function", kind="limit")
+
+    def read(self, region: Region) -> Bytes:
+        """A copy of its bytes, flat, in memory order."""
+        return self.view(region).reshape(-1).copy() if region.size else np.zeros(0, np.uint8)
+
+    def write(self, region: Region, data: Bytes) -> None:
+        """Store as many bytes, in memory order. They count as written."""
+        view = self.view(region)
+        view[...] = data.reshape(view.shape)
+        self.written(region)[...] = 1
+
+
+def _joined(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches that do not overlap, in order."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(items):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A task read bytes that nothing wrote: of its first such operand the lowest byte, and how many."""
+
+    task: int
+    space: str
+    address: int
+    size: int
+
+
+class Watch:
+    """Notes what tasks touch, and reads of bytes that nothing wrote; `task` is the one at work."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.task = -1
+        self.touches: list[Touch] = []
+        self.unwritten: list[Unwritten] = []
+
+    def read(self, region: Region) -> Bytes:
+        """As `Memory.read`, noted."""
+        self._note(region, writes=False)
+        self._look(region)
+        return self.memory.read(region)
+
+    def write(self, region: Region, data: Bytes) -> None:
+        """As `Memory.write`, noted."""
+        self._note(region, writes=True)
+        self.memory.write(region, data)
+
+    def _note(self, region: Region, *, writes: bool) -> None:
+        if self.task >= 0 and region.size:
+            starts, stops = region.stretches()
+            self.touches.append(Touch(self.task, region.space, starts, stops, writes))
+
+    def _look(self, region: Region) -> None:
+        if self.task < 0 or (self.unwritten and self.unwritten[-1].task == self.task) or not region.size:
+            return
+        missing = self.memory.written(region) == 0
+        if not missing.any():
+            return
+        wrong = np.unique(region.places()[missing])
+        self.unwritten.append(Unwritten(self.task, region.space, int(wrong[0]), len(wrong)))

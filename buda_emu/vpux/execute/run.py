@@ -1,0 +1,183 @@
+"""Run a function: check it, order its tasks, move and compute, look for races (VPUX 4)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.checker.render import render
+from buda_emu.errors import HostError, ProgramError, UnsupportedError, VpuxError
+from buda_emu.timeline.order import races
+from buda_emu.vpux.arch import arch_named
+from buda_emu.vpux.execute import constants, layers, movement
+from buda_emu.vpux.execute.invocation import execute, invocations
+from buda_emu.vpux.execute.memory import MOST_BYTES, Memory, Watch, regions
+from buda_emu.vpux.execute.result import RunResult
+from buda_emu.vpux.execute.values import load, stimulus, store
+from buda_emu.vpux.kernels import KERNELS, Kernel
+from buda_emu.vpux.model import Document, Function, Opaque
+from buda_emu.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
+from buda_emu.vpux.reader.table import OPS
+from buda_emu.vpux.rules import check_document, check_function
+from buda_emu.vpux.schedule import Duration, one_step, schedule
+from buda_emu.vpux.support import not_emulated
+
+Array = NDArray[Any]
+
+
+def run(
+    document: Document,
+    function: str | None = None,
+    split: int | None = None,
+    inputs: Mapping[int, Array] | None = None,
+    arch: str = "37XX",
+    kernels: Mapping[str, Kernel] | None = None,
+    duration: Duration = one_step,
+) -> RunResult:
+    """Run one function of a document on an architecture (37XX, 40XX).
+
+    `inputs` are logical arrays by number of argument; what is not given holds a fixed stimulus. `kernels` are more
+    kernels by entry point, or others than the emulator's. `duration` says how long a task takes: one step, unless a
+    model says otherwise.
+
+    Raises VpuxError for a document that is refused, UnsupportedError (`what` names it) for what is not emulated,
+    ProgramError for a deadlock (`rule` X040) or a fault (X045, X046, limits), HostError for wrong arguments.
+    """
+    limits = arch_named(arch)
+    unreadable = [item for item in document.splits if item.error is not None and split in (None, item.number)]
+    if unreadable and not [item for item in document.functions if split in (None, item.split)]:
+        found = [item for item in check_document(document, arch) if item.split in {part.number for part in unreadable}]
+        raise VpuxError(render(found), found)
+    chosen = document.function(function, split)
+    diagnostics = [item for item in check_function(chosen, arch) if item.severity == "error"]
+    if diagnostics:
+        raise VpuxError(render(diagnostics), diagnostics)
+    table = {**KERNELS, **(kernels or {})}
+    program = Program(chosen, limits)
+    refuse_unsupported(program, table)
+    return _Run(program, table, duration).run(inputs or {})
+
+
+def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
+    """Raises UnsupportedError for the first thing, in program order, that is not emulated."""
+    raw = {name for name, kernel in kernels.items() if kernel.moves_raw}
+    for what, op in not_emulated(program, kernels, raw):
+        function = program.function
+        place = function.place if op is None else function.document.place(op.offset)
+        where = f"{function.document.path}:{place.line}:{place.column}"
+        raise UnsupportedError(f"{where}: not emulated: {what}", what)
+
+
+class _Run:
+    """One run of one function."""
+
+    def __init__(self, program: Program, kernels: Mapping[str, Kernel], duration: Duration) -> None:
+        self._program = program
+        self._kernels = kernels
+        self._scheduled = schedule(program, duration)
+        self._watch = Watch(Memory(self._extents()))
+        self._arguments: dict[int, list[bytes]] = {}
+
+    def run(self, inputs: Mapping[int, Array]) -> RunResult:
+        """All tasks, in the order in which they take effect."""
+        program, watch = self._program, self._watch
+        self._load(inputs)
+        for task in self._scheduled.sequence:
+            watch.task = task
+            self._do(program.tasks[task])
+        watch.task = -1
+        found = races(self._scheduled.order(), watch.touches)
+        outputs = [load(watch.memory, buffer) for buffer in self._outputs()]
+        return RunResult(self._scheduled, outputs, found, watch, self._arguments)
+
+    def _outputs(self) -> Iterator[Buffer]:
+        program = self._program
+        if program.returned:
+            for use in program.returned:
+                buffer = program.buffer(use)
+                if buffer is not None:
+                    yield buffer
+        else:
+            yield from (program.buffers[value] for value in program.outputs)
+
+    def _extents(self) -> Iterator[tuple[str, int, int]]:
+        """Every byte that the function may touch."""
+        program = self._program
+        buffers = list(program.buffers.values())
+        for op in program.ops:
+            if op.known and OPS[op.name].role in ("dma", "kernel", "sequential"):
+                buffers += [found for found in map(program.buffer, op.uses()) if found is not None]
+            if isinstance(op.attributes.get("dma_descriptor"), Opaque):
+                source, target = movement.operands(program, op)
+                if source is not None and target is not None:
+                    for parts in movement.descriptor_regions(op, source, target):
+                        yield from ((part.space, *part.extent) for part in parts)
+        for buffer in buffers:
+            if buffer.type.is_laid_out:
+                for region in regions(buffer):
+                    if region.size > MOST_BYTES:
+                        raise ProgramError(f"{buffer.name} has more than {MOST_BYTES >> 20} MiB", kind="limit")
+                    yield (region.space, *region.extent)
+
+    def _load(self, inputs: Mapping[int, Array]) -> None:
+        """Fill constants and inputs."""
+        program, memory = self._program, self._watch.memory
+        for op in program.ops_of("const.Declare"):
+            if op.results and op.results[0] in program.buffers:
+                store(memory, program.buffers[op.results[0]], constants.logical_values(op))
+        wrong = set(inputs) - set(range(len(program.inputs)))
+        if wrong:
+            raise HostError(f"@{program.function.name} has inputs 0 to {len(program.inputs) - 1}, not {min(wrong)}")
+        for number, value in enumerate(program.inputs):
+            buffer = program.buffers.get(value)
+            if buffer is None or not buffer.type.is_laid_out:
+                continue
+            given = inputs.get(number)
+            values = stimulus(program.function.name, number, buffer.type) if given is None else _fit(given, buffer)
+            store(memory, buffer, values)
+
+    def _do(self, task: Task) -> None:
+        op = task.op
+        try:
+            if op.name == "VPUIP.SW.Kernel":
+                self._call(task)
+            elif OPS[op.name].role == "dma":
+                movement.move(self._watch, self._program, op)
+            else:
+                layers.compute(self._watch, self._program, op)
+        except ProgramError as error:
+            line = self._program.function.document.line(op.offset)
+            error.within(f"{error.rule + ': ' if error.rule else ''}task {task.index} ({op.name}, line {line})")
+            raise
+
+    def _call(self, task: Task) -> None:
+        declaration = callee(self._program.function, task.op)
+        if declaration is None or is_cache_op(declaration):
+            return
+        kernel = self._kernels[entry_point(declaration)]
+        calls = invocations(self._program, task.op)
+        self._arguments[task.index] = [call.data for call in calls]
+        for call in calls:
+            execute(self._watch, kernel, call)
+
+
+def _fit(given: Array, buffer: Buffer) -> Array:
+    """An input in the buffer's type. Raises HostError for another shape, or numbers of another kind."""
+    of = buffer.type
+    found = of.element
+    assert found is not None
+    values = np.asarray(given)
+    shape = (of.compact_bytes,) if of.bits % 8 else of.shape
+    kind = np.dtype(found.numpy)
+    if values.shape != shape:
+        raise HostError(f"input {buffer.name} has shape {list(of.shape or ())}, not {list(values.shape)}")
+    if values.dtype != kind and not (kind.kind == "f" and values.dtype.kind in "fiu") and not (
+        kind.kind in "iu" and values.dtype.kind in "iub"
+    ):
+        raise HostError(f"input {buffer.name} holds {kind}, not {values.dtype}")
+    with np.errstate(over="ignore"):
+        return values.astype(kind)
+
+
+__all__ = ["Function", "refuse_unsupported", "run"]
