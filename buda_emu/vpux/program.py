@@ -168,7 +168,7 @@ class Program:
         if not count:
             plain = all(value.type is not None and value.type.kind != "tensor" for value in arguments)
             return arguments[1:] if len(arguments) == 2 and plain else ()
-        if count > len(arguments) or not (any(task.task for task in self.tasks) or len(arguments) > count):
+        if count > len(arguments) or not (len(arguments) > count or any(self.ops_of("VPURT.Task"))):
             return ()
         last = arguments[-count:]
         shapes = [value.type.shape if value.type is not None else None for value in last]

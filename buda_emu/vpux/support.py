@@ -28,7 +28,7 @@ def not_emulated(program: Program, kernels: Mapping[str, object], raw: Collectio
     for op in program.ops:
         if not _runs(op):
             yield op.name, op
-        for of in op.types:
+        for of in op.types if op.name != "constant" else ():  # a scalar
             yield from ((name, op) for name in type_reasons(of))
         yield from ((name, op) for name in _own_reasons(program, op, kernels, raw))
     if program.function.blocks > 1:
@@ -69,7 +69,7 @@ def type_reasons(of: Type) -> Iterator[str]:
         if trait in of.traits:
             yield f"type:{trait}"
     for name, trait in of.traits.items():
-        if isinstance(trait, Type) or (isinstance(trait, Opaque) and name not in TRAITS and not of.is_distributed):
+        if isinstance(trait, Type):  # a layout of another kind
             yield f"type:{name}"
 
 
@@ -77,7 +77,7 @@ def _own_reasons(
     program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]
 ) -> Iterator[str]:
     if op.name == "VPURT.DeclareBuffer":
-        if op.attributes.get("swizzlingKey"):
+        if "swizzlingKey" in op.attributes:
             yield "type:swizzlingKey"
         if op.attributes.get("section") in SECTIONS:
             yield f"section:{op.attributes['section']}"

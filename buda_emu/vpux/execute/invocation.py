@@ -62,13 +62,12 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One `.run`: the packed arguments, and what the linker knows of them: how many tensors there are, which are
-    outputs, the types of scalars, and what each address stands for."""
+    """One `.run`: the packed arguments, and what the linker knows of them: its tensors, the types
+    of scalars, and what each address stands for."""
 
     data: bytes
     abi: Abi
     scalar_types: tuple[str, ...]
-    is_output: tuple[bool, ...]
     tensors: tuple[TensorArg, ...]
     relocations: tuple[Relocation, ...]
     shape_relocations: tuple[Relocation | None, ...]
@@ -88,7 +87,6 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
         if use.inner is not None
     }
     tensors: list[TensorArg] = []
-    outputs: list[bool] = []
     relocations: list[Relocation] = []
     shapes: list[Relocation | None] = []
     scalars: list[Any] = []
@@ -104,7 +102,6 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
             relocation = _relocation(program, outer)
             shape = _shape_operand(program, kernel, clause, number)
             tensors.append(_tensor(program, outer, relocation, shape))
-            outputs.append(clause == "outputs")
             relocations.append(relocation)
             shapes.append(shape)
     abi = program.abi
@@ -118,7 +115,7 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
         data = pack(tensors, scalars, abi, arch=program.arch.name)
     except HostError as error:
         impossible(str(error))
-    return Invocation(data, abi, tuple(types), tuple(outputs), tuple(tensors), tuple(relocations), tuple(shapes))
+    return Invocation(data, abi, tuple(types), tuple(tensors), tuple(relocations), tuple(shapes))
 
 
 def _relocation(program: Program, use: Use) -> Relocation:
@@ -160,13 +157,10 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     except HostError as error:
         impossible(f"{kernel.name}: {error}")
     tensors: list[dict[str, Any]] = arguments["tensors"]
-    inputs = [n for n, output in enumerate(call.is_output) if not output]
-    outputs = [n for n, output in enumerate(call.is_output) if output]
-    if len(inputs) != kernel.inputs or len(outputs) != kernel.outputs:
-        impossible(
-            f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, "
-            f"not {len(inputs)} and {len(outputs)}"
-        )
+    # by position: a run may name one of the kernel's inputs as its output
+    inputs, outputs = range(kernel.inputs), range(kernel.inputs, kernel.inputs + kernel.outputs)
+    if len(tensors) != outputs.stop:
+        impossible(f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, not {len(tensors)} tensors")
     decoded = [_read(watch, kernel, call, n, tensors[n]) for n in inputs]
     shapes = tuple(_bound(tensors[n], call, n) for n in outputs)
     orders = tuple(_order(tensors[n]) for n in outputs)
@@ -207,10 +201,11 @@ def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str
     return Region(space or relocation.spaces[0], relocation.place(tensor["dims_address"]), (rank,), (4,), 4)
 
 
-def _kind(kernel: Kernel, tensor: Mapping[str, Any], bits: int) -> Any:
-    """The numpy type of stored elements."""
+def _kind(kernel: Kernel, n: int, tensor: Mapping[str, Any], bits: int) -> Any:
+    """The numpy type of stored elements. What is only moved is the first input: indices are numbers."""
     found = element(tensor["dtype"])
-    return f"uint{bits}" if kernel.moves_raw or found is None else found.numpy
+    moved = kernel.moves_raw and not 0 < n < kernel.inputs
+    return f"uint{bits}" if moved or found is None else found.numpy
 
 
 def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any]) -> Tensor:
@@ -224,7 +219,7 @@ def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mappin
         if any(not 0 <= size <= most for size, most in zip(shape, bound, strict=True)):
             impossible(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
     data = watch.read(_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
-    raw = data.view(_kind(kernel, tensor, call.relocations[n].bits)).reshape(shape)
+    raw = data.view(_kind(kernel, n, tensor, call.relocations[n].bits)).reshape(shape)
     return Tensor(raw.transpose([order.perm.index(dim) for dim in range(order.rank)]), order)
 
 
@@ -238,7 +233,7 @@ def _write(
     if any(size > most for size, most in zip(values.shape, bound, strict=True)):
         impossible(f"{kernel.name}: result {list(values.shape)} exceeds the bound {list(bound)}", "X045")
     found = element(tensor["dtype"])
-    kind = _kind(kernel, tensor, call.relocations[n].bits)
+    kind = _kind(kernel, n, tensor, call.relocations[n].bits)
     stored = values.astype(kind) if kernel.moves_raw or found is None else rounded(values, found)
     memory = np.ascontiguousarray(stored.transpose(order.perm))
     data = np.frombuffer(memory.tobytes(), np.uint8)

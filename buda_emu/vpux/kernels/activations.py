@@ -25,8 +25,7 @@ def _sigmoid(x: Floats) -> Floats:
 
 
 def _half_away(x: Floats) -> Floats:
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0.0)
+    return np.trunc(x + np.copysign(0.5, x))
 
 
 _PLAIN: Final[tuple[tuple[str, bool, str, Callable[[Floats], Floats]], ...]] = (

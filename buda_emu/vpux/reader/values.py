@@ -306,6 +306,8 @@ class ValueReader:
                 traits.update((key, value) for key, value in part.items() if key not in _LAYOUT_FIELDS)
             elif isinstance(part, Opaque):
                 traits[_trait(part.name)] = part
+            elif isinstance(part, Type):  # strided<[..]> and others
+                traits[part.name] = part
             elif not isinstance(part, int):  # a number is a memory space of the old dialect: no name
                 raise scanner.fail(f"{part} is neither a layout nor a memory space")
         return Type(kind, name, text, shape, element, order, strides, space, index, MappingProxyType(traits))
