@@ -83,6 +83,10 @@ def _is_package(head: bytes, _name: str) -> bool:
     return head[4:8] in (b"DWN1", b"TFL3")
 
 
+def _is_vpux(_head: bytes, name: str) -> bool:
+    return name.endswith(".mlir")
+
+
 def _is_anything(_head: bytes, _name: str) -> bool:
     return True
 
@@ -92,6 +96,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("image", _is_image, "buda_emu.cli.documents:check_device_image", "buda_emu.image.rules:BOOK", "image-"),
     Kind("schedule", _is_schedule, "buda_emu.cli.documents:check_schedule", "buda_emu.gemini.rules:BOOK", "G"),
     Kind("package", _is_package, "buda_emu.cli.documents:check_package", "buda_emu.darwinn.rules.catalogue:BOOK", "D"),
+    Kind("vpux", _is_vpux, "buda_emu.cli.documents:check_vpux", "buda_emu.vpux.rules:BOOK", "X"),
     NETLIST,  # last: whatever is nothing else is read as one, and told what a netlist is
 )
 """In the order in which they are asked."""
@@ -181,6 +186,25 @@ def check_package(path: str, _options: Options) -> Checked:
     from buda_emu.darwinn.checking import check
 
     return check(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a check of a document found that is not kept for anything else."""
+
+    diagnostics: "tuple[Diagnostic, ...]"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the document is accepted."""
+        return not any(item.severity == "error" for item in self.diagnostics)
+
+
+def check_vpux(path: str, options: Options) -> Checked:
+    """Software-layer schedules; `arch` is 37XX unless 40XX is given."""
+    from buda_emu.vpux.reader import load
+
+    return Findings(tuple(load(path).check(arch=options.arch or "37XX")))
 
 
 def _unpacked(head: bytes) -> bytes:

@@ -27,6 +27,7 @@ VERBS: Mapping[str, str] = {
     "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "darwinn": "Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
+    "vpux": "Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",
     "cache": "Show, fill or clear what is kept between runs: compiled kernels, large netlists.",

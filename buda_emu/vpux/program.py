@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from buda_emu.vpux.arch import Arch, arch_named
+from buda_emu.vpux.layout import alloc_bits
 from buda_emu.vpux.model import Function, Op, Symbol, Type, Use, Value
 from buda_emu.vpux.reader.table import OPS
 
@@ -157,6 +158,26 @@ class Program:
         old = ("VPURT.TaskList", "VPURT.ConfigurePhysicalBarrier", "constant")
         is_old = any(op.name in old for op in self.ops) or self.function.module_ops("VPURT.Graph")
         return 32 if is_old else 36
+
+    @cached_property
+    def _definitions(self) -> dict[Value, Op]:
+        return {value: op for op in self.ops for value in op.results}
+
+    def line_of(self, value: Value) -> int:
+        """The line on which a value is defined; of an argument that of the function."""
+        op = self._definitions.get(value)
+        return self.function.document.line(self.function.offset if op is None else op.offset)
+
+    def operand_at(self, op: Op, space: str, low: int, high: int) -> Use | None:
+        """The first operand of an op that lies in these bytes of a space, or begins among them."""
+        for use in op.uses():
+            buffer = self.buffer(use)
+            if buffer is None or space not in buffer.spaces or not buffer.type.is_laid_out:
+                continue
+            bits = alloc_bits(buffer.type.memory_shape, buffer.type.memory_strides, buffer.type.bits)
+            if buffer.address < high and low < buffer.address + (bits + 7) // 8:
+                return use
+        return None
 
     # ------------------------------------------------------------------------------------------------ arguments
     @cached_property

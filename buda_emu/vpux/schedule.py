@@ -8,7 +8,7 @@ from buda_emu.timeline import Schedule, Timing, Wait
 from buda_emu.timeline.order import Order
 from buda_emu.vpux.program import Program, Task
 
-Duration = Callable[[Task], int]
+Duration = Callable[[Program, Task], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ def uses_again(program: Program) -> list[tuple[tuple[int, ...], tuple[int, ...]]
     return found
 
 
-def one_step(_: Task) -> int:
+def one_step(_program: Program, _task: Task) -> int:
     """The duration of every task, unless a model says otherwise."""
     return 1
 
@@ -91,7 +91,7 @@ def schedule(program: Program, duration: Duration = one_step) -> Scheduled:
     for task in program.tasks:
         line = program.function.document.line(task.op.offset)
         label = f"task {task.index} ({task.op.name} on {task.unit}, line {line})"
-        timeline.task(units[task.unit], duration(task), waits[task.index], signals[task.index], label)
+        timeline.task(units[task.unit], duration(program, task), waits[task.index], signals[task.index], label)
     try:
         timing = timeline.run()
     except ProgramError as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
@@ -153,12 +154,26 @@ class Unwritten:
     size: int
 
 
-class Watch:
-    """Notes what tasks touch, and reads of bytes that nothing wrote; `task` is the one at work."""
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A task read or wrote a region, and a digest of the bytes."""
 
-    def __init__(self, memory: Memory) -> None:
+    task: int
+    region: Region
+    writes: bool
+    digest: bytes
+
+
+class Watch:
+    """Notes what tasks touch, and reads of bytes that nothing wrote; `task` is the one at work.
+
+    With `digests` it also notes an `Event` for each access.
+    """
+
+    def __init__(self, memory: Memory, *, digests: bool = False) -> None:
         self.memory = memory
         self.task = -1
+        self.events: list[Event] | None = [] if digests else None
         self.touches: list[Touch] = []
         self.unwritten: list[Unwritten] = []
 
@@ -166,12 +181,20 @@ class Watch:
         """As `Memory.read`, noted."""
         self._note(region, writes=False)
         self._look(region)
-        return self.memory.read(region)
+        data = self.memory.read(region)
+        self._digest(region, data, writes=False)
+        return data
 
     def write(self, region: Region, data: Bytes) -> None:
         """As `Memory.write`, noted."""
         self._note(region, writes=True)
+        self._digest(region, data, writes=True)
         self.memory.write(region, data)
+
+    def _digest(self, region: Region, data: Bytes, *, writes: bool) -> None:
+        if self.events is not None and self.task >= 0:
+            digest = blake2b(np.ascontiguousarray(data).tobytes(), digest_size=16).digest()
+            self.events.append(Event(self.task, region, writes, digest))
 
     def _note(self, region: Region, *, writes: bool) -> None:
         if self.task >= 0 and region.size:

@@ -74,7 +74,8 @@ class RunResult:
         """Logical arrays; bf16 and 8-bit floats as raw unsigned integers."""
         self.arguments = dict(sorted(arguments.items()))
         """Packed argument buffers of each kernel task, one for each of its runs."""
-        self._watch = watch
+        self.watch = watch
+        """Memory, and what tasks touched."""
         self.races = [Hazard("race", item.first, item.second, item.space, item.address, item.size) for item in found]
         self.races += [
             Hazard("unwritten", None, item.task, item.space, item.address, item.size) for item in watch.unwritten
@@ -120,4 +121,4 @@ class RunResult:
 
             hint = near(name, program.names)
             raise HostError(f"no buffer is named {name}{f', {hint}' if hint else ''}")
-        return self._watch.memory.read(regions(program.buffers[value])[0]).tobytes()
+        return self.watch.memory.read(regions(program.buffers[value])[0]).tobytes()

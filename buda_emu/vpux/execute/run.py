@@ -34,12 +34,13 @@ def run(
     arch: str = "37XX",
     kernels: Mapping[str, Kernel] | None = None,
     duration: Duration = one_step,
+    digests: bool = False,
 ) -> RunResult:
     """Run one function of a document on an architecture (37XX, 40XX).
 
     `inputs` are logical arrays by number of argument; what is not given holds a fixed stimulus. `kernels` are more
     kernels by entry point, or others than the emulator's. `duration` says how long a task takes: one step, unless a
-    model says otherwise.
+    model says otherwise. With `digests` the bytes of each access are remembered as a digest, for `compare`.
 
     Raises VpuxError for a document that is refused, UnsupportedError (`what` names it) for what is not emulated,
     ProgramError for a deadlock (`rule` X040) or a fault (X045, X046, limits), HostError for wrong arguments.
@@ -56,7 +57,7 @@ def run(
     table = {**KERNELS, **(kernels or {})}
     program = Program(chosen, limits)
     refuse_unsupported(program, table)
-    return _Run(program, table, duration).run(inputs or {})
+    return _Run(program, table, duration, digests).run(inputs or {})
 
 
 def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
@@ -72,11 +73,11 @@ def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
 class _Run:
     """One run of one function."""
 
-    def __init__(self, program: Program, kernels: Mapping[str, Kernel], duration: Duration) -> None:
+    def __init__(self, program: Program, kernels: Mapping[str, Kernel], duration: Duration, digests: bool) -> None:
         self._program = program
         self._kernels = kernels
         self._scheduled = schedule(program, duration)
-        self._watch = Watch(Memory(self._extents()))
+        self._watch = Watch(Memory(self._extents()), digests=digests)
         self._arguments: dict[int, list[bytes]] = {}
 
     def run(self, inputs: Mapping[int, Array]) -> RunResult:

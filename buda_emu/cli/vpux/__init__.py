@@ -1,0 +1,43 @@
+"""`buda-emu vpux`: check, run and look into software-layer schedules of an NPU compiler. One file for each sub-verb."""
+
+import argparse
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+EXAMPLE = "buda-emu vpux run schedule.mlir --function main --out outputs.npz"
+SUB_VERBS: Final[Mapping[str, str]] = {
+    "check": "Hold every function against the rules and print every finding with its place.",
+    "run": "Run a function: outputs, when each task is done, barriers, races; compare two versions.",
+    "args": "Show the argument buffers that kernels are called with.",
+    "serialize": "Print kernels, invocations, tasks and runtime as JSON.",
+    "layout": "Work out memory shape, strides and codes of a tensor layout.",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sub-verbs, each with its own arguments."""
+    verbs = parser.add_subparsers(metavar="WHAT", title="what", required=True)
+    for name, line in SUB_VERBS.items():
+        module = import_module(f"buda_emu.cli.vpux.{name}")
+        own = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
+        module.add_arguments(own)
+        own.set_defaults(sub_verb=module.main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do one of them."""
+    return args.sub_verb(args)
+
+
+def add_document(parser: argparse.ArgumentParser) -> None:
+    """The file, and which function of it."""
+    parser.add_argument("file", metavar="FILE", help="MLIR text")
+    parser.add_argument("--function", metavar="NAME", help="default: main, or the only one")
+    parser.add_argument("--split", type=int, metavar="N", help="part of the file between lines '// -----', from 0")
+    add_arch(parser)
+
+
+def add_arch(parser: argparse.ArgumentParser) -> None:
+    """The architecture."""
+    parser.add_argument("--arch", default="37XX", choices=("37XX", "40XX"), help="whose limits hold (37XX)")

@@ -1,0 +1,38 @@
+"""`buda-emu vpux check`: hold every function against the X rules."""
+
+import argparse
+
+from buda_emu.cli.output import say
+from buda_emu.cli.vpux import add_arch
+
+EXAMPLE = "buda-emu vpux check schedule.mlir --arch 40XX"
+FORMATS = ("text", "json", "github")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sub-verb's own arguments."""
+    parser.add_argument("file", nargs="+", metavar="FILE", help="MLIR text")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
+    parser.add_argument("--strict", action="store_true", help="warnings, too, make the exit code 2")
+    add_arch(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check every file. Exit code 0 when none has errors, 2 otherwise."""
+    from buda_emu.checker import render
+    from buda_emu.vpux import load
+
+    documents = [load(name) for name in args.file]
+    found = [item for document in documents for item in document.check(arch=args.arch)]
+    if args.format == "text":
+        functions = sum(len(document.functions) for document in documents)
+        text = render.render(found)
+        say(text if found else f"{functions} function{'s' * (functions != 1)}: {text}")
+    elif args.format == "json":
+        import json
+
+        say(json.dumps({**render.as_json(found), "arch": args.arch}, indent=1))
+    elif found:
+        say(render.as_github(found))
+    bad = ("error", "warning") if args.strict else ("error",)
+    return 2 if any(item.severity in bad for item in found) else 0
