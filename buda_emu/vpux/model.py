@@ -162,10 +162,8 @@ class Type:
         return self.text
 
 
-Attribute: TypeAlias = (
-    "int | float | str | bool | None | tuple[Attribute, ...] | Mapping[str, Attribute]"
-    " | Symbol | AffineMap | Dense | Opaque | Type"
-)
+Plain: TypeAlias = int | float | str | bool | None
+Attribute: TypeAlias = "Plain | Symbol | AffineMap | Dense | Opaque | Type | tuple[Attribute, ...] | Mapping[str, Attribute]"
 """Booleans, numbers and strings as Python has them; a unit attribute is True; lists are tuples."""
 
 
