@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from buda_emu.report.text import plural, shape, table
+from buda_emu.timeline import Hazard
 from buda_emu.vpux.comparison import Comparison, operand_name
-from buda_emu.vpux.execute.result import Hazard, RunResult
+from buda_emu.vpux.execute.result import RunResult
 from buda_emu.vpux.pressure import barrier_pressure
 
 MOST_ROWS = 60
@@ -88,7 +89,7 @@ def race_lines(result: RunResult, races: Iterable[Hazard]) -> Iterator[str]:
     items = list(races)
     for item in items[:MOST_ROWS]:
         where = f"{item.size} byte{'s' * (item.size != 1)} of {item.space} from {item.address} on"
-        if item.kind == "race" and item.first is not None:
+        if item.kind == "race":
             one, two = (_task(result, number, item) for number in (item.first, item.second))
             yield f"warning[X041]: {one} and {two} touch {where}, and nothing orders them"
         else:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.timeline import Hazard
 from buda_emu.vpux.execute.memory import Event, regions
-from buda_emu.vpux.execute.result import Hazard, RunResult
+from buda_emu.vpux.execute.result import RunResult
 from buda_emu.vpux.execute.run import run
 from buda_emu.vpux.kernels import Kernel
 from buda_emu.vpux.model import Document
@@ -138,7 +139,7 @@ def _first_access(first: RunResult, second: RunResult) -> list[Difference]:
 
 def _by_task(result: RunResult) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
-    for event in result.watch.events or ():
+    for event in result.watch.events:
         found.setdefault(event.task, []).append(event)
     return found
 
@@ -160,7 +161,7 @@ def _writer(second: RunResult, output: OutputDifference) -> list[Difference]:
     place = region.address + within
     for dim, stride in zip(order.perm, region.strides, strict=True):
         place += int(index[dim]) * stride
-    for event in reversed(second.watch.events or []):
+    for event in reversed(second.watch.events):
         if event.writes and event.region.space == region.space:
             starts, stops = event.region.stretches()
             if bool(((starts <= place) & (place < stops)).any()):

@@ -1,11 +1,10 @@
-"""A program on the timeline: units that work in order, barriers that are counted, numbers that are used again (VPUX 4)."""
+"""A program on the timeline: units that work in order, counted barriers, numbers that are used again (VPUX 4)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from buda_emu.errors import ProgramError
-from buda_emu.timeline import Schedule, Timing, Wait
-from buda_emu.timeline.order import Order
+from buda_emu.timeline import Order, Schedule, Timing, Wait, happens_before
 from buda_emu.vpux.program import Program, Task
 
 Duration = Callable[[Program, Task], int]
@@ -28,18 +27,8 @@ class Scheduled:
 
     def order(self) -> Order:
         """What orders tasks: DMA queues and SEQ, barriers, successive uses of a physical barrier (VPUX 4)."""
-        program = self.program
-        groups: list[tuple[Sequence[int], Sequence[int]]] = []
-        last: dict[str, int] = {}
-        for task in program.tasks:
-            if task.unit.startswith("SHAVE_ACT"):  # a tile has two SHAVEs: its queue orders starts only
-                continue
-            if task.unit in last:
-                groups.append(((last[task.unit],), (task.index,)))
-            last[task.unit] = task.index
-        groups += [(barrier.producers, barrier.consumers) for barrier in program.barriers]
-        groups += uses_again(program)
-        return Order(groups, self.sequence)
+        units = self.timing.units  # a tile has two SHAVEs: its queue orders starts only
+        return happens_before(self.schedule, [n for n, unit in enumerate(units) if not unit.startswith("SHAVE_ACT")])
 
     def completed(self, barrier: int) -> int:
         """When the last producer of a barrier ended; -1 without any."""

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.output import say, write_file, write_json
+from buda_emu.cli.output import say, write_json, write_output
 from buda_emu.cli.vpux import add_document
 from buda_emu.errors import HostError
 
@@ -99,7 +99,7 @@ def _write(args: argparse.Namespace, result: "RunResult", words: str) -> None:
         import numpy as np
 
         arrays: dict[str, Any] = {f"out{number}": array for number, array in enumerate(result.outputs)}
-        write_file(args.out, lambda stream: np.savez(stream, **arrays))
+        write_output(args.out, lambda stream: np.savez(stream, **arrays))
     if args.json is not None:
         write_json(args.json, _plain(result, words))
 
@@ -123,7 +123,7 @@ def _plain(result: "RunResult", words: str) -> dict[str, Any]:
         "barriers": [asdict(item) for item in result.barriers],
         "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
         "races": [
-            {"kind": i.kind, "first": i.first, "second": i.second, "space": i.space, "address": i.address,
+            {"kind": i.kind, "first": i.first if i.first >= 0 else None, "second": i.second, "space": i.space, "address": i.address,
              "size": i.size}
             for i in result.races
         ],

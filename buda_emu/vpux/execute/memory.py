@@ -1,6 +1,6 @@
 """Byte-addressed memory spaces, zero at first, and views of them (VPUX 4)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
-from buda_emu.timeline.order import Touch
+from buda_emu.timeline import Access, Hazard
 from buda_emu.vpux.program import Buffer
 
 Bytes = NDArray[np.uint8]
@@ -145,67 +145,58 @@ def _joined(items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unwritten:
-    """A task read bytes that nothing wrote: of its first such operand the lowest byte, and how many."""
-
-    task: int
-    space: str
-    address: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class Event:
-    """A task read or wrote a region, and a digest of the bytes."""
+    """A task read or wrote a region; `digest` of the bytes, where it was asked for."""
 
     task: int
     region: Region
     writes: bool
-    digest: bytes
+    digest: bytes = b""
 
 
 class Watch:
     """Notes what tasks touch, and reads of bytes that nothing wrote; `task` is the one at work.
 
-    With `digests` it also notes an `Event` for each access.
+    With `digests` the bytes of each access are remembered as a digest.
     """
 
     def __init__(self, memory: Memory, *, digests: bool = False) -> None:
         self.memory = memory
         self.task = -1
-        self.events: list[Event] | None = [] if digests else None
-        self.touches: list[Touch] = []
-        self.unwritten: list[Unwritten] = []
+        self.events: list[Event] = []
+        self.unwritten: list[Hazard] = []
+        self._digests = digests
+
+    def accesses(self) -> Iterator[Access]:
+        """Every stretch of bytes that a task touched, for the timeline."""
+        for event in self.events:
+            starts, stops = event.region.stretches()
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+                yield Access(event.task, event.region.space, start, stop - start, event.writes)
 
     def read(self, region: Region) -> Bytes:
         """As `Memory.read`, noted."""
-        self._note(region, writes=False)
         self._look(region)
         data = self.memory.read(region)
-        self._digest(region, data, writes=False)
+        self._note(region, data, writes=False)
         return data
 
     def write(self, region: Region, data: Bytes) -> None:
         """As `Memory.write`, noted."""
-        self._note(region, writes=True)
-        self._digest(region, data, writes=True)
+        self._note(region, data, writes=True)
         self.memory.write(region, data)
 
-    def _digest(self, region: Region, data: Bytes, *, writes: bool) -> None:
-        if self.events is not None and self.task >= 0:
-            digest = blake2b(np.ascontiguousarray(data).tobytes(), digest_size=16).digest()
+    def _note(self, region: Region, data: Bytes, *, writes: bool) -> None:
+        if self.task >= 0 and region.size:
+            plain = np.ascontiguousarray(data).tobytes() if self._digests else b""
+            digest = blake2b(plain, digest_size=16).digest() if self._digests else b""
             self.events.append(Event(self.task, region, writes, digest))
 
-    def _note(self, region: Region, *, writes: bool) -> None:
-        if self.task >= 0 and region.size:
-            starts, stops = region.stretches()
-            self.touches.append(Touch(self.task, region.space, starts, stops, writes))
-
     def _look(self, region: Region) -> None:
-        if self.task < 0 or (self.unwritten and self.unwritten[-1].task == self.task) or not region.size:
+        if self.task < 0 or (self.unwritten and self.unwritten[-1].second == self.task) or not region.size:
             return
         missing = self.memory.written(region) == 0
         if not missing.any():
             return
         wrong = np.unique(region.places()[missing])
-        self.unwritten.append(Unwritten(self.task, region.space, int(wrong[0]), len(wrong)))
+        self.unwritten.append(Hazard("unwritten", -1, self.task, region.space, int(wrong[0]), len(wrong)))

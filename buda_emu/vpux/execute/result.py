@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
-from buda_emu.timeline.order import Race
+from buda_emu.timeline import Hazard
 from buda_emu.vpux.execute.memory import Watch, regions
 from buda_emu.vpux.schedule import Scheduled
 
@@ -43,21 +43,6 @@ class BarrierResult:
     completed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """A race of two tasks, or a read of bytes that nothing wrote (by task `second`; `first` is None).
-
-    `address` is the lowest byte, `size` how many there are.
-    """
-
-    kind: Literal["race", "unwritten"]
-    first: int | None
-    second: int
-    space: str
-    address: int
-    size: int
-
-
 class RunResult:
     """The result of `vpux.run`. Times are steps, one for each task, unless a model of durations was given."""
 
@@ -65,7 +50,7 @@ class RunResult:
         self,
         scheduled: Scheduled,
         outputs: Sequence[NDArray[Any]],
-        found: Sequence[Race],
+        found: Sequence[Hazard],
         watch: Watch,
         arguments: Mapping[int, list[bytes]],
     ) -> None:
@@ -76,10 +61,8 @@ class RunResult:
         """Packed argument buffers of each kernel task, one for each of its runs."""
         self.watch = watch
         """Memory, and what tasks touched."""
-        self.races = [Hazard("race", item.first, item.second, item.space, item.address, item.size) for item in found]
-        self.races += [
-            Hazard("unwritten", None, item.task, item.space, item.address, item.size) for item in watch.unwritten
-        ]
+        self.races = [*found, *watch.unwritten]
+        """Pairs of tasks that race, then reads of bytes that nothing wrote: `Hazard` of the timeline."""
 
     @cached_property
     def tasks(self) -> list[TaskResult]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from buda_emu.checker.render import render
 from buda_emu.errors import HostError, ProgramError, UnsupportedError, VpuxError
-from buda_emu.timeline.order import races
+from buda_emu.timeline import order_conflicts
 from buda_emu.vpux.arch import arch_named
 from buda_emu.vpux.execute import constants, layers, movement
 from buda_emu.vpux.execute.invocation import execute, invocations
@@ -88,7 +88,7 @@ class _Run:
             watch.task = task
             self._do(program.tasks[task])
         watch.task = -1
-        found = races(self._scheduled.order(), watch.touches)
+        found = order_conflicts(self._scheduled.order(), watch.accesses())
         outputs = [load(watch.memory, buffer) for buffer in self._outputs()]
         return RunResult(self._scheduled, outputs, found, watch, self._arguments)
 
