@@ -119,7 +119,7 @@ STOP_KINDS: Mapping[str, str] = {
 
 
 class UnsupportedError(BudaError):
-    """A construct that is understood but not emulated, said by name; `what` is the name where a program may ask for it."""
+    """A construct that is understood but not emulated, said by name: `what`, where programs may ask."""
 
     exit_code: ClassVar[int] = 3
 

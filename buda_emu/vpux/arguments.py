@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from buda_emu.errors import HostError
 from buda_emu.vpux.elements import Element, data_type, data_type_name, element
@@ -159,7 +159,10 @@ def flat(values: Iterable[Any]) -> list[Any]:
     """Values of lists in lists, in order."""
     found: list[Any] = []
     for value in values:
-        found += flat(value) if isinstance(value, tuple | list) else [value]
+        if isinstance(value, tuple | list):
+            found += flat(cast(Iterable[Any], value))
+        else:
+            found.append(value)
     return found
 
 

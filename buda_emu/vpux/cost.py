@@ -1,19 +1,19 @@
-"""A labelled model of durations. Nobody publishes real ones: its parameters are assumptions, printed with every result."""
+"""A labelled model of durations. Nobody publishes real ones: its parameters are assumptions, always printed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
-from buda_emu.vpux.program import Program, Task, read_uses, written_uses
+from buda_emu.vpux.program import Task, read_uses, written_uses
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
     """Cycles that a task takes, by assumption.
 
-    A transfer takes `dma_start` and one cycle for each `dma_bytes`; a kernel takes `kernel_start` and one cycle for each
-    `kernel_bytes` that it reads and writes; anything else takes one cycle.
+    A transfer takes `dma_start` and one cycle for each `dma_bytes`; a kernel takes `kernel_start` and one cycle for
+    each `kernel_bytes` that it reads and writes; anything else takes one cycle.
     """
 
     dma_start: int = 500
@@ -31,7 +31,9 @@ class CostModel:
             if name not in known:
                 raise HostError(f"the model has no parameter {name!r}: {', '.join(known)}. {near(name, known)}".strip())
             if not value.isdecimal() or (name.endswith("bytes") and not int(value)) or len(value) > 12:
-                raise HostError(f"{name} is a whole number of {'bytes' if name.endswith('bytes') else 'cycles'}: {item}")
+                raise HostError(
+                    f"{name} is a whole number of {'bytes' if name.endswith('bytes') else 'cycles'}: {item}"
+                )
             values[name] = int(value)
         return replace(cls(), **values)
 
@@ -40,7 +42,7 @@ class CostModel:
         """By name, for print."""
         return {field.name: int(getattr(self, field.name)) for field in fields(self)}
 
-    def duration(self, program: Program, task: Task) -> int:
+    def duration(self, task: Task) -> int:
         """Cycles of a task."""
         uses = [*read_uses(task.op), *written_uses(task.op)]
         sizes = [use.type.compact_bytes for use in uses if use.type is not None and use.type.is_buffer]

@@ -1,4 +1,4 @@
-"""What a document holds: modules, functions, operations, values, types and attributes. Plain data; each op has its place."""
+"""What a document holds: modules, functions, ops, values, types and attributes. Plain data; each op has its place."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An attribute of some dialect, `#VPUIP.DMADescriptorAttr<len = 2 : i64>`: its name, and its fields if it has any."""
+    """An attribute of some dialect, `#VPUIP.DMADescriptorAttr<len = 2 : i64>`: its name, its fields if it has any."""
 
     name: str
     text: str
@@ -163,7 +163,9 @@ class Type:
 
 
 Plain: TypeAlias = int | float | str | bool | None
-Attribute: TypeAlias = "Plain | Symbol | AffineMap | Dense | Opaque | Type | tuple[Attribute, ...] | Mapping[str, Attribute]"
+Attribute: TypeAlias = (
+    "Plain | Symbol | AffineMap | Dense | Opaque | Type | tuple[Attribute, ...] | Mapping[str, Attribute]"
+)
 """Booleans, numbers and strings as Python has them; a unit attribute is True; lists are tuples."""
 
 

@@ -25,7 +25,7 @@ SECTION_MEMORY: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Elements of a type from a byte of a memory space on; a broadcast one lies in several spaces, the first is read."""
+    """Elements of a type from a byte of a memory space on; a broadcast one lies in several, the first is read."""
 
     spaces: tuple[str, ...]
     address: int
@@ -55,7 +55,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is the VPURT.Task, None outside of any."""
+    """One op on a unit. `waits` and `updates` are indices of barriers; `task` is its VPURT.Task, else None."""
 
     index: int
     unit: str
@@ -335,4 +335,4 @@ def _view_offset(op: Op, base: Buffer) -> int:
 
 
 def _indices(numbers: Mapping[Value, int], uses: Sequence[Use]) -> tuple[int, ...]:
-    return tuple(numbers[use.value] for use in uses if use.value in numbers)
+    return tuple(numbers[use.value] for use in uses if use.value is not None and use.value in numbers)

@@ -7,7 +7,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.timeline import Order, Schedule, Timing, Wait, happens_before
 from buda_emu.vpux.program import Program, Task
 
-Duration = Callable[[Program, Task], int]
+Duration = Callable[[Task], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,7 @@ def uses_again(program: Program) -> list[tuple[tuple[int, ...], tuple[int, ...]]
     return found
 
 
-def one_step(_program: Program, _task: Task) -> int:
+def one_step(_: Task) -> int:
     """The duration of every task, unless a model says otherwise."""
     return 1
 
@@ -80,7 +80,7 @@ def schedule(program: Program, duration: Duration = one_step) -> Scheduled:
     for task in program.tasks:
         line = program.function.document.line(task.op.offset)
         label = f"task {task.index} ({task.op.name} on {task.unit}, line {line})"
-        timeline.task(units[task.unit], duration(program, task), waits[task.index], signals[task.index], label)
+        timeline.task(units[task.unit], duration(task), waits[task.index], signals[task.index], label)
     try:
         timing = timeline.run()
     except ProgramError as error:

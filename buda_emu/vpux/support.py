@@ -20,7 +20,9 @@ SPLAT_TRANSFORMS: Final = frozenset(
 TRANSFORMS: Final = frozenset({"Reorder", "ConvertElemType", "CastElemType", "Reshape"})
 
 
-def not_emulated(program: Program, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[tuple[str, Op | None]]:
+def not_emulated(
+    program: Program, kernels: Mapping[str, object], raw: Collection[str]
+) -> Iterator[tuple[str, Op | None]]:
     """Names of what is not emulated, with the op; None for the function's arguments. The first one is the verdict.
 
     `kernels` are the entry points that can run, `raw` those of them that take elements of any type.
@@ -73,9 +75,7 @@ def type_reasons(of: Type) -> Iterator[str]:
             yield f"type:{name}"
 
 
-def _own_reasons(
-    program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]
-) -> Iterator[str]:
+def _own_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
     if op.name == "VPURT.DeclareBuffer":
         if "swizzlingKey" in op.attributes:
             yield "type:swizzlingKey"
@@ -118,9 +118,7 @@ def transforms(given: Attribute) -> list[str]:
     return [item.name.rpartition(".")[2] if isinstance(item, Opaque) else str(item) for item in given]
 
 
-def _kernel_reasons(
-    program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]
-) -> Iterator[str]:
+def _kernel_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw: Collection[str]) -> Iterator[str]:
     declaration = callee(program.function, op)
     if declaration is None or is_cache_op(declaration):
         return

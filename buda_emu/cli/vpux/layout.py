@@ -12,7 +12,9 @@ EXAMPLE = "buda-emu vpux layout --shape 1x16x49x1 --order NHWC --bits 16 --req 2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The sub-verb's own arguments."""
     parser.add_argument("--shape", required=True, metavar="NxCx..", help="logical dimensions")
-    parser.add_argument("--order", metavar="ORDER", help="a name, a code such as 0x1342, an affine_map; default logical")
+    parser.add_argument(
+        "--order", metavar="ORDER", help="a name, a code such as 0x1342, an affine_map; default logical"
+    )
     parser.add_argument("--bits", type=int, default=16, help="of an element (16)")
     parser.add_argument(
         "--req", action="append", default=[], metavar="DIM:KIND[:BITS]",

@@ -122,10 +122,6 @@ def _plain(result: "RunResult", words: str) -> dict[str, Any]:
         "tasks": [asdict(item) for item in result.tasks],
         "barriers": [asdict(item) for item in result.barriers],
         "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
-        "races": [
-            {"kind": i.kind, "first": i.first if i.first >= 0 else None, "second": i.second, "space": i.space, "address": i.address,
-             "size": i.size}
-            for i in result.races
-        ],
+        "races": [{**asdict(item), "first": None if item.first < 0 else item.first} for item in result.races],
         "outputs": [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in result.outputs],
     }  # fmt: skip

@@ -160,7 +160,9 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     # by position: a run may name one of the kernel's inputs as its output
     inputs, outputs = range(kernel.inputs), range(kernel.inputs, kernel.inputs + kernel.outputs)
     if len(tensors) != outputs.stop:
-        impossible(f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, not {len(tensors)} tensors")
+        impossible(
+            f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, not {len(tensors)} tensors"
+        )
     decoded = [_read(watch, kernel, call, n, tensors[n]) for n in inputs]
     shapes = tuple(_bound(tensors[n], call, n) for n in outputs)
     orders = tuple(_order(tensors[n]) for n in outputs)

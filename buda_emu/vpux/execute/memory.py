@@ -59,7 +59,6 @@ class Region:
             starts = (starts[:, None] + np.arange(size, dtype=np.int64)[None] * stride).reshape(-1)
         return starts, starts + run
 
-
     def places(self) -> NDArray[np.int64]:
         """The address of each byte, in the shape of a view."""
         found = np.array(self.address, np.int64)

@@ -173,8 +173,10 @@ def _fit(given: Array, buffer: Buffer) -> Array:
     kind = np.dtype(found.numpy)
     if values.shape != shape:
         raise HostError(f"input {buffer.name} has shape {list(of.shape or ())}, not {list(values.shape)}")
-    if values.dtype != kind and not (kind.kind == "f" and values.dtype.kind in "fiu") and not (
-        kind.kind in "iu" and values.dtype.kind in "iub"
+    if (
+        values.dtype != kind
+        and not (kind.kind == "f" and values.dtype.kind in "fiu")
+        and not (kind.kind in "iu" and values.dtype.kind in "iub")
     ):
         raise HostError(f"input {buffer.name} holds {kind}, not {values.dtype}")
     with np.errstate(over="ignore"):

@@ -18,7 +18,7 @@ _LARGEST: Final = float(1 << 62)
 
 
 def rounded(values: Array, target: Element) -> Array:
-    """To a type, once: floats to nearest even; floats to integers truncated and saturated, NaN 0; integers saturated."""
+    """To a type, once: floats to nearest even; floats to integers truncated and saturated, NaN 0; integers saturate."""
     values = np.asarray(values)
     if values.dtype.kind == "b":
         values = values.astype(np.int64)

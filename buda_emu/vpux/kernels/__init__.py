@@ -12,11 +12,7 @@ _SHORT: Final = ("clamp", "relu", "sigmoid", "hswish", "tanh")  # names in the d
 
 
 def _table() -> Mapping[str, Kernel]:
-    found = {
-        kernel.name: kernel
-        for room in (activations, eltwise, normalise, reduce, move)
-        for kernel in room.KERNELS
-    }
+    found = {kernel.name: kernel for room in (activations, eltwise, normalise, reduce, move) for kernel in room.KERNELS}
     found.update({name: replace(found[f"activation_{name}"], name=name) for name in _SHORT})
     return MappingProxyType(found)
 

@@ -170,8 +170,8 @@ def erf(x: Floats) -> Floats:
     for n in range(40, 0, -1):
         fraction = (n / 2) / (far_size + fraction)
     far = 1 - bell / (2 * (far_size + fraction))
-    result = np.where(size < 3, size * bell * total, far)
-    return np.where(np.isnan(x), x, np.copysign(result, x))
+    near: Floats = size * bell * total
+    return np.where(np.isnan(x), x, np.copysign(np.where(size < 3, near, far), x))
 
 
 def power(x: Floats, y: Floats) -> Floats:

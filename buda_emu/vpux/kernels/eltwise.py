@@ -103,9 +103,7 @@ def _all() -> Iterator[Kernel]:
         yield Kernel(f"eltwise_{name}", 2, _two(function), text, exact=exact, keeps_shape=True)
     yield Kernel("prelu_fp16", 2, _prelu, "x > 0: x, else slope·x; leading 1s are added to slope", keeps_shape=True)
     yield Kernel("eltwise_select", 3, _select, "cond ≠ 0: a, else b", keeps_shape=True)
-    yield Kernel(
-        "eltwise_logical_not", 1, lambda call: call.inputs[0].values == 0, "1 where x = 0", keeps_shape=True
-    )
+    yield Kernel("eltwise_logical_not", 1, lambda call: call.inputs[0].values == 0, "1 where x = 0", keeps_shape=True)
     yield Kernel(
         "eltwise_bitwise_not", 1, lambda call: ~call.inputs[0].values.astype(np.int64), "all bits", keeps_shape=True
     )

@@ -1,5 +1,6 @@
 """Kernels along axes: softmax, normalisation, sums on the way."""
 
+import math
 from typing import Final
 
 import numpy as np
@@ -29,15 +30,17 @@ def total(x: Floats, axes: tuple[int, ...]) -> Floats:
     kept = tuple(range(x.ndim))
     axes = tuple(axis % x.ndim for axis in axes)
     outer = [axis for axis in kept if axis not in axes]
-    flat = x.transpose([*outer, *sorted(axes)]).reshape([x.shape[axis] for axis in outer] + [-1])
+    sizes = [x.shape[axis] for axis in outer]
+    length = math.prod(x.shape[axis] for axis in axes)
+    flat: Floats = x.transpose([*outer, *sorted(axes)]).reshape([*sizes, length])
     # pairs of halves: few roundings, and an order that does not depend on vector width
-    while flat.shape[-1] > 1:
-        length = flat.shape[-1]
+    while length > 1:
         half = length // 2
         rest = flat[..., 2 * half :]
         flat = np.concatenate([flat[..., :half] + flat[..., half : 2 * half], rest], axis=-1)
-    if flat.shape[-1] == 0:
-        flat = np.zeros([*flat.shape[:-1], 1])
+        length -= half
+    if length == 0:
+        flat = np.zeros([*sizes, 1])
     return flat[..., 0].reshape([1 if axis in axes else x.shape[axis] for axis in kept])
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeVar
 
 from buda_emu.errors import HostError
@@ -74,9 +75,7 @@ class DimsOrder:
         found = _AFFINE.match(text)
         if found is None:
             raise HostError(f"{text} is no order: it does not map dimensions to themselves")
-        dims, results = (
-            [item.strip() for item in part.split(",")] if part.strip() else [] for part in found.groups()
-        )
+        dims, results = ([item.strip() for item in part.split(",")] if part.strip() else [] for part in found.groups())
         if len(set(dims)) != len(dims) or any(item not in dims for item in results) or len(dims) != len(results):
             raise HostError(f"{text} is no order: it does not permute its dimensions")
         return cls(tuple(dims.index(item) for item in results))
@@ -147,7 +146,7 @@ class DimsOrder:
         if len(strides) != len(self.perm):
             return False
         along = self.to_memory(strides)
-        return all(outer >= inner for outer, inner in zip(along, along[1:], strict=False))
+        return all(outer >= inner for outer, inner in pairwise(along))
 
     def _same_rank(self, values: Sequence[object]) -> None:
         if len(values) != len(self.perm):

@@ -1,7 +1,7 @@
 """A cursor over text: white space, words, balanced brackets. What cannot be read is a `ReadError` with its place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -46,7 +46,7 @@ class Scanner:
         return ReadError(self.at if offset is None else offset, message)
 
     @contextmanager
-    def nested(self) -> Iterator[None]:
+    def nested(self) -> Generator[None]:
         """One bracket deeper. Raises ReadError where that is too deep."""
         self._nested += 1
         if self._nested > MOST_NESTED:

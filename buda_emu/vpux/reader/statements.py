@@ -262,4 +262,3 @@ class StatementReader:
 
 KERNEL_CLAUSES: Final = ("inputs", "outputs", "dynamicInputShapes", "dynamicOutputShapes", "profiling_data")
 """Clauses of VPUIP.SW.Kernel that list values."""
-

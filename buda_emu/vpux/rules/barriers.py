@@ -43,8 +43,8 @@ def both_kinds(program: Program) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "X030", "error", "a physical barrier has more producers or consumers than slots", stage="public", source="VPUX 4, 7",
-    fix="split the barrier in two",
+    "X030", "error", "a physical barrier has more producers or consumers than slots", stage="public",
+    source="VPUX 4, 7", fix="split the barrier in two",
 )  # fmt: skip
 def slots(program: Program) -> Iterator[Finding]:
     """Physical barriers, in functions without DPU tasks (those count their variants)."""
@@ -73,4 +73,6 @@ def final(program: Program) -> Iterator[Finding]:
     """Marked isFinalBarrier, with consumers."""
     for barrier in program.barriers:
         if barrier.is_final and barrier.consumers:
-            yield finding(program, barrier.op, f"{barrier.name} is final, and {len(barrier.consumers)} tasks wait for it")
+            yield finding(
+                program, barrier.op, f"{barrier.name} is final, and {len(barrier.consumers)} tasks wait for it"
+            )

@@ -156,7 +156,9 @@ def strangers(program: Program) -> Iterator[Finding]:
             for use in op.clause(""):
                 if use.value is None:
                     yield finding(program, op, f"{use.name} is no argument of its kernel")
-                elif use.written is not None and use.value.type is not None and use.written.shape != use.value.type.shape:
+                elif (
+                    use.written is not None and use.value.type is not None and use.written.shape != use.value.type.shape
+                ):
                     yield finding(program, op, f"{use.name} has another shape here than in the kernel's list")
 
 

@@ -96,9 +96,7 @@ def gather_indices(program: Program) -> Iterator[Finding]:
             yield finding(program, op, f"{of.count} indices are more than {MOST_INDICES}")
 
 
-@BOOK.rule(
-    "X038", "error", "a DMA port does not exist", stage="emulator", source="VPUX 7", fix="ports are 0 and 1"
-)
+@BOOK.rule("X038", "error", "a DMA port does not exist", stage="emulator", source="VPUX 7", fix="ports are 0 and 1")
 def port(program: Program) -> Iterator[Finding]:
     """There are two."""
     for op in transfers(program):

@@ -49,7 +49,9 @@ def result(program: Program) -> Iterator[Finding]:
         expected = [stride * step for stride, step in zip(_logical(source), steps, strict=False)]
         if source.bits == target.bits and expected != _logical(target):
             yield finding(
-                program, op, f"strides of its result are {_logical(target)} bits, of its source they follow as {expected}"
+                program,
+                op,
+                f"strides of its result are {_logical(target)} bits, of its source they follow as {expected}",
             )
 
 
