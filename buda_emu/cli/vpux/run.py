@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", nargs="?", const="", metavar="NAME=N,...",
         help="durations from a cost model of assumed parameters; default: one step for each task",
     )  # fmt: skip
+    parser.add_argument(
+        "--memory-limit", type=int, default=768, metavar="MIB", help="that buffers may take in all (768 MiB)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write tasks, barriers and races")
     parser.add_argument("--quiet", action="store_true", help="print nothing but races")
 
@@ -53,7 +56,10 @@ def main(args: argparse.Namespace) -> int:
             inputs, args.arch, duration=duration,
         )  # fmt: skip
         return _show_comparison(args, found, words)
-    result = run(document, args.function, args.split, inputs, args.arch, duration=duration)
+    result = run(
+        document, args.function, args.split, inputs, args.arch, duration=duration,
+        memory_limit=args.memory_limit << 20,
+    )  # fmt: skip
     _show(args, result, words)
     _write(args, result, words)
     return 0

@@ -1,5 +1,6 @@
 """Kernels through their argument buffers: pack, decode, touch memory by what was decoded (VPUX 5, 6)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,9 @@ from buda_emu.vpux.kernels.declare import impossible
 from buda_emu.vpux.layout import DimsOrder
 from buda_emu.vpux.model import Op, Use
 from buda_emu.vpux.program import Buffer, Program
+
+MOST_ELEMENTS: Final = 1 << 26
+"""Of one operand of a kernel, which computes with 8 bytes for each."""
 
 # where kernels see memory that is not CMX: the emulator's own map (VPUX 6, D)
 _BASES: Final[Mapping[str, tuple[int, int]]] = {
@@ -163,6 +167,9 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
         impossible(
             f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, not {len(tensors)} tensors"
         )
+    for n, tensor in enumerate(tensors):
+        if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:
+            raise ProgramError(f"{kernel.name}: an operand of more than {MOST_ELEMENTS} elements", kind="limit")
     decoded = [_read(watch, kernel, call, n, tensors[n]) for n in inputs]
     shapes = tuple(_bound(tensors[n], call, n) for n in outputs)
     orders = tuple(_order(tensors[n]) for n in outputs)
@@ -246,6 +253,3 @@ def _write(
         relocation = call.shape_relocations[n]
         for space in relocation.spaces if relocation is not None else ():
             watch.write(_dims_region(tensor, call, n, space), np.frombuffer(dims, np.uint8))
-
-
-__all__ = ["Invocation", "ProgramError", "device_address", "execute", "invocations"]

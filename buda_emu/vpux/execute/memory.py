@@ -14,8 +14,8 @@ from buda_emu.vpux.program import Buffer
 
 Bytes = NDArray[np.uint8]
 
-MOST_BYTES: Final = 2 << 30
-"""That a function may hold."""
+MOST_BYTES: Final = 768 << 20
+"""That a function may hold unless a run is given another limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,6 @@ class Region:
             starts = (starts[:, None] + np.arange(size, dtype=np.int64)[None] * stride).reshape(-1)
         return starts, starts + run
 
-    def places(self) -> NDArray[np.int64]:
-        """The address of each byte, in the shape of a view."""
-        found = np.array(self.address, np.int64)
-        for size, stride in zip((*self.shape, self.element), (*self.strides, 1), strict=True):
-            found = found[..., None] + np.arange(size, dtype=np.int64) * stride
-        return found
-
 
 def regions(buffer: Buffer) -> tuple[Region, ...]:
     """A buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes."""
@@ -79,10 +72,10 @@ def regions(buffer: Buffer) -> tuple[Region, ...]:
 class Memory:
     """Bytes of all spaces that a function touches, and which of them were written."""
 
-    def __init__(self, extents: Iterable[tuple[str, int, int]]) -> None:
+    def __init__(self, extents: Iterable[tuple[str, int, int]], limit: int = MOST_BYTES) -> None:
         """`extents`: space, first byte, and the one behind the last, of everything that will be touched.
 
-        Raises ProgramError for an address below 0 and where all of it is more than MOST_BYTES.
+        Raises ProgramError for an address below 0 and where all of it is more bytes than the limit.
         """
         self._spaces: dict[str, list[tuple[int, int]]] = {}
         for space, low, high in extents:
@@ -95,8 +88,8 @@ class Memory:
         for space, items in self._spaces.items():
             joined = _joined(items)
             total += sum(high - low for low, high in joined)
-            if total > MOST_BYTES:
-                raise ProgramError(f"the function holds more than {MOST_BYTES >> 20} MiB of memory", kind="limit")
+            if total > limit:
+                raise ProgramError(f"the function holds more than {limit >> 20} MiB of memory", kind="limit")
             self._parts[space] = [
                 (low, np.zeros(high - low, np.uint8), np.zeros(high - low, np.uint8)) for low, high in joined
             ]
@@ -116,9 +109,7 @@ class Memory:
         low, high = region.extent
         for start, values, written in self._parts.get(region.space, ()):
             if start <= low and high <= start + len(values):
-                source: Any = values if which == 1 else written
-                strided: Any = np.lib.stride_tricks.as_strided
-                return strided(source[region.address - start :], shape, (*region.strides, 1))
+                return region_in(region, values if which == 1 else written, start)
         raise ProgramError(f"bytes {low} to {high - 1} of {region.space} do not belong to the function", kind="limit")
 
     def read(self, region: Region) -> Bytes:
@@ -194,8 +185,18 @@ class Watch:
     def _look(self, region: Region) -> None:
         if self.task < 0 or (self.unwritten and self.unwritten[-1].second == self.task) or not region.size:
             return
-        missing = self.memory.written(region) == 0
-        if not missing.any():
+        written = self.memory.written(region)
+        if written.all():
             return
-        wrong = np.unique(region.places()[missing])
-        self.unwritten.append(Hazard("unwritten", -1, self.task, region.space, int(wrong[0]), len(wrong)))
+        low, high = region.extent
+        missing = np.zeros(high - low, np.uint8)  # elements may overlap: each byte counts once
+        region_in(region, missing, low)[...] = written == 0
+        wrong = int(np.count_nonzero(missing))
+        place = low + int(missing.argmax())
+        self.unwritten.append(Hazard("unwritten", -1, self.task, region.space, place, wrong))
+
+
+def region_in(region: Region, data: Bytes, low: int) -> Bytes:
+    """The region's bytes in an array that begins at its lowest one."""
+    strided: Any = np.lib.stride_tricks.as_strided
+    return strided(data[region.address - low :], (*region.shape, region.element), (*region.strides, 1))

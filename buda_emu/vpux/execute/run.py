@@ -35,12 +35,14 @@ def run(
     kernels: Mapping[str, Kernel] | None = None,
     duration: Duration = one_step,
     digests: bool = False,
+    memory_limit: int = MOST_BYTES,
 ) -> RunResult:
     """Run one function of a document on an architecture (37XX, 40XX).
 
     `inputs` are logical arrays by number of argument; what is not given holds a fixed stimulus. `kernels` are more
     kernels by entry point, or others than the emulator's. `duration` says how long a task takes: one step, unless a
     model says otherwise. With `digests` the bytes of each access are remembered as a digest, for `compare`.
+    `memory_limit`: bytes that the function's buffers may take in all; kernels take up to some ten times of an operand.
 
     Raises VpuxError for a document that is refused, UnsupportedError (`what` names it) for what is not emulated,
     ProgramError for a deadlock (`rule` X040) or a fault (X045, X046, limits), HostError for wrong arguments.
@@ -57,7 +59,7 @@ def run(
     table = {**KERNELS, **(kernels or {})}
     program = Program(chosen, limits)
     refuse_unsupported(program, table)
-    return _Run(program, table, duration, digests).run(inputs or {})
+    return _Run(program, table, duration, digests, memory_limit).run(inputs or {})
 
 
 def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
@@ -73,11 +75,13 @@ def refuse_unsupported(program: Program, kernels: Mapping[str, Kernel]) -> None:
 class _Run:
     """One run of one function."""
 
-    def __init__(self, program: Program, kernels: Mapping[str, Kernel], duration: Duration, digests: bool) -> None:
+    def __init__(
+        self, program: Program, kernels: Mapping[str, Kernel], duration: Duration, digests: bool, limit: int
+    ) -> None:
         self._program = program
         self._kernels = kernels
         self._scheduled = schedule(program, duration)
-        self._watch = Watch(Memory(self._extents()), digests=digests)
+        self._watch = Watch(Memory(self._extents(limit), limit), digests=digests)
         self._arguments: dict[int, list[bytes]] = {}
 
     def run(self, inputs: Mapping[int, Array]) -> RunResult:
@@ -102,7 +106,7 @@ class _Run:
         else:
             yield from (program.buffers[value] for value in program.outputs)
 
-    def _extents(self) -> Iterator[tuple[str, int, int]]:
+    def _extents(self, limit: int) -> Iterator[tuple[str, int, int]]:
         """Every byte that the function may touch."""
         program = self._program
         buffers = list(program.buffers.values())
@@ -117,8 +121,8 @@ class _Run:
         for buffer in buffers:
             if buffer.type.is_laid_out:
                 for region in regions(buffer):
-                    if region.size > MOST_BYTES:
-                        raise ProgramError(f"{buffer.name} has more than {MOST_BYTES >> 20} MiB", kind="limit")
+                    if region.size > limit:
+                        raise ProgramError(f"{buffer.name} has more than {limit >> 20} MiB", kind="limit")
                     yield (region.space, *region.extent)
 
     def _load(self, inputs: Mapping[int, Array]) -> None:
@@ -147,6 +151,8 @@ class _Run:
                 movement.move(self._watch, self._program, op)
             else:
                 layers.compute(self._watch, self._program, op)
+        except MemoryError:
+            raise ProgramError(f"task {task.index} ({op.name}): not enough memory", kind="limit") from None
         except ProgramError as error:
             line = self._program.function.document.line(op.offset)
             error.within(f"{error.rule + ': ' if error.rule else ''}task {task.index} ({op.name}, line {line})")

@@ -14,7 +14,7 @@ from buda_emu.vpux.program import Buffer
 
 Array = NDArray[Any]
 
-_LARGEST: Final = float(1 << 62)
+_CHUNK: Final = 1 << 20  # numbers that are drawn at a time
 
 
 def rounded(values: Array, target: Element) -> Array:
@@ -79,7 +79,10 @@ def stimulus(function: str, index: int, of: Type) -> Array:
     random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{function}:{index}".encode())))
     kind = np.dtype(found.numpy)
     shape = (of.compact_bytes,) if of.bits % 8 else of.shape
-    if kind.kind == "f":
-        return (random.integers(-512, 513, shape) / 128.0).astype(kind)
-    low, high = (0, 16) if kind.kind == "u" else (-8, 8)
-    return random.integers(low, high, shape).astype(kind)
+    low, high = (-512, 513) if kind.kind == "f" else (0, 16) if kind.kind == "u" else (-8, 8)
+    values: Array = np.empty(shape, kind)
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _CHUNK):
+        drawn = random.integers(low, high, min(_CHUNK, flat.size - start))
+        flat[start : start + _CHUNK] = drawn / 128.0 if kind.kind == "f" else drawn
+    return values

@@ -77,7 +77,7 @@ class Kernel:
     """A kernel by its entry point.
 
     `attributes` are names in the order in which they are packed; `x[n]` is as many as the attribute n says, `x=0` may
-    be left out. `compute` gives logical arrays, one for each output, which are rounded once to the output's type. `exact`:
+    be left out. `compute` gives logical arrays, one for each output, rounded once to the output's type. `exact`:
     its results do not depend on how it is computed. `keeps_shape`: the output has the first input's actual shape.
     `moves_raw`: elements are moved and never looked at, so any type will do.
     """
