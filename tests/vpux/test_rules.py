@@ -1,6 +1,9 @@
 """Each X rule refuses what it says, and nothing else speaks; the network itself is accepted."""
 
 import pytest
+
+from buda_emu import vpux
+from buda_emu.vpux.rules import BOOK
 from vpux_documents import (
     BARRIERS,
     BUFFERS,
@@ -22,9 +25,6 @@ from vpux_documents import (
     rules,
     task,
 )
-
-from buda_emu import vpux
-from buda_emu.vpux.rules import BOOK
 
 BOUNDED = f"!VPUIP.BoundedBuffer<data={CMX}, dynamic_shape=memref<4xsi32, [@CMX_NN, 0]>>"
 DISTRIBUTED = '!VPUIP.DistributedBuffer<1x16x4x8xf16, #NHWC, @CMX_NN, {mode = "DUPLICATED", num_clusters = 2 : i64}>'
@@ -128,7 +128,7 @@ REFUSED = {
     "X026": [body(task(dma("%arg0", "%arg1", target_type=DDR).replace("NNDMA", "SyncDMA")))],
     "X027": [
         body(
-            "VPUIP.GatherDMA inputs(%arg0 : {0}) indices(%arg0 : {0}) outputs(%arg1 : {0}) -> {0}".format(DDR),
+            f"VPUIP.GatherDMA inputs(%arg0 : {DDR}) indices(%arg0 : {DDR}) outputs(%arg1 : {DDR}) -> {DDR}",
         )
     ],
     "X028": [body(barrier("%b0", 64))],
@@ -150,7 +150,7 @@ REFUSED = {
     "X037": [many(9)],
     "X038": [body(BUFFERS, task(dma("%arg0", "%in", attributes="port = 2 : i64")))],
     "X039": [
-        body(BUFFERS, "%r = VPUIP.GenericReshape inputs(%in : {}) -> memref<1x511xf16, [@CMX_NN, 0]>".format(CMX)),
+        body(BUFFERS, f"%r = VPUIP.GenericReshape inputs(%in : {CMX}) -> memref<1x511xf16, [@CMX_NN, 0]>"),
         body(BUFFERS, f"%r = VPUIP.PermuteCast {{}} inputs(%in : {CMX}) -> memref<2x16x4x8xf16, [@CMX_NN, 0]>"),
         body(BUFFERS, f"%r = VPUIP.ShapeCast {{}} inputs(%in : {CMX}) -> memref<512xf16, [@CMX_NN, 0]>"),
     ],
@@ -164,9 +164,9 @@ REFUSED = {
     "X047": [
         body(
             BUFFERS,
-            "%v = VPUIP.SubView %in [0, 8, 0, 0] [1, 16, 4, 8] : {0} to "
-            "memref<1x16x4x8xf16, {{order = affine_map<(a, b, c, d) -> (a, b, c, d)>, strides = [512, 32, 8, 1]}}, "
-            "[@CMX_NN, 0]>".format(CMX),
+            f"%v = VPUIP.SubView %in [0, 8, 0, 0] [1, 16, 4, 8] : {CMX} to "
+            "memref<1x16x4x8xf16, {order = affine_map<(a, b, c, d) -> (a, b, c, d)>, strides = [512, 32, 8, 1]}, "
+            "[@CMX_NN, 0]>",
         )
     ],
 }
