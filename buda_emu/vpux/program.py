@@ -84,7 +84,8 @@ class Program:
     def buffer(self, use: Use) -> Buffer | None:
         """Where an operand lies, with the type that is written at it."""
         found = None if use.value is None else self.buffers.get(use.value)
-        return None if found is None else found.seen_as(use.written)
+        known = use.written is not None and use.written.is_laid_out
+        return found.seen_as(use.written) if found is not None and known else found
 
     # ------------------------------------------------------------------------------------------------ the parts
     @cached_property

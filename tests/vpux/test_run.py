@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from buda_emu import vpux
+from buda_emu.errors import HostError, ProgramError, UnsupportedError, VpuxError
+from buda_emu.vpux.cost import CostModel
+from buda_emu.vpux.execute.result import RunResult
+from buda_emu.vpux.execute.values import stimulus
+from buda_emu.vpux.pressure import barrier_pressure
 from vpux_documents import (
     BARRIERS,
     BUFFERS,
@@ -27,13 +34,6 @@ from vpux_documents import (
     module,
     task,
 )
-
-from buda_emu import vpux
-from buda_emu.errors import HostError, ProgramError, UnsupportedError, VpuxError
-from buda_emu.vpux.cost import CostModel
-from buda_emu.vpux.execute.result import RunResult
-from buda_emu.vpux.execute.values import stimulus
-from buda_emu.vpux.pressure import barrier_pressure
 
 X = np.linspace(-4, 4, 512, dtype=np.float16).reshape(1, 16, 4, 8)
 
@@ -139,8 +139,10 @@ def test_a_number_is_used_again_when_its_tasks_have_ended() -> None:
     result = run(module(function(again)))
     assert [item.start for item in result.tasks] == [0, 1, 2]
     assert result.races == []
+    waits = "waits(%b0 : !VPURT.Barrier)"
+    both = again.replace(waits, f"{waits} updates(%b1 : !VPURT.Barrier)")
     with pytest.raises(ProgramError, match="previous use of barrier number 7"):
-        run(module(function(again.replace("waits(%b0", "updates(%b1 : !VPURT.Barrier) waits(%b0", 1))))
+        run(module(function(both)))
 
 
 def test_races_come_from_the_order_of_waits_and_not_from_times() -> None:
@@ -167,9 +169,10 @@ def test_two_kernels_of_a_tile_are_not_ordered_by_their_queue() -> None:
 
 def test_transfers_between_orders_move_in_memory_order() -> None:
     nhwc = CMX.replace("f16,", "f16, #NHWC,")
-    result = run(changed("-> memref<1x16x4x8xf16, [@CMX_NN, 0]>", f"-> {nhwc}").replace(
-        f"outputs(%in : {CMX}) -> {CMX}", f"outputs(%in : {nhwc}) -> {nhwc}").replace(
-        f"%in as %x0: {CMX}", f"%in as %x0: {nhwc}").replace(f"(%x0, %y0) : {CMX}", f"(%x0, %y0) : {nhwc}"))  # fmt: skip
+    load = LOAD.replace(CMX, nhwc)
+    clamp = CLAMP.replace(f"%in as %x0: {CMX}", f"%in as %x0: {nhwc}").replace(f" : {CMX}, ", f" : {nhwc}, ")
+    buffers = BUFFERS.replace(CMX, nhwc, 1)
+    result = run(module(function("\n".join([buffers, BARRIERS, load, clamp, STORE]))))
     assert result.raw("%in") == X.tobytes()
     moved = X.reshape(1, 4, 8, 16).transpose(0, 3, 1, 2)
     assert result.outputs[0].tolist() == np.clip(moved, -1, 2.5).tolist()
@@ -265,7 +268,7 @@ def test_a_shape_above_its_bound_is_a_fault(dims: list[int]) -> None:
 
 def test_memory_is_bounded() -> None:
     with pytest.raises(ProgramError, match="768 MiB"):
-        run(changed("<1024>", f"<{1 << 20}>").replace("1x16x4x8", "1x16x40000x800"), inputs={})
+        run(changed(BUFFERS, BUFFERS + "\n%a = memref.alloc() : memref<500000000xf16>"))
     with pytest.raises(ProgramError, match="0 MiB"):
         run(memory_limit=100)
     with pytest.raises(ProgramError, match="below the first byte"):

@@ -61,8 +61,13 @@ class Region:
 
 
 def regions(buffer: Buffer) -> tuple[Region, ...]:
-    """A buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes."""
+    """A buffer in each of its spaces. Elements narrower than a byte are one row of compact bytes.
+
+    Raises ProgramError for a type without a known layout.
+    """
     of = buffer.type
+    if not of.is_laid_out:
+        raise ProgramError(f"{buffer.name or 'a buffer'} of type {of} has no layout in memory")
     if of.bits % 8:
         return tuple(Region(space, buffer.address, (of.compact_bytes,), (1,), 1) for space in buffer.spaces)
     strides = tuple(stride // 8 for stride in of.memory_strides)

@@ -100,9 +100,8 @@ class _Run:
         program = self._program
         if program.returned:
             for use in program.returned:
-                buffer = program.buffer(use)
-                if buffer is not None:
-                    yield buffer
+                if use.value in program.buffers:
+                    yield program.buffers[use.value]
         else:
             yield from (program.buffers[value] for value in program.outputs)
 
