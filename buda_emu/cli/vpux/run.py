@@ -34,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory-limit", type=int, default=768, metavar="MIB", help="that buffers may take in all (768 MiB)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write tasks, barriers and races")
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE",
+        help="write a trace for ui.perfetto.dev (.json, .json.gz), or a page with lanes and CMX over time (.html)",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="print nothing but races")
 
 
@@ -108,6 +112,11 @@ def _write(args: argparse.Namespace, result: "RunResult", words: str) -> None:
         write_output(args.out, lambda stream: np.savez(stream, **arrays))
     if args.json is not None:
         write_json(args.json, _plain(result, words))
+    if args.trace is not None:
+        from buda_emu.cli.output import write_picture
+        from buda_emu.vpux.picture import run_picture
+
+        write_picture(args.trace, run_picture(result, words))
 
 
 def _plain(result: "RunResult", words: str) -> dict[str, Any]:
