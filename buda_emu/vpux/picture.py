@@ -1,6 +1,5 @@
 """A run as lanes over time with the CMX slices below them, for traces and the page (`report`)."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.timeline import Access, Occupancy, live_ranges, occupancy
@@ -37,7 +36,8 @@ def run_picture(result: RunResult, durations: str) -> TimelinePicture:
         )
         return f"{access.address:#x}" if use is None else f"{use.name} ({access.address:#x})"
 
-    held = occupancy(live_ranges(scheduled.timing, _extents(result), name))
+    in_cmx = [access for access in result.watch.extents() if access.space.startswith("CMX")]
+    held = occupancy(live_ranges(scheduled.timing, in_cmx, name))
     races = sum(item.kind == "race" for item in result.races)
     return timeline_picture(
         scheduled.schedule,
@@ -66,11 +66,3 @@ def _memory(held: Occupancy, size: int) -> Memory:
     """A slice of CMX, drawn as a whole unless little of it is used."""
     memory = Memory.of(held)
     return Memory.of(held, size) if memory.span * _SHOWN_WHOLE > size else memory
-
-
-def _extents(result: RunResult) -> Iterator[Access]:
-    """What tasks touch in CMX, each operand as one stretch from its first to its last byte."""
-    for event in result.watch.events:
-        low, high = event.region.extent
-        if event.region.space.startswith("CMX"):
-            yield Access(event.task, event.region.space, low, high - low, event.writes)

@@ -1,6 +1,6 @@
 """Byte-addressed memory spaces, zero at first, and views of them (VPUX 4)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -16,6 +16,9 @@ Bytes = NDArray[np.uint8]
 
 MOST_BYTES: Final = 768 << 20
 """That a function may hold unless a run is given another limit."""
+
+
+MOST_ADDRESS: Final = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ class Region:
         while outer and (self.strides[outer - 1] == run or self.shape[outer - 1] == 1):
             run *= self.shape[outer - 1]
             outer -= 1
-        starts = np.array([self.address], np.int64)
         if not self.size:
-            return starts[:0], starts[:0]
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        starts = np.array([self.address], np.int64)
         for size, stride in zip(self.shape[:outer], self.strides[:outer], strict=True):
             starts = (starts[:, None] + np.arange(size, dtype=np.int64)[None] * stride).reshape(-1)
         return starts, starts + run
@@ -86,6 +89,8 @@ class Memory:
         for space, low, high in extents:
             if low < 0:
                 raise ProgramError(f"an address in {space} is {low}: below the first byte", kind="limit")
+            if high > MOST_ADDRESS:
+                raise ProgramError(f"an address in {space} is {high}: beyond any memory", kind="limit")
             if high > low:
                 self._spaces.setdefault(space, []).append((low, high))
         total = 0
@@ -162,9 +167,17 @@ class Watch:
         self.unwritten: list[Hazard] = []
         self._digests = digests
 
-    def accesses(self) -> Iterator[Access]:
-        """Every stretch of bytes that a task touched, for the timeline."""
+    def extents(self) -> Iterator[Access]:
+        """Every access as one stretch, from its first to its last byte."""
         for event in self.events:
+            low, high = event.region.extent
+            yield Access(event.task, event.region.space, low, high - low, event.writes)
+
+    def accesses(self, tasks: Collection[int]) -> Iterator[Access]:
+        """Every stretch of bytes that one of these tasks touched."""
+        for event in self.events:
+            if event.task not in tasks:
+                continue
             starts, stops = event.region.stretches()
             for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
                 yield Access(event.task, event.region.space, start, stop - start, event.writes)
