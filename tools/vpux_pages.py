@@ -1,0 +1,98 @@
+"""The generated pages of the VPUX room: ops, kernels, rules, from their tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from buda_emu.checker import Rule
+from buda_emu.vpux.kernels import KERNELS
+from buda_emu.vpux.reader.table import OPS, ROLES
+from buda_emu.vpux.rules import BOOK
+from buda_emu.vpux.support import NEVER_MOVES
+
+Row = Sequence[str]
+Table = Callable[[Row, Iterable[Row]], str]
+
+OPS_PAGE = """\
+# VPUX: operations
+
+What `buda-emu vpux` reads ([vpux.md](vpux.md)). Of any other op only the name is kept, and a function that holds one
+is not run. The form of each is a line of the table that the reader interprets, in the manner of MLIR's declarative
+formats.
+
+{tables}"""
+
+KERNELS_PAGE = """\
+# VPUX: kernels
+
+Software kernels by entry point ([vpux.md](vpux.md)). Elements are computed in float64, or int64, and rounded once to
+the output's type: floats to nearest even; floats to integers are truncated and saturate, NaN is 0; integers saturate.
+Functions such as e^x are made of additions, products, quotients and roots, so bits are the same on every machine. An
+attribute `axis`, and those of reductions, count from the innermost dimension in memory of the first input. `x[n]` are
+as many as attribute n says; `x=0` may be left out. Too many attributes are ignored, too few are a fault (X046). A
+kernel is `exact` where its results do not depend on how it is computed.
+
+{tables}"""
+
+RULES_PAGE = """\
+# VPUX: rules
+
+What `buda-emu vpux check` holds a document against ([vpux.md](vpux.md)); `buda-emu explain X014` prints one. Of the
+rules about one buffer, view or map of shapes only the first that holds speaks. The architecture, 37XX unless `--arch`
+says otherwise, chooses the limits.
+
+{table}
+
+{stages}
+
+"""
+
+
+def vpux_pages(table: Table) -> dict[str, str]:
+    """Name of each page, and its text."""
+    return {
+        "vpux-ops.md": OPS_PAGE.format(tables="\n".join(_ops(table))),
+        "vpux-kernels.md": KERNELS_PAGE.format(tables="\n".join(_kernels(table))),
+        "vpux-rules.md": _rules(table),
+    }
+
+
+def _ops(table: Table) -> Iterable[str]:
+    for role, meaning in ROLES.items():
+        rows = [(f"`{spec.name}`", spec.summary, _form(spec.formats)) for spec in OPS.values() if spec.role == role]
+        note = " Never emulated: " + ", ".join(f"`{name}`" for name in NEVER_MOVES) + "." if role == "dma" else ""
+        yield f"## {role}: {meaning}\n\n{note.strip()}\n\n{table(('op', 'what it is', 'form'), rows)}\n".replace(
+            "\n\n\n", "\n"
+        )
+
+
+def _form(formats: Sequence[str]) -> str:
+    if formats == ("kernel",):
+        return "`{} @kernel`, clauses in any order, `on tile N`, `->T`, `{..}`"
+    return " or ".join(f"`{item}`" for item in formats)
+
+
+def _kernels(table: Table) -> Iterable[str]:
+    families = dict.fromkeys(kernel.family for kernel in KERNELS.values())
+    for name in families:
+        rows = [
+            (
+                f"`{kernel.name}`",
+                f"{kernel.inputs} / {kernel.outputs}",
+                " ".join(f"`{item}`" for item in kernel.attributes) or "-",
+                kernel.summary,
+                "yes" if kernel.exact else "",
+            )
+            for kernel in KERNELS.values()
+            if kernel.family == name
+        ]
+        yield f"## {name}\n\n{table(('entry', 'in / out', 'attributes', 'meaning', 'exact'), rows)}\n"
+
+
+def _rules(table: Table) -> str:
+    rows = [(rule.id, rule.severity, rule.stage, rule.summary, rule.fix) for rule in sorted_rules()]
+    stages = "\n".join(f"* `{name}`: {meaning}" for name, meaning in BOOK.stages.items())
+    return RULES_PAGE.format(table=table(("rule", "severity", "kind", "refused when", "to do"), rows), stages=stages)
+
+
+def sorted_rules() -> list[Rule]:
+    """By number."""
+    return sorted(BOOK.rules.values(), key=lambda rule: rule.id)
