@@ -134,7 +134,7 @@ def _plain(result: "RunResult", words: str) -> dict[str, Any]:
         "arch": result.scheduled.program.arch.name,
         "durations": words,
         "makespan": result.makespan,
-        "tasks": [asdict(item) for item in result.tasks],
+        "tasks": [{**asdict(item), "duration": item.duration} for item in result.tasks],
         "barriers": [asdict(item) for item in result.barriers],
         "barriers_in_use": {"limit": pressure.limit, "most": pressure.most, "changes": list(pressure.changes)},
         "races": [{**asdict(item), "first": None if item.first < 0 else item.first} for item in result.races],

@@ -1,0 +1,204 @@
+"""The reader: what it understands, what it skips by name, and what it says of text that is wrong."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from buda_emu.errors import HostError
+from buda_emu.vpux import read
+from buda_emu.vpux.model import AffineMap, Dense, Opaque, Symbol, Type
+from buda_emu.vpux.reader.load import load
+from buda_emu.vpux.reader.table import OPS, ROLES
+from vpux_documents import NETWORK, dma, document, function, module
+
+
+def first(text: str, name: str):
+    (found,) = [op for op in document(text).function("main").walk() if op.name == name][:1]
+    return found
+
+
+def in_function(statement: str) -> str:
+    return f"func.func @main(%arg0: memref<4xf16>) {{\n{statement}\nreturn\n}}"
+
+
+def type_of(text: str) -> Type:
+    (value,) = document(f"func.func @main(%a: {text}) {{\nreturn\n}}").function().arguments
+    assert value.type is not None
+    return value.type
+
+
+def test_types() -> None:
+    of = type_of("memref<1x3x?x8xf16, affine_map<(n, c, h, w) -> (n, h, w, c)>, [@CMX_NN, 1]>")
+    assert (of.kind, of.shape, of.element_name, of.space, of.space_index) == (
+        "memref",
+        (1, 3, -1, 8),
+        "f16",
+        "CMX_NN",
+        1,
+    )
+    assert of.order is not None
+    assert of.order.name == "NHWC"
+    of = type_of("memref<2x3xsi32, {order = affine_map<(a, b) -> (a, b)>, strides = [8, 1]}, @DDR>")
+    assert (of.strides, of.memory_strides, of.is_compact) == ((8, 1), (256, 32), False)
+    of = type_of('!VPUIP.DistributedBuffer<1x2x!quant.uniform<u8:f16, 0.5:3>, affine_map<(a, b) -> (a, b)>, @CMX_NN, '
+                 '{mode = "DUPLICATED", num_clusters = 2 : i64, strides = [1, 1]}>')  # fmt: skip
+    assert (of.kind, of.bits, of.strides, of.traits["mode"]) == ("distributed", 8, None, "DUPLICATED")
+    of = type_of("!VPUIP.BoundedBuffer<data=memref<1x2xf16>, dynamic_shape=memref<2xsi32>>")
+    assert (of.kind, [part.shape for part in of.parts]) == ("bounded", [(1, 2), (2,)])
+    assert type_of("memref<*xf16,>").shape is None
+    assert type_of("tensor<f32>").shape == ()
+    assert type_of("memref<1x2xf16, 1>").space is None
+    assert type_of("!Some.Thing<<a -> b>, 3>").name == "Some.Thing"
+
+
+def test_attributes() -> None:
+    op = first(
+        in_function(
+            'VPUIP.SW.Kernel {a = 6.08E-4 : f64, b = -3 : i64, c, d = "x \\" y", e = [1, [2.5]], f = {g : @h::@i}, '
+            "j = array<i32: -1, 2>, k = #VPUIP.X<n = 2 : i64>, l = dense<[1]> : tensor<1xi8>, m = true, "
+            "o = affine_map<(a, b) -> (b, a)>, p = memref<2xf16>, q = 0x3C00 : f16, r = #a.b, s = array<i32>} "
+            "@VPU.SW::@k inputs() outputs()"
+        ),
+        "VPUIP.SW.Kernel",
+    )
+    found = op.attributes
+    assert [found[key] for key in "abcdem"] == [6.08e-4, -3, True, 'x " y', (1, (2.5,)), True]
+    assert found["f"] == {"g": Symbol(("h", "i"))}
+    assert (found["j"], found["s"], found["q"]) == ((-1, 2), (), 1.0)
+    assert isinstance(found["k"], Opaque)
+    assert dict(found["k"].fields) == {"n": 2}
+    assert isinstance(found["l"], Dense)
+    assert isinstance(found["o"], AffineMap)
+    assert isinstance(found["p"], Type)
+    assert found["r"] == Opaque("a.b", "#a.b")
+
+
+def test_lists_of_values_with_types_apart_together_and_without() -> None:
+    for text in (
+        "(%a as %x: memref<4xf16>, %b as %y: memref<2xf16>)",
+        "(%a as %x, %b as %y : memref<4xf16>, memref<2xf16>)",
+        "(%a as %x, %b as %y)",
+    ):
+        op = first(
+            f"func.func @main(%a: memref<4xf16>, %b: memref<2xf16>) {{\nVPUIP.SW.Kernel @VPU.SW::@k inputs{text} "
+            "outputs() on tile 1\nreturn\n}",
+            "VPUIP.SW.Kernel",
+        )
+        uses = op.clause("inputs")
+        assert [use.name for use in uses] == ["%a", "%b"]
+        assert [use.inner and use.inner.name for use in uses] == ["%x", "%y"]
+        assert [use.type and use.type.shape for use in uses] == [(4,), (2,)]
+        assert op.attributes["tile"] == 1
+
+
+def test_several_results_have_numbers() -> None:
+    text = in_function(
+        "%r:2 = Some.Op %arg0\nVPUIP.Copy inputs(%r#1 : memref<4xf16>) outputs(%r : memref<4xf16>) -> memref<4xf16>"
+    )
+    (use,) = first(text, "VPUIP.Copy").clause("inputs")
+    assert use.value is not None
+    assert use.value.name == "%r#1"
+    assert first(text, "VPUIP.Copy").clause("outputs")[0].value is not None
+
+
+def test_unknown_ops_are_skipped_by_their_brackets() -> None:
+    text = in_function(
+        '%0 = Some.Op(%arg0) {a = "}"} : memref<4xf16>\n  -> !Some.Type<1> variants : {\n  Other.Op %x\n} P : {\n}\n'
+        '%1 = "generic.op"(%0) ({\n}) : () -> ()\nVPUIP.SyncDMA inputs(%arg0) outputs(%arg0) -> memref<4xf16>'
+    )
+    assert [op.name for op in document(text).function().walk()] == ["Some.Op", "generic.op", "VPUIP.SyncDMA", "return"]
+    assert document(text).check()[0].rule == "X026"
+
+
+def test_locations_comments_aliases_and_resources() -> None:
+    text = """// a comment with "quotes
+#loc = loc("file":1:2)
+{-# dialect_resources: { builtin: { blob: "0x00" } } #-}
+!T = memref<4xf16> /* of
+several lines */
+module @m attributes {x.y = 1 : i64} {
+  func.func @main(%a: !T loc("a")) -> (!T {z = 1}) {
+    #later = affine_map<(d0) -> (d0)>
+    return %a : !T loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+"""
+    read_text = document(text)
+    assert read_text.check() == []
+    main = read_text.function()
+    assert (main.place.line, main.results[0].shape) == (7, (4,))
+    assert main.modules[1].attributes == {"x.y": 1}
+
+
+def test_networks_describe_their_inputs() -> None:
+    today = (
+        'IE.CNNNetwork entryPoint : @main inputsInfo : {\nDataInfo "in" : tensor<1xf16>\n'
+        'IE.DataInfo "b" tensorNames = ["c"] : tensor<2xf32>\n} outputsInfo : {\n} profilingOutputsInfo : {\n'
+        'DataInfo "p" {\nVPUIP.ProfilingSection type 4 : 2 bytes from 0\n} : tensor<4xui32>\n}'
+    )
+    seed = (
+        'IE.CNNNetwork {\nentryPoint = @main, netName = "n"\n} inputsInfo {\n'
+        'IE.DataInfo {name = "in", precision = f32, layout = "NCHW">}\n} outputsInfo {\n}'
+    )
+    for text in (today, seed):
+        assert document(f"module {{\n{text}\nfunc.func @main() {{\nreturn\n}}\n}}").splits[0].error is None, text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("func.func @main(%a: memref<4xf16>", r"expected '\)', found the end"),
+        ("func.func @main() {\nreturn\n", "missing at the end"),
+        ("}", "closes nothing"),
+        ("func.func @main(%a: !T) {\n}", "!T is not defined"),
+        (in_function("VPUIP.NNDMA inputs(%arg0 : memref<4xf16>) -> memref<4xf16>"), "expected outputs()"),
+        (in_function("VPUIP.NNDMA inputs(%arg0 : memref<4xf16, memref<1xf16>) outputs(%arg0)"), "'<' is not closed"),
+        (in_function("nonsense"), "expected a statement, found 'nonsense'"),
+        (in_function("%0 = Some.Op (["), "closes nothing"),
+        (in_function("Some.Op (]"), "closes nothing"),
+        (in_function("VPURT.DeclareBuffer <DDR> <0> -> memref<" + "(" * 200), "more than 64 brackets|not closed"),
+        ("module " + "{ module " * 200, "more than 64"),
+        (in_function("%a:99999999 = Some.Op"), "results"),
+        (in_function("%0 = memref.alloc() : memref<99999999999999999999xf16>"), "18 digits"),
+        (in_function("%0 = memref.alloc() : memref<9999999x9999999x9999999xf16>"), "elements"),
+    ],
+)
+def test_text_that_cannot_be_read_says_where(text: str, message: str) -> None:
+    read_text = document(text)
+    (found,) = read_text.check()
+    assert (found.rule, found.function) == ("X001", "")
+    assert re.search(message, found.message), found.message
+
+
+def test_one_split_of_a_file(tmp_path) -> None:
+    file = tmp_path / "two.mlir"
+    file.write_text(f"{NETWORK}// ----- two\n{NETWORK}//-----\n")
+    assert [item.split for item in load(file).functions] == [0, 1]
+    (main,) = load(file, split=1).functions
+    assert main.place.line == NETWORK.count("\n") + 1 + NETWORK.split("func.func @main")[0].count("\n") + 1
+    with pytest.raises(HostError, match="splits 0 to 1"):
+        load(file, split=2)
+
+
+def test_every_op_has_a_role_and_a_sentence() -> None:
+    for spec in OPS.values():
+        assert spec.role in ROLES
+        assert spec.summary
+        assert spec.formats
+
+
+def test_reading_and_checking_import_no_numpy() -> None:
+    code = (
+        "import sys\nfrom buda_emu import vpux\n"
+        f"document = vpux.read({NETWORK!r})\nassert document.check() == []\n"
+        "assert not {'numpy', 'numba'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_transfer_is_read() -> None:
+    op = first(module(function(dma("%arg0", "%arg1", attributes="port = 1 : i64"))), "VPUIP.NNDMA")
+    assert op.integer("port", 0) == 1
+    assert read("").functions == ()
