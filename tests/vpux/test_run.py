@@ -331,3 +331,13 @@ def test_without_races_any_durations_give_the_same_bytes(text: str, seed: int) -
     assert [first.raw(f"%s{n}") for n in range(4)] == [second.raw(f"%s{n}") for n in range(4)]
     assert first.outputs[0].tobytes() == second.outputs[0].tobytes()
     assert not [item for item in second.races if item.kind == "race"]
+
+
+def test_elements_narrower_than_a_byte_are_compact_bytes() -> None:
+    of = "memref<2x4xui4, affine_map<(a, b) -> (b, a)>, @DDR>"
+    text = module(function(task(dma("%arg0", "%arg1", of, of)), of))
+    x = np.arange(8, dtype=np.uint8).reshape(2, 4)
+    (out,) = vpux.run(document(text), inputs={0: x}).outputs
+    assert out.tolist() == [0x40, 0x51, 0x62, 0x73]
+    (again,) = vpux.run(document(text), inputs={0: out}).outputs
+    assert again.tolist() == out.tolist()

@@ -59,6 +59,8 @@ class Region:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         starts = np.array([self.address], np.int64)
         for size, stride in zip(self.shape[:outer], self.strides[:outer], strict=True):
+            if size == 1:
+                continue
             starts = (starts[:, None] + np.arange(size, dtype=np.int64)[None] * stride).reshape(-1)
         return starts, starts + run
 
@@ -217,4 +219,6 @@ class Watch:
 def region_in(region: Region, data: Bytes, low: int) -> Bytes:
     """The region's bytes in an array that begins at its lowest one."""
     strided: Any = np.lib.stride_tricks.as_strided
-    return strided(data[region.address - low :], (*region.shape, region.element), (*region.strides, 1))
+    # the stride of a single element may be any number
+    strides = [0 if size == 1 else stride for size, stride in zip(region.shape, region.strides, strict=True)]
+    return strided(data[region.address - low :], (*region.shape, region.element), (*strides, 1))

@@ -14,7 +14,7 @@ from buda_emu.vpux.execute import constants, layers, movement
 from buda_emu.vpux.execute.invocation import execute, invocations
 from buda_emu.vpux.execute.memory import MOST_BYTES, Memory, Watch, regions
 from buda_emu.vpux.execute.result import RunResult
-from buda_emu.vpux.execute.values import load, stimulus, store
+from buda_emu.vpux.execute.values import load, packed, stimulus, store
 from buda_emu.vpux.kernels import KERNELS, Kernel
 from buda_emu.vpux.model import Document, Function, Opaque
 from buda_emu.vpux.program import Buffer, Program, Task, callee, entry_point, is_cache_op
@@ -181,6 +181,8 @@ def _fit(given: Array, buffer: Buffer) -> Array:
     found = of.element
     assert found is not None
     values = np.asarray(given)
+    if of.bits % 8 and values.shape == of.shape and values.dtype.kind in "iub":
+        return packed(values, of)
     shape = (of.compact_bytes,) if of.bits % 8 else of.shape
     kind = np.dtype(found.numpy)
     if values.shape != shape:

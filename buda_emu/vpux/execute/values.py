@@ -55,6 +55,13 @@ def to_memory(values: Array, order: DimsOrder) -> NDArray[np.uint8]:
     return np.frombuffer(np.ascontiguousarray(values.transpose(order.perm)).tobytes(), np.uint8)
 
 
+def packed(values: Array, of: Type) -> NDArray[np.uint8]:
+    """Integers of a type narrower than a byte as its compact bytes: memory order, lowest bits first."""
+    assert of.order is not None
+    flat = values.transpose(of.order.perm).reshape(-1, 1).astype(np.int64)
+    return np.packbits((flat >> np.arange(of.bits) & 1).astype(np.uint8).reshape(-1), bitorder="little")
+
+
 def load(memory: Memory | Watch, buffer: Buffer) -> Array:
     """A buffer's elements as a logical array, from the first of its spaces."""
     return to_logical(memory.read(regions(buffer)[0]), buffer.type)
@@ -78,7 +85,7 @@ def stimulus(function: str, index: int, of: Type) -> Array:
     assert found is not None
     random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{function}:{index}".encode())))
     kind = np.dtype(found.numpy)
-    shape = (of.compact_bytes,) if of.bits % 8 else of.shape
+    shape = (of.compact_bytes,) if of.bits % 8 else of.shape or ()
     low, high = (-512, 513) if kind.kind == "f" else (0, 16) if kind.kind == "u" else (-8, 8)
     values: Array = np.empty(shape, kind)
     flat = values.reshape(-1)
