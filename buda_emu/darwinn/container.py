@@ -106,14 +106,15 @@ def _options(
     """Read the map in the operator's custom options."""
     place = ByteOffset(operator.at, "Operator.custom_options")
 
-    def nothing(message: str) -> Container:
-        return Container((("D002", place, message),), model=model)
+    findings: list[tuple[str, ByteOffset, str]] = []
+
+    def nothing(message: str, rule: str = "D002") -> Container:
+        return Container((*findings, (rule, place, message)), model=model)
 
     if not operator.custom_options:
         return nothing("the custom options are absent or empty")
     options = memoryview(operator.custom_options)
     start = starts(data, 0, operator, "custom_options")[0]
-    findings: list[tuple[str, ByteOffset, str]] = []
     try:
         values = flexbuffer.root(options).lookup(_KEYS)
         if values is None:
@@ -123,36 +124,39 @@ def _options(
         if not raw:
             return nothing("key 4, the package, is absent, no string or empty")
         integers = {key: values[key].integer() if key in values else None for key in (_VERSION, _PREFERENCE)}
-        chips, wrong = _chips(values)
+        chips, packages = _chips(values)
     except flexbuffer.Cut as error:
         return nothing(f"the custom options are cut: {error}")
-    findings += [(rule, place, message) for rule, message in wrong]
+    except ValueError as error:
+        return nothing(str(error), "D003")
+    if packages > 1:
+        findings.append(("D005", place, f"{packages} packages"))
     op = CustomOp(integers[_VERSION], integers[_PREFERENCE], chips, inputs, outputs)
     return Container(tuple(findings), memoryview(raw), start + at, op, model)
 
 
-def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, list[tuple[str, str]]]:
-    """Key 6, and what is wrong with it: with it, key 7 counts; without it, key 7 is not looked at."""
+def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | None, int]:
+    """Key 6, and how many packages there are: with it, key 7 counts; without it, key 7 is not looked at.
+
+    Raises ValueError for what is no list of chips.
+    """
     given = values.get(_CHIPS)
     if given is None or given.type == flexbuffer.NULL:
-        return None, []
+        return None, 1
     items = given.items()
     if items is None:
-        return None, [("D003", "key 6 is no vector")]
+        raise ValueError("key 6 is no vector")
     more = values.get(_MORE)
-    others = (more.items() if more is not None else None) or ()
-    further = sum(1 for _ in others)
+    packages = 1 + sum(1 for _ in (more.items() if more is not None else None) or ())
     chips: list[int] = []
     for item in items:
         chip = item.integer() if item.type == flexbuffer.INT else None
         if chip is None:
-            return None, [("D003", f"chip {len(chips)} is no signed integer")]
+            raise ValueError(f"chip {len(chips)} is no signed integer")
         chips.append(chip)
-    if not chips or len(chips) != further + 1:
-        return None, [("D003", f"{len(chips)} chips for {further + 1} packages")]
-    if further:
-        return tuple(chips), [("D005", f"{further + 1} packages")]
-    return tuple(chips), []
+    if not chips or len(chips) != packages:
+        raise ValueError(f"{len(chips)} chips for {packages} packages")
+    return tuple(chips), packages
 
 
 def holds_package(head: bytes, whole: Callable[[], bytes]) -> bool:

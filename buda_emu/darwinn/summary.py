@@ -59,6 +59,8 @@ class Summary:
     """Parameters that every inference moves again."""
     input_bytes: int
     output_bytes: int
+    complete_dma_list: bool
+    """Whether the main executable's hints say all that is moved."""
     switch_bytes: int
     """What the first request after another model's moves besides: instructions and parameters for caching."""
     executables: tuple[ExecutableSummary, ...]
@@ -77,6 +79,7 @@ def summarise(package: Package) -> Summary:
         package.table.min_runtime_version, package.table.compiler_version or "",
         package.custom_op.chips if package.custom_op else None, before, after,
         caching.parameter_bytes if caching else 0, _moved(main, PARAMETER), _moved(main, INPUT), _moved(main, OUTPUT),
+        main is not None and main.fully_deterministic,
         _sent(caching) + _moved(caching, PARAMETER), tuple(_executable(item) for item in package.executables),
         tuple(_layer(layer) for layer in (*main.inputs, *main.outputs)) if main else (), len(package.parts),
     )  # fmt: skip

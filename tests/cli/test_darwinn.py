@@ -152,25 +152,34 @@ def test_extract(edges, tmp_path):
     assert content == {"schema_version": 1, "tree": package.to_dict()}
 
 
-def test_run_replays(folder, edges, tmp_path, capsys):
-    out = tmp_path / "replay.json"
+def test_run_replays(folder, edges, capsys):
     command = ["darwinn", "run", edges, str(folder / "spots_edgetpu.tflite"), "--requests", "0,1,0"]
-    assert main([*command, "--link", "usb3", "--clock", "max", "--json", str(out)]) == 0
+    assert main([*command, "--link", "usb3", "--clock", "max"]) == 0
     text = capsys.readouterr().out
     for words in ("3 requests of 2 packages, assumed:", "usb3", "500,000,000 Hz", "8,388,608", "46,976", "unknown"):
         assert words in text
-    content = json.loads(out.read_text())
+    assert main([*command, "--link", "usb3", "--clock", "max", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
     assert content["schema_version"] == 1
     assert content["assumptions"]["link"]["name"] == "usb3"
-    assert [event["kind"] for event in content["events"]] == [
-        "caching",
-        "inference",
-        "caching",
-        "inference",
-        "inference",
-    ]
+    kinds = [event["kind"] for event in content["events"]]
+    assert kinds == ["caching", "inference", "caching", "inference", "inference"]
     assert main([*command, "--sram", "1000", "--transport", "pcie", "--no-overlap"]) == 0
     assert "more than the assumed 1,000" in capsys.readouterr().out
+
+
+def test_every_verb_prints_json(folder, edges, tmp_path, capsys):
+    np.save(tmp_path / "image.npy", np.zeros((1, 16, 16, 3), np.uint8))
+    (tmp_path / "raw").write_bytes(bytes(512))
+    reference = str(folder / "edges.tflite")
+    for words in (
+        ["inspect", edges], ["check", edges], ["verify", edges, "--source", reference], ["run", edges],
+        ["run", edges, "--reference", reference, "--input", f"image={tmp_path / 'image.npy'}"],
+        ["link", edges, "-o", str(tmp_path / "linked")], ["extract", edges, "-o", str(tmp_path / "parts")],
+        ["relayout", edges, "--layer", "grid", "--in", str(tmp_path / "raw"), "-o", str(tmp_path / "grid.npy")],
+    ):  # fmt: skip
+        assert main(["darwinn", *words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["schema_version"] == 1
 
 
 def test_run_draws(folder, edges, tmp_path, capsys):

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from buda_emu.darwinn import build, load, replay
 from buda_emu.darwinn.replaying.accesses import residence
-from buda_emu.errors import HostError, PackageError
+from buda_emu.errors import HostError, PackageError, UnsupportedError
+from buda_emu.report.darwinn.replay_console import replay_json, replay_lines
 from buda_emu.report.darwinn.replay_picture import replay_picture
 from darwinn import example_trees as ex
 
@@ -194,6 +195,14 @@ def test_scratch_that_nothing_orders_races():
 
 def test_requests_of_the_examples_have_no_hazards():
     assert replay([package(), package(of=ex.SPOTS), package(6)], [0, 1, 0, 2, 1], link="usb2").hazards() == []
+
+
+def test_more_tasks_than_can_be_checked_are_said_not_to_be():
+    found = replay([package()], [0] * 9000)
+    with pytest.raises(UnsupportedError, match="50,000"):
+        found.hazards()
+    assert any("not checked" in line for line in replay_lines(found))
+    assert replay_json(found)["hazards"] is None
 
 
 def test_the_picture_of_a_replay():

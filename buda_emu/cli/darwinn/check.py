@@ -1,9 +1,9 @@
 """`buda-emu darwinn check`: packages against the rules."""
 
 import argparse
-import json
 from pathlib import Path
 
+from buda_emu.cli.darwinn.arguments import add_json, say_json
 from buda_emu.cli.output import say
 
 EXAMPLE = "buda-emu darwinn check model_edgetpu.tflite models/"
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", nargs="+", metavar="FILE", help="compiled .tflite files, bare packages, folders that hold some"
     )
     parser.add_argument("--runtime", type=int, metavar="N", help="judge as a driver of this version does (14)")
-    parser.add_argument("--json", action="store_true", help="print findings and verdicts as JSON")
+    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     found = [item for report in reports for item in report.diagnostics]
     if args.json:
         verdicts = [{"path": report.path, "verdict": report.verdict} for report in reports]
-        say(json.dumps({**as_json(found), "runtime": runtime, "files": verdicts}, indent=1))
+        say_json({**as_json(found), "runtime": runtime, "files": verdicts})
     else:
         for report in reports:
             for item in report.diagnostics:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from buda_emu.cli.darwinn.arguments import SCHEMA_VERSION, add_file, add_json, say_json
 from buda_emu.cli.output import say, write_json, write_output
 
 EXAMPLE = "buda-emu darwinn extract model_edgetpu.tflite -o parts"
@@ -11,7 +12,8 @@ EXAMPLE = "buda-emu darwinn extract model_edgetpu.tflite -o parts"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="a compiled .tflite or a bare package")
+    add_file(parser)
+    add_json(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
 
 
@@ -33,7 +35,12 @@ def main(args: argparse.Namespace) -> int:
     for name, data in files:
         if data:
             write_output(args.output / name, lambda stream, data=data: stream.write(data))
-            say(f"{len(data):>12,}  {args.output / name}")
-    write_json(args.output / "tree.json", {"schema_version": 1, "tree": strict(tree)})
+    write_json(args.output / "tree.json", {"schema_version": SCHEMA_VERSION, "tree": strict(tree)})
+    written = [(str(args.output / name), len(data)) for name, data in files if data]
+    if args.json:
+        say_json({"path": args.file, "files": [{"path": name, "bytes": size} for name, size in written]})
+        return 0
+    for name, size in written:
+        say(f"{size:>12,}  {name}")
     say(f"{'':>12}  {args.output / 'tree.json'}")
     return 0

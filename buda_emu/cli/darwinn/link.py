@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from buda_emu.cli.darwinn.arguments import add_file, add_json, say_json
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
 
@@ -14,7 +15,8 @@ EXAMPLE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="a compiled .tflite or a bare package")
+    add_file(parser)
+    add_json(parser)
     parser.add_argument(
         "--executable", metavar="KIND", help="STAND_ALONE, PARAMETER_CACHING or EXECUTION_ONLY; the main one"
     )
@@ -40,7 +42,11 @@ def main(args: argparse.Namespace) -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     for number, chunk in enumerate(chunks):
         write_output(args.output / f"chunk_{number}.bin", lambda stream, chunk=chunk: stream.write(chunk))
-    say(f"{len(chunks)} chunks of {executable.kind}: {args.output}")
+    if args.json:
+        files = [str(args.output / f"chunk_{number}.bin") for number in range(len(chunks))]
+        say_json({"path": args.file, "executable": executable.kind, "files": files})
+    else:
+        say(f"{len(chunks)} chunks of {executable.kind}: {args.output}")
     return 0
 
 

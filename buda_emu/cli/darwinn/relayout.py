@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from buda_emu.cli.darwinn.arguments import add_file, add_json, say_json
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
 
@@ -11,7 +12,8 @@ EXAMPLE = "buda-emu darwinn relayout model_edgetpu.tflite --layer scores --in ra
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="a compiled .tflite or a bare package")
+    add_file(parser)
+    add_json(parser)
     parser.add_argument("--layer", required=True, metavar="NAME", help="an output of the main executable")
     parser.add_argument("--in", dest="raw", type=Path, required=True, metavar="RAW", help="its bytes on the device")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.npy", help="where the array goes")
@@ -33,5 +35,8 @@ def main(args: argparse.Namespace) -> int:
     array = relayout(layer, args.raw.read_bytes())
     array = dequantize(layer, array) if args.real else array
     write_output(args.output, lambda stream: np.save(stream, array))
-    say(f"{args.output}: {array.dtype} {list(array.shape)}")
+    if args.json:
+        say_json({"path": args.file, "layer": args.layer, "dtype": str(array.dtype), "shape": list(array.shape)})
+    else:
+        say(f"{args.output}: {array.dtype} {list(array.shape)}")
     return 0

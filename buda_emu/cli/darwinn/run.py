@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.cli.darwinn.arguments import add_json, say_json
 from buda_emu.cli.output import say, write_json, write_output, write_picture
 from buda_emu.errors import HostError
 
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--link", metavar="NAME", help="assumed link: usb2, usb3, pcie, or bytes per second; none")
     parser.add_argument("--clock", metavar="NAME", help="assumed clock: low, medium, high, max, or hertz; unknown")
     parser.add_argument("--sram", type=int, metavar="BYTES", help="assumed memory for parameters; warn beyond (8 MiB)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the replay as JSON")
+    add_json(parser)
     parser.add_argument(
         "--trace", type=Path, metavar="FILE",
         help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
@@ -45,9 +46,12 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.report.darwinn.replay_console import replay_json, replay_lines
 
     packages = [load(name) for name in args.file]
+    outputs: list[dict[str, Any]] = []
     if args.reference is not None:
-        _compute(args, packages[0])
+        outputs = _compute(args, packages[0])
         if args.requests is None:
+            if args.json:
+                say_json({"outputs": outputs})
             return 0
     elif args.input or args.whole or args.output:
         raise HostError(
@@ -59,17 +63,19 @@ def main(args: argparse.Namespace) -> int:
         link=_word_or_number(args.link), frequency_hz=_word_or_number(args.clock),
         sram_bytes=SRAM_BYTES if args.sram is None else args.sram,
     )  # fmt: skip
-    for line in replay_lines(found):
-        say(line)
-    if args.json is not None:
-        write_json(args.json, replay_json(found))
+    if args.json:
+        say_json({**replay_json(found), "outputs": outputs})
+    else:
+        for line in replay_lines(found):
+            say(line)
     for path in _pictures(args):
         from buda_emu.report.darwinn.replay_picture import replay_picture
 
         write_picture(path, replay_picture(found))
     if args.report is not None:
         write_json(args.report / "replay.json", replay_json(found))
-        say(f"report: {args.report / 'replay.html'}")
+        if not args.json:
+            say(f"report: {args.report / 'replay.html'}")
     return 0
 
 
@@ -95,7 +101,7 @@ def _word_or_number(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdecimal() else text
 
 
-def _compute(args: argparse.Namespace, package: "Package") -> None:
+def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any]]:
     """Outputs by the reference, written and named."""
     import numpy as np
 
@@ -103,6 +109,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> None:
 
     twin = Twin(args.reference)
     feeds: dict[str, Any] = {}
+    found: list[dict[str, Any]] = []
     for text in args.input:
         name, equals, file = text.rpartition("=")
         if not equals:
@@ -112,10 +119,16 @@ def _compute(args: argparse.Namespace, package: "Package") -> None:
         except ValueError as error:
             raise HostError(f"--input {text}: {error}") from None
     for name, array in run(package, feeds, reference=twin, whole=args.whole).items():
-        where = ""
+        path = None
         if args.output is not None:
             args.output.mkdir(parents=True, exist_ok=True)
             path = args.output / f"{''.join(c if c.isalnum() else '_' for c in name)}.npy"
             write_output(path, lambda stream, array=array: np.save(stream, array))
-            where = f": {path}"
-        say(f"{name}: {array.dtype} {list(array.shape)}, computed by the reference, not by a device{where}")
+        found.append({
+            "name": name, "dtype": str(array.dtype), "shape": list(array.shape), "computed_by": "reference",
+            "path": None if path is None else str(path),
+        })  # fmt: skip
+        if not args.json:
+            where = "" if path is None else f": {path}"
+            say(f"{name}: {array.dtype} {list(array.shape)}, computed by the reference, not by a device{where}")
+    return found

@@ -1,20 +1,19 @@
 """`buda-emu darwinn verify`: does a package hold a model."""
 
 import argparse
-import json
 from dataclasses import asdict
 
+from buda_emu.cli.darwinn.arguments import add_file, add_json, say_json
 from buda_emu.cli.output import say
 
 EXAMPLE = "buda-emu darwinn verify model_edgetpu.tflite --source model.tflite"
-SCHEMA_VERSION = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="a compiled .tflite or a bare package")
+    add_file(parser)
     parser.add_argument("--source", required=True, metavar="MODEL", help="the .tflite that it was compiled from")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -23,8 +22,7 @@ def main(args: argparse.Namespace) -> int:
 
     found = verify(load(args.file), args.source)
     if args.json:
-        content = {"schema_version": SCHEMA_VERSION, "path": args.file, "source": args.source, "matches": found.matches}
-        say(json.dumps({**content, **asdict(found)}, indent=1))
+        say_json({"path": args.file, "source": args.source, "matches": found.matches, **asdict(found)})
         return 0 if found.matches else 1
     say(f"layers   {'agree' if found.layers else 'do not agree'}")
     for line in found.differences:

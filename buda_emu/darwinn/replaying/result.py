@@ -7,10 +7,13 @@ import numpy as np
 
 from buda_emu.darwinn.assumptions import Assumptions
 from buda_emu.darwinn.dma import Descriptor
+from buda_emu.errors import UnsupportedError
 from buda_emu.timeline import Access, Hazard, Schedule, Timing, happens_before, order_conflicts, unwritten_reads
 
 ON_DEVICE = "parameters of "
 """How the memory spaces of cached parameters begin."""
+MOST_CHECKED = 50_000
+"""Tasks whose accesses are checked: the order of all of them takes memory by the square of their number."""
 BYTE_KINDS: tuple[str, ...] = (
     "instructions", "input", "output", "parameters_cached", "parameters_streamed", "scratch_in", "scratch_out",
     "headers",
@@ -75,7 +78,11 @@ class Replay:
     def hazards(self) -> list[Hazard]:
         """Transfers that touch common bytes of the host in no order, whatever they take, and reads of bytes that nobody
         wrote: of the host's buffers, and of parameters that are not cached. In which order the device itself goes about
-        its parameters is not public: no race is seen there."""
+        its parameters is not public: no race is seen there.
+
+        Raises UnsupportedError beyond MOST_CHECKED tasks."""
+        if len(self.schedule) > MOST_CHECKED:
+            raise UnsupportedError(f"the memory accesses of more than {MOST_CHECKED:,} tasks are not checked")
         sequence = np.lexsort((np.arange(len(self.timing.start)), self.timing.start))
         on_host = [item for item in self.accesses if not item.space.startswith(ON_DEVICE)]
         races = order_conflicts(happens_before(self.schedule), on_host)

@@ -9,6 +9,7 @@ from buda_emu.darwinn.summary import LayerSummary, Summary
 from buda_emu.report.text import plural, shape, table
 
 _MOST_LAYERS = 24
+_LONGEST_NAME = 60
 
 
 def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
@@ -28,7 +29,8 @@ def inspect_lines(summary: Summary, report: Report) -> Iterator[str]:
         return
     streamed = f"{summary.streamed_bytes:,} streamed in every inference"
     yield f"parameters       {summary.cached_bytes:,} bytes cached, {streamed}"
-    yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out"
+    known = "" if summary.complete_dma_list else ", as far as the DMA list goes, which is not complete"
+    yield f"per inference    {summary.input_bytes:,} bytes in, {summary.output_bytes:,} bytes out{known}"
     yield f"switch to it     {_switch(summary)}"
     yield ""
     rows = (
@@ -53,7 +55,8 @@ def _layer(item: LayerSummary) -> tuple[str, ...]:
     scale = "-" if item.scale is None else f"{item.scale:.7g}"
     zero = "-" if item.zero_point is None else str(item.zero_point)
     sizes = f"{item.bytes:,}", f"{item.padded_bytes:,}"
-    return item.direction, shape(item.shape), item.type.lower(), scale, zero, *sizes, item.name
+    name = item.name if len(item.name) <= _LONGEST_NAME else f"{item.name[: _LONGEST_NAME - 3]}..."
+    return item.direction, shape(item.shape), item.type.lower(), scale, zero, *sizes, name
 
 
 def _chips(summary: Summary) -> str:

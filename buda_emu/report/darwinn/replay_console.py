@@ -5,7 +5,9 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from buda_emu.darwinn.replaying import Replay
+from buda_emu.darwinn.replaying.result import MOST_CHECKED
 from buda_emu.report.text import percent, plural, table
+from buda_emu.timeline import Hazard
 
 SCHEMA_VERSION: Final = 1
 _MOST_REQUESTS = 40
@@ -48,9 +50,16 @@ def replay_lines(replay: Replay) -> Iterator[str]:
         yield f"warning: {line}"
 
 
+def _hazards(replay: Replay) -> list[Hazard] | None:
+    return replay.hazards() if len(replay.schedule) <= MOST_CHECKED else None
+
+
 def hazard_lines(replay: Replay) -> Iterator[str]:
     """Races and reads of what nobody wrote, the first few in words."""
-    hazards = replay.hazards()
+    hazards = _hazards(replay)
+    if hazards is None:
+        yield f"memory accesses are not checked: there are more than {MOST_CHECKED:,} tasks"
+        return
     for item in hazards[:_MOST_HAZARDS]:
         task = replay.schedule.label(item.second)
         what = f"{item.size} bytes from {item.address} on of {item.space}"
@@ -70,6 +79,7 @@ def _times(replay: Replay, number: int, starts: dict[int, int]) -> tuple[str, st
 
 def replay_json(replay: Replay) -> dict[str, Any]:
     """Everything but single DMAs."""
+    hazards = _hazards(replay)
     link, clock = replay.assumptions.link, replay.assumptions.frequency_hz
     return {
         "schema_version": SCHEMA_VERSION,
@@ -83,5 +93,5 @@ def replay_json(replay: Replay) -> dict[str, Any]:
         "evictions": [item._asdict() for item in replay.evictions], "resets": list(replay.resets),
         "tokens": list(replay.tokens), "resident": list(replay.resident), "bytes": replay.bytes,
         "request_end_ns": list(replay.request_end), "unknown_compute": replay.unknown_compute,
-        "warnings": list(replay.warnings), "hazards": [asdict(item) for item in replay.hazards()],
+        "warnings": list(replay.warnings), "hazards": None if hazards is None else [asdict(item) for item in hazards],
     }  # fmt: skip
