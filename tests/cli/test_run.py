@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_an_unknown_program(root, capsys):
 
 def test_an_unknown_parameter(root, capsys):
     line = refused(root, capsys, "--param", "p_lop_count=1", netlist="netlists/two_chips.yaml")
-    assert "$p_lop_count; parameters: $p_loop_count" in line
+    assert "$p_lop_count (did you mean '$p_loop_count'?); parameters: $p_loop_count" in line
 
 
 def test_inputs_that_are_no_directory(root, tmp_path, capsys):
@@ -286,3 +287,38 @@ def test_a_terminal_sees_the_inputs_done(root, monkeypatch):
     shown = stream.getvalue()
     assert re.search(r"\] 1/[0-9]+ inputs", shown)
     assert shown.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("p_loop_count=abc", "parameter $p_loop_count: operand 'abc' is neither a number"),
+     ("p_loop_count=0", "parameter $p_loop_count is 0: the loop of line"),
+     ("p_loopcount=1", "no program takes the parameter $p_loopcount (did you mean '$p_loop_count'?)")],
+)  # fmt: skip
+def test_parameters_that_are_wrong_are_the_callers_fault(text, said, root, capsys):
+    assert main(["run", str(root / "netlists" / "attention.yaml"), "--param", text]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_compiling_is_no_part_of_a_programs_time(root, monkeypatch):
+    """A kernel that takes seconds to compile."""
+    from contextlib import contextmanager
+
+    import buda_emu as be
+    from buda_emu.api import run_netlist as module
+    from buda_emu.kernels.jit import Compilation
+
+    found = []
+
+    @contextmanager
+    def compiling():
+        yield found
+
+    def run(*arguments):
+        time.sleep(0.3)
+        found.append(Compilation("slow", 0.3))
+
+    monkeypatch.setattr(module, "compilations", compiling)
+    monkeypatch.setattr(module.Emulator, "run", run)
+    report = module.run_netlist(be.load(root / "netlists" / "matmul.yaml"))
+    assert report.programs[0].seconds < 0.1
