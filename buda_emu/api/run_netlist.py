@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.api.report import ProgramSummary, RunReport, summarise
+from buda_emu.api.report import OutputSummary, ProgramSummary, RunReport, summarise
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.kernels.jit import compilations
@@ -20,7 +21,9 @@ from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.feed import push
+from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
+from buda_emu.verify.origin import Flaw, Flaws, began
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
@@ -66,15 +69,19 @@ def run_netlist(
     require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, values)
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device")
-    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
-        progress("inputs")
-        start = time.perf_counter()
+
+    def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs:
             blocks = _files(netlist, inputs, held, image, tell)
         else:
             blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
         blocks = _to_queues(image, blocks) if image else blocks
-        pushed = push(emulator, chain(_held(image), blocks), progress)
+        return push(emulator, chain(_held(image), blocks), progress)
+
+    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
+        progress("inputs")
+        start = time.perf_counter()
+        pushed = fill(emulator, tell)
         push_seconds = time.perf_counter() - start
         ran: list[ProgramSummary] = []
         told = _Told(steps.inputs, inputs_done) if inputs_done is not None and steps is not None else None
@@ -96,10 +103,26 @@ def run_netlist(
         arrays = image.host_outputs(arrays)
     queues = netlist.queues
     outputs = tuple(summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items())
+    flaws = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
+    if flaws:
+        # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
+        progress("looking for where it began")
+        with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
+            fill(emulator, lambda _: None)
+            for body in bodies:
+                emulator.run(body.name, values)
+        places = {name: began(netlist, watch, name, flaw) for name, flaw in flaws.items()}
+        outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
     return RunReport(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
+
+
+def _flaw(output: OutputSummary) -> Flaw | None:
+    if output.not_finite:
+        return "not finite"
+    return "zero" if output.zeros == prod(output.shape) else None
 
 
 class _Told:

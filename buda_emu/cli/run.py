@@ -222,4 +222,5 @@ def _output_row(output: "OutputSummary") -> tuple[str, ...]:
         (output.zeros == prod(output.shape), "all zero"),
     )
     note = ", ".join(text for holds, text in notes if holds)
+    note += f" (began in {output.began})" if output.began else ""
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note
