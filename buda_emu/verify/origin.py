@@ -27,13 +27,17 @@ class Flaws(Listener):
         """What an op gives."""
         self._note(op.name, tiles)
 
+    def of(self, name: str) -> set[Flaw]:
+        """Flaws of a queue or op; none where it was not seen."""
+        return self.found.get(name, set())
+
     def _note(self, name: str, tiles: NDArray[np.float32]) -> None:
         before = self.found.get(name)
         now: set[Flaw] = set() if np.isfinite(tiles).all() else {"not finite"}
         if not tiles.any():
             now.add("zero")
         if before is not None:  # zero as long as all of it was, not finite as soon as any of it is
-            now = ({"zero"} & before & now) | ({"not finite"} & (before | now))
+            now = {flaw for flaw in before | now if flaw == "not finite" or (flaw in before and flaw in now)}
         self.found[name] = now
 
 
@@ -51,7 +55,7 @@ def began(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
         seen.add(name)
         queue = netlist.queues.get(name)
         if queue is not None:
-            if queue.host_fed and flaw in flaws.found.get(name, ()):
+            if queue.host_fed and flaw in flaws.of(name):
                 return f"queue {name}"
             if not queue.host_fed:
                 ahead.append(queue.input)
@@ -59,7 +63,7 @@ def began(netlist: Netlist, flaws: Flaws, output: str, flaw: Flaw) -> str:
         op = netlist.ops.get(name)
         if op is None or (name in flaws.found and flaw not in flaws.found[name]):
             continue
-        if flaw in flaws.found.get(name, ()) and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
+        if flaw in flaws.of(name) and not any(_has(netlist, flaws, source, flaw) for source in op.inputs):
             return f"op {name}"
         ahead.extend(op.inputs)
     return ""
