@@ -16,7 +16,7 @@ SCHEMA_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ProgramSummary:
-    """One run of a program. The first one may include the compilation of kernels."""
+    """One run of a program, without the compilation of kernels."""
 
     name: str
     parameters: Mapping[str, str]
@@ -40,6 +40,7 @@ class OutputSummary:
     not_finite: int
     zeros: int
     sha256: str
+    began: str = ""  # of an output that is all zero or not finite: the op or queue where that began
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from buda_emu.api.report import ProgramSummary, RunReport, summarise
+from buda_emu.api.report import OutputSummary, ProgramSummary, RunReport, summarise
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
+from buda_emu.kernels.jit import compilations
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator
@@ -20,6 +21,9 @@ from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.feed import push
+from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
+from buda_emu.verify.origin import Flaw, Flaws, began
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
@@ -42,16 +46,18 @@ def run_netlist(
     image: "DeviceImage | None" = None,
     memory_limit: int | None = None,
     inputs_done: Callable[[int, int], None] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each and report.
 
-    `inputs`: a directory with `<queue>.npy` [entries, t, rows, cols] for each queue to push; without it the data comes
-    from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name": value) replace the
-    defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its constants and parameters are
-    pushed first, other queues as said; inputs may have the shape of the host's tensors; and with readout "host" outputs
-    have it. `memory_limit`: bytes of queues, rams and intermediate tensors (docs/memory.md). `inputs_done` is told how
-    many of all inputs are through, on the thread that runs them. Raises HostError, NetlistError, ProgramError,
-    UnsupportedError: more memory is needed than there is.
+    `inputs`: a directory with [entries, t, rows, cols] for each queue to push, as `<queue>.npy`, by queue in .npz or
+    .safetensors files, or as the vendor's .bin files (docs/run.md); `tell` is told what in it is not used. Without it
+    the data comes from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name":
+    value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
+    constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
+    tensors; and with readout "host" outputs have it. `memory_limit`: bytes of queues, rams and intermediate tensors
+    (docs/memory.md). `inputs_done` is told how many of all inputs are through, on the thread that runs them. Raises
+    HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
     """
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
@@ -63,37 +69,60 @@ def run_netlist(
     require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, values)
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device")
-    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
-        progress("inputs")
-        start = time.perf_counter()
+
+    def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs:
-            blocks = _files(netlist, inputs, held)
+            blocks = _files(netlist, inputs, held, image, tell)
         else:
             blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
         blocks = _to_queues(image, blocks) if image else blocks
-        pushed = push(emulator, chain(_held(image), blocks), progress)
+        return push(emulator, chain(_held(image), blocks), progress)
+
+    with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
+        progress("inputs")
+        start = time.perf_counter()
+        pushed = fill(emulator, tell)
         push_seconds = time.perf_counter() - start
         ran: list[ProgramSummary] = []
         told = _Told(steps.inputs, inputs_done) if inputs_done is not None and steps is not None else None
-        for body in bodies:
-            progress(f"program {body.name}")
-            start = time.perf_counter()
-            if told is None:
-                emulator.run(body.name, values)
-            else:
-                told.run(emulator, body.name, values)
-            own = {name: values[name] for name in parameter_names([body])}
-            ran.append(ProgramSummary(body.name, own, time.perf_counter() - start))
+        with compilations() as compiled:
+            for body in bodies:
+                progress(f"program {body.name}")
+                before, start = len(compiled), time.perf_counter()
+                if told is None:
+                    emulator.run(body.name, values)
+                else:
+                    told.run(emulator, body.name, values)
+                # Compiling is no part of the program: the next run takes the kernels from disk.
+                seconds = time.perf_counter() - start - sum(item.seconds for item in compiled[before:])
+                own = {name: values[name] for name in parameter_names([body])}
+                ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))
         progress("outputs")
         arrays = emulator.outputs(readout=readout)
     if image and readout == "host":
         arrays = image.host_outputs(arrays)
     queues = netlist.queues
     outputs = tuple(summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items())
+    flaws = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
+    if flaws:
+        # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
+        progress("looking for where it began")
+        with Emulator(netlist, precision, threads, memory_limit=limit, listeners=(watch := Flaws(),)) as emulator:
+            fill(emulator, lambda _: None)
+            for body in bodies:
+                emulator.run(body.name, values)
+        places = {name: began(netlist, watch, name, flaw) for name, flaw in flaws.items()}
+        outputs = tuple(replace(output, began=places.get(output.queue, "")) for output in outputs)
     return RunReport(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
+
+
+def _flaw(output: OutputSummary) -> Flaw | None:
+    if output.not_finite:
+        return "not finite"
+    return "zero" if output.zeros == prod(output.shape) else None
 
 
 class _Told:
@@ -133,22 +162,35 @@ def _image_args(image: "DeviceImage | None") -> dict[str, str]:
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
-def _files(netlist: Netlist, directory: Path, held: Collection[str]) -> Iterator[InputBlock]:
-    """Every `<queue>.npy` of a directory, in the netlist's order of queues. `held`: queues that have their data."""
+def _files(
+    netlist: Netlist, directory: Path, held: Collection[str], image: "DeviceImage | None", tell: Callable[[str], None]
+) -> Iterator[InputBlock]:
+    """Every tensor of a directory that belongs to a queue, in the netlist's order of queues. `held`: queues that have
+    their data. Of an image, arrays may have the shape of the host's tensors. `tell` is told what is left out."""
     if not directory.is_dir():
         raise HostError(f"inputs: {directory} is not a directory")
-    files = {path.name.removesuffix(".npy"): path for path in sorted(directory.glob("*.npy"))}
-    if not files:
-        raise HostError(f"inputs: no .npy file in {directory}")
-    for name in files:
-        if name not in netlist.queues:
-            raise HostError(f"inputs: {files[name]} belongs to no queue of {netlist.path}")
+    files = DirectoryFiles.for_netlist(directory, netlist.path)
+    names = tensor_names(files)
+    if not names:
+        raise HostError(f"inputs: no .npy, .npz, .safetensors or .bin file in {files.where}")
+    filled: list[str] = []
+    for name, file in names.items():
+        queue = netlist.queues.get(name) or netlist.queues.get(name.removesuffix(".init"))
         if name in held:
-            raise HostError(f"inputs: the image holds the tensor of queue {name}: take {files[name]} away")
-    for name in netlist.queues:
-        if name in files:
-            try:
-                array = np.load(files[name], allow_pickle=False)
-            except (ValueError, EOFError) as error:
-                raise HostError(f"inputs: {files[name]} is not a numpy array file: {error}") from None
-            yield InputBlock(name, array, None, str(files[name]))
+            raise HostError(f"inputs: the image holds the tensor of queue {name}: take it out of {directory / file}")
+        if queue is None and name not in netlist.ops:
+            hint = near(name, netlist.queues)
+            where = f"{directory / file}" if file.startswith(name) else f"{name} in {directory / file}"
+            raise HostError(f"inputs: {where} belongs to no queue of {netlist.path}{f' ({hint})' if hint else ''}")
+        if queue is None or not (queue.host_fed or queue.is_ram):
+            filled.append(name)
+    if filled:
+        tell(f"inputs: not pushed, since ops fill them: {', '.join(filled)}")
+    for queue in netlist.queues.values():
+        if not (queue.host_fed or queue.is_ram):
+            continue
+        for name in (queue.name, f"{queue.name}.init"):
+            found = whole_array(files, name) if image is not None else None
+            found = found or tensors(files, name, queue.df, queue.blocking.element_shape)
+            if found is not None:
+                yield InputBlock(queue.name, found.array, None, str(Path(files.where) / found.source))

@@ -10,6 +10,7 @@ from buda_emu.errors import HostError
 
 EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
 _FORMATS = ("svg", "dot")
+_NOT_DRAWN = ("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "pdf", "ps", "eps")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +31,14 @@ def main(args: argparse.Namespace) -> int:
     """Draw. Exit code 0; failures are raised."""
     from buda_emu.netlist.load import load
 
+    suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
+    if args.format is None and suffix in _NOT_DRAWN:
+        known = " or ".join(f".{name}" for name in _FORMATS)
+        raise HostError(f"graph: {args.output}: pictures end in {known}, not .{suffix}; or give --format")
     netlist = load(args.file, arch=args.arch)
     tell_findings(netlist.diagnostics, args.file)
     _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
     _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
-    suffix = args.output.suffix.removeprefix(".") if args.output is not None else ""
     if (args.format or (suffix if suffix in _FORMATS else "svg")) == "dot":
         from buda_emu.report.dot import dot as draw
     else:

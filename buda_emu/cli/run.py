@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
     from buda_emu.image.device_image import DeviceImage
 
+_FILES = (".npy", ".npz", ".safetensors", ".bin")
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
 
 
@@ -37,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs",
         type=Path,
         metavar="DIR",
-        help="push DIR/<queue>.npy, [entries, t, rows, cols]; default: as the test-config says, else seeded random",
+        help="push [entries, t, rows, cols] for each queue from DIR: <queue>.npy, or by queue in .npz or .safetensors "
+        "files; default: as the test-config says, else seeded random",
     )
     parser.add_argument(
         "-o", "--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
@@ -143,6 +145,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
             image=image,
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
+            tell=lambda text: complain(f"buda-emu run: {text}"),
         )
     for text in warned:
         progress.clear()
@@ -208,7 +211,7 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
 
 
 def _sources(report: "RunReport") -> str:
-    names = {Path(i.source).parent.as_posix() if i.source.endswith(".npy") else i.source for i in report.inputs}
+    names = {Path(i.source).parent.as_posix() if i.source.endswith(_FILES) else i.source for i in report.inputs}
     return ", ".join(sorted(names)) or "nowhere"
 
 
@@ -219,4 +222,5 @@ def _output_row(output: "OutputSummary") -> tuple[str, ...]:
         (output.zeros == prod(output.shape), "all zero"),
     )
     note = ", ".join(text for holds, text in notes if holds)
+    note += f" (began in {output.began})" if output.began else ""
     return output.queue, output.type, output.format, "x".join(map(str, output.shape)), *figures, note

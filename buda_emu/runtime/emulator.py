@@ -58,6 +58,9 @@ class Emulator:
         listeners: tuple[Listener, ...] = (),
         late_pointer_checks: bool = False,
     ) -> None:
+        if not isinstance(netlist, Netlist):  # pyright: ignore[reportUnnecessaryIsInstance] - callers need no types
+            shown = f"{netlist!r}"[:60]
+            raise HostError(f"Emulator takes a netlist, not {shown}: buda_emu.load(path) reads one")
         if precision not in PRECISIONS:
             raise HostError(f"precision {precision!r} is not one of: {', '.join(PRECISIONS)}")
         if threads is not None and threads < 1:

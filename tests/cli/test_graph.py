@@ -190,3 +190,13 @@ def test_names_that_want_escaping(name, picture, tmp_path):
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "?")
     assert f"op:{escaped}" in nodes
     assert edges == [("queue:a", f"op:{escaped}"), (f"op:{escaped}", "queue:o")]
+
+
+def test_a_picture_of_another_kind_is_refused(tmp_path, root, capsys):
+    net = str(root / "netlists" / "matmul.yaml")
+    assert main(["graph", net, "-o", str(tmp_path / "x.png")]) == 2
+    assert "x.png: pictures end in .svg or .dot, not .png; or give --format" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert main(["graph", net, "-o", str(tmp_path / "x.png"), "--format", "svg"]) == 0
+    assert main(["graph", net, "-o", str(tmp_path / "none" / "x.svg")]) == 2
+    assert f"{tmp_path / 'none' / 'x.svg'}: No such file" in capsys.readouterr().err

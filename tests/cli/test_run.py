@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_an_unknown_program(root, capsys):
 
 def test_an_unknown_parameter(root, capsys):
     line = refused(root, capsys, "--param", "p_lop_count=1", netlist="netlists/two_chips.yaml")
-    assert "$p_lop_count; parameters: $p_loop_count" in line
+    assert "$p_lop_count (did you mean '$p_loop_count'?); parameters: $p_loop_count" in line
 
 
 def test_inputs_that_are_no_directory(root, tmp_path, capsys):
@@ -154,12 +155,39 @@ def test_inputs_that_are_no_directory(root, tmp_path, capsys):
 
 
 def test_inputs_without_files(root, tmp_path, capsys):
-    assert "no .npy file" in refused(root, capsys, "--inputs", tmp_path)
+    assert "no .npy, .npz, .safetensors or .bin file" in refused(root, capsys, "--inputs", tmp_path)
 
 
 def test_inputs_for_a_queue_that_does_not_exist(root, inputs, capsys):
     (inputs / "weights.npy").rename(inputs / "wieghts.npy")
-    assert "wieghts.npy belongs to no queue" in refused(root, capsys, "--inputs", inputs)
+    said = refused(root, capsys, "--inputs", inputs)
+    assert "wieghts.npy belongs to no queue" in said
+    assert "did you mean 'weights'?" in said
+
+
+@pytest.mark.parametrize("kind", ["npz", "safetensors"])
+def test_inputs_of_one_file(kind, root, inputs, tmp_path, capsys):
+    """As from a file for each queue; t may be left out where it is 1."""
+    assert run(root, "--inputs", inputs, "--outputs", tmp_path / "one") == 0
+    arrays = {path.stem: np.load(path)[:, 0] for path in inputs.iterdir()}
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    if kind == "npz":
+        np.savez(whole / "all.npz", **arrays)
+    else:
+        pytest.importorskip("safetensors.numpy").save_file(arrays, whole / "all.safetensors")
+    assert run(root, "--inputs", whole, "--outputs", tmp_path / "other") == 0
+    assert np.array_equal(np.load(tmp_path / "one" / "out.npy"), np.load(tmp_path / "other" / "out.npy"))
+    np.save(whole / "weights.npy", arrays["weights"])
+    assert f"3 inputs from {whole}\n" in capsys.readouterr().out
+    assert "weights stands in" in refused(root, capsys, "--inputs", whole)
+
+
+def test_files_of_what_ops_fill_are_not_pushed(root, inputs, capsys):
+    np.save(inputs / "out.npy", np.zeros(3))
+    np.save(inputs / "product.npy", np.zeros(3))  # an op
+    assert run(root, "--inputs", inputs) == 0
+    assert "inputs: not pushed, since ops fill them: out, product" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"\x93NUMPY\x01\x00"], ids=["empty", "junk", "cut"])
@@ -175,7 +203,9 @@ def test_inputs_that_hold_objects(root, inputs, capsys):
 
 def test_inputs_of_the_wrong_shape(root, inputs, capsys):
     np.save(inputs / "weights.npy", np.zeros((1, 1, 32, 32), np.float32))
-    assert "push to weights: shape [1, 1, 32, 32]" in refused(root, capsys, "--inputs", inputs)
+    assert "weights.npy has shape [1, 1, 32, 32], expected [entries, 1, 256, 192]" in refused(
+        root, capsys, "--inputs", inputs
+    )
 
 
 def test_an_input_that_is_missing_fails_the_program(root, inputs, tmp_path, capsys):
@@ -257,3 +287,38 @@ def test_a_terminal_sees_the_inputs_done(root, monkeypatch):
     shown = stream.getvalue()
     assert re.search(r"\] 1/[0-9]+ inputs", shown)
     assert shown.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("p_loop_count=abc", "parameter $p_loop_count: operand 'abc' is neither a number"),
+     ("p_loop_count=0", "parameter $p_loop_count is 0: the loop of line"),
+     ("p_loopcount=1", "no program takes the parameter $p_loopcount (did you mean '$p_loop_count'?)")],
+)  # fmt: skip
+def test_parameters_that_are_wrong_are_the_callers_fault(text, said, root, capsys):
+    assert main(["run", str(root / "netlists" / "attention.yaml"), "--param", text]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_compiling_is_no_part_of_a_programs_time(root, monkeypatch):
+    """A kernel that takes seconds to compile."""
+    from contextlib import contextmanager
+
+    import buda_emu as be
+    from buda_emu.api import run_netlist as module
+    from buda_emu.kernels.jit import Compilation
+
+    found = []
+
+    @contextmanager
+    def compiling():
+        yield found
+
+    def run(*arguments):
+        time.sleep(0.3)
+        found.append(Compilation("slow", 0.3))
+
+    monkeypatch.setattr(module, "compilations", compiling)
+    monkeypatch.setattr(module.Emulator, "run", run)
+    report = module.run_netlist(be.load(root / "netlists" / "matmul.yaml"))
+    assert report.programs[0].seconds < 0.1

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.settings import AllSettings
 from buda_emu.program.steps import StepBudget
-from buda_emu.program.values import Variables, stored_name
+from buda_emu.program.values import Variables, immediate, stored_name
 from buda_emu.runtime.machine.journal import Journal
 
 # NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
@@ -48,11 +49,23 @@ def chosen_programs(netlist: Netlist, names: Sequence[str]) -> list[Program]:
 
 
 def known_parameters(programs: Sequence[Program], given: Mapping[str, str]) -> Mapping[str, str]:
-    """The caller's parameters. Raises HostError for one that no program takes: most likely it is misspelt."""
+    """The caller's parameters. Raises HostError for one that no program takes, most likely misspelt, for a value that
+    is none, and for one that a loop cannot run as often as (NETLIST 3.1, 3.4)."""
     known = parameter_names(programs)
-    for name in given:
+    counts = {
+        stored_name(step.count): step for body in programs for step in body.instructions if isinstance(step, Loop)
+    }
+    for name, text in given.items():
         if name not in known:
-            raise HostError(f"no program takes the parameter {name}; parameters: {', '.join(known) or 'none'}")
+            hint = f" ({near(name, known)})" if near(name, known) else ""
+            raise HostError(f"no program takes the parameter {name}{hint}; parameters: {', '.join(known) or 'none'}")
+        try:
+            value = immediate(text)
+        except ProgramError as error:
+            raise HostError(f"parameter {name}: {error}") from None
+        loop = counts.get(stored_name(name))
+        if loop is not None and value < 1:
+            raise HostError(f"parameter {name} is {value}: the loop of line {loop.at().line} runs at least once")
     return given
 
 

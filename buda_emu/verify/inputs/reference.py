@@ -1,13 +1,14 @@
 """Tensors from outside: what a test is fed with and held against instead of made-up inputs and the `ideal` run.
 
-A directory holds, for a queue or an op `<name>`, either `<name>.npy` [entries, t, rows, cols], or the vendor's
-`<name>.<n>.bin`, one file per entry from n = 0: raw float32 row-major, 32-bit words for RawUInt formats (NETLIST 5.4).
-`<name>.init.npy` and `<name>.init.<n>.bin` are what a ram that ops write holds before the first program.
+A directory holds, for a queue or an op `<name>`, an array [entries, t, rows, cols] in `<name>.npy` or by that name in a
+`.npz` or `.safetensors` file, or the vendor's `<name>.<n>.bin`, one file per entry from n = 0: raw float32 row-major,
+32-bit words for RawUInt formats (NETLIST 5.4). Where t is 1 it may be left out, and a matrix is one entry.
+`<name>.init` is what a ram that ops write holds before the first program.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import BytesIO
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Protocol, Self
 
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 from buda_emu.spec.formats import is_raw
+from buda_emu.verify.inputs.array_files import is_archive, read_archive, read_npy
 
 Array = NDArray[Any]
+_SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,14 @@ class Files(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None where there is none. Raises HostError for one that cannot be read."""
+        ...
+
+    def names(self) -> list[str]:
+        """Names of all tensor files. Raises HostError."""
+        ...
+
+    def arrays(self, name: str) -> Mapping[str, Array]:
+        """The arrays of an archive among them. Raises HostError."""
         ...
 
     def by_content(self) -> "ContentFiles":
@@ -81,10 +92,24 @@ class DirectoryFiles:
         except OSError as error:
             raise HostError(f"reference: {path}: {error.strerror or error}") from None
 
+    def names(self) -> list[str]:
+        """Tensor files of the directory, sorted. Raises HostError."""
+        try:
+            return sorted(path.name for path in self.directory.iterdir() if path.suffix.lower() in _SUFFIXES)
+        except OSError as error:
+            raise HostError(f"reference: {self.directory}: {error.strerror or error}") from None
+
+    def arrays(self, name: str) -> Mapping[str, Array]:
+        """What an archive holds; read once while it does not change."""
+        try:
+            state = (self.directory / name).stat()
+        except OSError as error:
+            raise HostError(f"reference: {self.directory / name}: {error.strerror or error}") from None
+        return _archive(self, name, (state.st_mtime_ns, state.st_size))
+
     def by_content(self) -> "ContentFiles":
         """All tensor files of the directory. Raises HostError for one that cannot be read."""
-        names = sorted(path.name for path in self.directory.iterdir() if path.suffix in (".npy", ".bin"))
-        contents = {name: content for name in names if (content := self.read(name)) is not None}
+        contents = {name: content for name in self.names() if (content := self.read(name)) is not None}
         return ContentFiles(self.where, contents)
 
 
@@ -99,9 +124,51 @@ class ContentFiles:
         """One of them."""
         return self.contents.get(name)
 
+    def names(self) -> list[str]:
+        """Their names."""
+        return sorted(self.contents)
+
+    def arrays(self, name: str) -> Mapping[str, Array]:
+        """What one of them holds."""
+        return read_archive(name, self.contents[name])
+
     def by_content(self) -> "ContentFiles":
         """Itself."""
         return self
+
+
+@lru_cache(maxsize=4)
+def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[str, Array]:
+    return read_archive(name, files.read(name) or b"")
+
+
+def tensor_names(files: Files) -> dict[str, str]:
+    """Every name for which the files hold a tensor, and in which file it stands. Raises HostError for two."""
+    found: dict[str, str] = {}
+    for file in files.names():
+        inside = files.arrays(file) if is_archive(file) else (_name_of(file),)
+        for name in inside:
+            if name in found and not (file.endswith(".bin") or found[name].endswith(".bin")):
+                raise HostError(f"{files.where}: {name} stands in {found[name]} and in {file}")
+            found.setdefault(name, file)
+    return found
+
+
+def _name_of(file: str) -> str:
+    stem, _, suffix = file.rpartition(".")
+    return stem.rpartition(".")[0] if suffix == "bin" and stem.rpartition(".")[2].isdecimal() else stem
+
+
+def whole_array(files: Files, name: str) -> Tensors | None:
+    """The array of that name as it stands in its file, which is no .bin. Raises HostError."""
+    data = files.read(f"{name}.npy")
+    if data is not None:
+        return Tensors(read_npy(f"{name}.npy", data), f"{name}.npy")
+    for file in filter(is_archive, files.names()):
+        arrays = files.arrays(file)
+        if name in arrays:
+            return Tensors(arrays[name], file)
+    return None
 
 
 def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Tensors | None:
@@ -109,9 +176,9 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
 
     Raises HostError for a file of another size, shape or kind.
     """
-    whole = files.read(f"{name}.npy")
+    whole = whole_array(files, name)
     if whole is not None:
-        return Tensors(_from_npy(f"{name}.npy", whole, df, shape), f"{name}.npy")
+        return Tensors(_fitted(whole, name, df, shape), whole.source)
     entries = list(_from_bins(files, name, df, shape))
     if not entries:
         return None
@@ -119,25 +186,21 @@ def tensors(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Te
     return Tensors(np.stack(entries), f"{name}.0.bin{last}")
 
 
-def _from_npy(file: str, data: bytes, df: str, shape: tuple[int, int, int]) -> Array:
-    array = read_npy(file, data)
+def _fitted(whole: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> Array:
+    """[entries, t, rows, cols] in the type of that format."""
+    array = whole.array
+    where = whole.source if whole.source.startswith(name) else f"{name} of {whole.source}"
+    if shape[0] == 1 and array.ndim in (2, 3) and array.shape[-2:] == shape[1:]:
+        array = array.reshape(-1, *shape)
     if array.ndim != 4 or array.shape[1:] != shape:
-        raise HostError(f"{file} has shape {list(array.shape)}, expected [entries, {', '.join(map(str, shape))}]")
+        raise HostError(f"{where} has shape {list(array.shape)}, expected [entries, {', '.join(map(str, shape))}]")
     if is_raw(df):
         if array.dtype.kind not in "iu":
-            raise HostError(f"{file} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
+            raise HostError(f"{where} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
         return array.astype(np.uint32)
-    if array.dtype.kind not in "iuf":
-        raise HostError(f"{file} holds {array.dtype}, expected numbers")
+    if array.dtype.kind not in "iufb":
+        raise HostError(f"{where} holds {array.dtype}, expected numbers")
     return array.astype(np.float32)
-
-
-def read_npy(name: str, data: bytes) -> Array:
-    """The array of a .npy file. Raises HostError for anything else, pickles included."""
-    try:
-        return np.load(BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise HostError(f"{name} is not a numpy array file: {error}") from None
 
 
 def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:

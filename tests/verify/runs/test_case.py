@@ -276,3 +276,18 @@ def test_an_op_may_have_a_reference_of_its_own():
     result = judged(nop("Float32"), given(a=filled(0.5), n=filled(0.75)), per_op=True)
     assert (result.ops[0].expected_from, result.ops[0].max_error) == ("reference", 0.25)
     assert result.status == "passed"  # the output o has none: it is held against the ideal run
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [(1.00390625, "; float32 throughout agrees with it: it is the formats"),
+     (3.0, "; float32 throughout differs from it, too: it is not the formats")],
+)  # fmt: skip
+def test_a_reference_that_float32_meets_or_not(reference, said):
+    """Float16_b cannot hold 1 + 2**-8."""
+    strict = ", comparison-config: {type: AllClose, atol: 0.0001, rtol: 0.0001}, io-config: {outputs: [one, x_e2e_y]}"
+    result = judged(two_outputs(strict), given(x_e2e_y=filled(reference), one=filled(1.00390625)))
+    outputs = {output.queue: output for output in result.outputs}
+    assert outputs["one"].passed
+    assert outputs["one"].reason == ""
+    assert outputs["x_e2e_y"].reason.endswith(said)
