@@ -136,6 +136,8 @@ def test_a_program_of_as_many_steps_as_the_limit_runs():
     run(program)
     assert len(machine.calls) == 2
     run(program)  # the whole budget again
+    with pytest.raises(ProgramError, match="more than 5"):
+        StepBudget(5).take()  # nothing is left before a run begins
     program, _ = make(inst("$x", "set", 1), inst("$x", "set", 2), step_limit=1)
     with pytest.raises(ProgramError, match="more than 1 instructions"):
         run(program)

@@ -5,6 +5,7 @@ import pytest
 from buda_emu.spec import formats
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
 from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, tile_bytes
+from buda_emu.spec.precision import precision_named
 
 ROWS = {
     "Float32 Tf32 Int32 RawUInt32": (
@@ -86,3 +87,45 @@ def test_flat_element_sizes():
 def test_host_elements():
     own = {"Float32": "f32", "RawUInt32": "f32", "Int8": "i8", "UInt8": "u8", "Int32": "i32"}
     assert {n: s.host_element for n, s in FORMATS.items()} == {n: own.get(n, "u16") for n in FORMATS}
+
+
+# FORMATS 1: bits of sign, exponent and what follows, and the exponent's bias; MSB first.
+LAYOUTS = {
+    "Float32": (1, 8, 23, 127), "Tf32": (1, 8, 10, 127), "Float16_b": (1, 8, 7, 127), "Float16": (1, 5, 10, 15),
+    "Lf8": (1, 5, 2, 15), "Fp8_e4m3": (1, 4, 3, 7),
+}  # fmt: skip
+BLOCKS = {"Bfp8": 7, "Bfp4": 3, "Bfp2": 1}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_floats_are_laid_out_as_their_table_says(name):
+    sign, exponent, fraction, bias = LAYOUTS[name]
+    spec = FORMATS[name]
+    assert (spec.kind, spec.mantissa_bits, spec.bias) == ("float", fraction, bias)
+    assert spec.family == {8: "b", 5: "a", 4: None}[exponent]
+    assert spec.bits == (32 if name == "Tf32" else sign + exponent + fraction)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_have_a_sign_a_magnitude_and_one_exponent_of_their_family(name):
+    for df, family, bias in ((name, "a", 15), (name + "_b", "b", 127)):
+        spec = FORMATS[df]
+        assert (spec.kind, spec.family, spec.bias) == ("block", family, bias)
+        assert (spec.mantissa_bits, spec.bits) == (BLOCKS[name], BLOCKS[name] + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "magnitude"),
+    [("Int32", 32, 31), ("Int8", 8, 7), ("UInt16", 16, 16), ("UInt8", 8, 8),
+     ("RawUInt8", 8, 8), ("RawUInt16", 16, 16), ("RawUInt32", 32, 32)],
+)  # fmt: skip
+def test_integers_and_raw_words(name, bits, magnitude):
+    spec = FORMATS[name]
+    assert (spec.bits, spec.mantissa_bits, spec.bias, spec.family) == (bits, magnitude, None, None)
+    assert spec.kind == ("raw" if name.startswith("Raw") else "int")
+
+
+def test_a_precision_by_its_name():
+    assert [precision_named(word) for word in ("format", "ideal", "device", "exact", "")] == [
+        "format", "ideal", "device", None, None
+    ]  # fmt: skip

@@ -151,8 +151,14 @@ def test_input_format():
 def test_errors_of_others_are_not_an_ops_own():
     netlist = loaded(
         text(
-            [queue("a"), queue("o", "n1", df="Bfp4_b")],
-            [graph("g", op("n0", "nop", ["a"], out_df="Bfp4_b"), op("n1", "nop", ["n0"], loc=(0, 1), df="Bfp4_b"))],
+            [queue("a", df="Float16_b"), queue("o", "n1", df="Bfp4_b")],
+            [
+                graph(
+                    "g",
+                    op("n0", "nop", ["a"], df="Float16_b", out_df="Bfp4_b"),
+                    op("n1", "nop", ["n0"], loc=(0, 1), df="Bfp4_b"),
+                )
+            ],
             [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
         )
     )
