@@ -40,6 +40,18 @@ def test_of_a_long_line_the_surroundings_are_shown() -> None:
     assert "| ..." in shown
 
 
+def test_a_third_of_what_is_shown_of_a_long_line_stands_before_the_place() -> None:
+    line = "x" * 400 + "qeue" + "y" * 400
+    _, shown, _ = render_one(finding(line)).splitlines()
+    before, _, after = shown.partition("qeue")
+    assert before == "  5 | ..." + "x" * (MAX_SOURCE // 3)
+    assert after == "y" * (MAX_SOURCE - MAX_SOURCE // 3 - 4) + "..."
+    at_the_end = render_one(finding("x" * 400 + "qeue")).splitlines()[1]
+    assert at_the_end == "  5 | ..." + "x" * (MAX_SOURCE - 4) + "qeue"
+    exactly = "x" * (MAX_SOURCE - 4) + "qeue"
+    assert render_one(finding(exactly)).splitlines()[1] == "  5 | " + exactly
+
+
 def test_a_place_behind_the_end_of_the_line_gets_one_caret() -> None:
     assert render_one(finding(column=60, end_column=60)).splitlines()[2].count("^") == 1
 

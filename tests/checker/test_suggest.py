@@ -83,3 +83,25 @@ def test_many_names_take_no_time() -> None:
     start = time.process_time()
     nearest("layer_99999_outptu_queue", names)
     assert time.process_time() - start < 1
+
+
+def test_a_beginning_of_three_letters_tells_a_word_and_one_of_two_does_not():
+    words = ["granularity", "identity_kernel"]
+    assert nearest("gra", words) == "granularity"
+    assert nearest("gr", words) == ""
+    assert nearest("gra", ["granularity", "grandfather"]) == ""
+
+
+def test_choices_may_have_as_many_slips_as_are_allowed():
+    assert ranked("abcdef", ["abcdxy", "abcxyz"]) == ["abcdxy"]  # two slips in six letters, not three
+    assert ranked("abc", ["abx", "axy"]) == ["abx"]
+    assert ranked("abcdefghi", ["abcdefxyz"]) == ["abcdefxyz"]
+    assert ranked("abcdefghijkl", ["abcdefghwxyz"]) == []  # never four
+    assert ranked("word", ["ward", "worn", "wor", "cord"]) == ["cord", "ward", "wor"]  # as near: by the alphabet
+
+
+@pytest.mark.parametrize("most", range(6))
+def test_a_distance_is_exact_up_to_the_most_that_is_asked_for(most):
+    for first, second, slips in (("kitten", "sitting", 3), ("abcd", "badc", 2), ("aaaaaa", "bbbbbb", 6), ("", "abc", 3),
+                                 ("abcdef", "abcdef", 0), ("axbxcx", "abc", 3)):  # fmt: skip
+        assert distance(first, second, most) == min(slips, most + 1), (first, second)
