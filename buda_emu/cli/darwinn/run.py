@@ -105,6 +105,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
     """Outputs by the reference, written and named."""
     import numpy as np
 
+    from buda_emu.checker.text import shown
     from buda_emu.darwinn import Twin, run
 
     twin = Twin(args.reference)
@@ -130,5 +131,6 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
         })  # fmt: skip
         if not args.json:
             where = "" if path is None else f": {path}"
-            say(f"{name}: {array.dtype} {list(array.shape)}, computed by the reference, not by a device{where}")
+            what = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
+            say(f"{shown(name)}: {what}{where}")
     return found
