@@ -249,3 +249,32 @@ def test_inspect_and_check_load_no_numpy(edges, child_environment):
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=child_environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_names_from_strangers_do_not_reach_the_terminal_as_they_are(tmp_path, capsys):
+    odd = tree(EXAMPLES[0])
+    main_executable = odd["executables"][0]
+    main_executable["output_layers"][0] |= {"name": "gr\x1b[2Jid", "numerics": None}
+    main_executable["chip"] = "\x1b]0;owned\x07"
+    odd |= {"compiler_version": "\x1b[31m", "model_identifier": "\x07"}
+    path = tmp_path / "odd.dwn"
+    path.write_bytes(build(odd))
+    main(["darwinn", "inspect", str(path)])
+    main(["darwinn", "check", str(path)])
+    main(["check", str(path)])
+    printed = capsys.readouterr()
+    text = printed.out + printed.err
+    assert "gr\\x1b[2Jid" in text
+    assert not any(ord(character) < 32 and character != "\n" for character in text)
+
+
+def test_a_package_for_several_chips_is_shown(tmp_path, capsys):
+    parts = [{"serialized_package": build(tree(item))} for item in EXAMPLES]
+    path = tmp_path / "chips.dwn"
+    path.write_bytes(build({"virtual_chip_id": -1, "min_runtime_version": 13, "multi_chip_package": parts}))
+    assert main(["darwinn", "inspect", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "2 packages for single chips" in text
+    assert "rejected" in text
+    assert main(["darwinn", "run", str(path)]) == 2
+    assert "several chips" in capsys.readouterr().err

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "buda-emu darwinn run a_edgetpu.tflite b_edgetpu.tflite --requests 0,1,0 --link usb3 --clock max"
 
+_LONGEST_STEM = 100  # of file names
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
@@ -105,11 +107,13 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
     """Outputs by the reference, written and named."""
     import numpy as np
 
+    from buda_emu.checker.text import shown
     from buda_emu.darwinn import Twin, run
 
     twin = Twin(args.reference)
     feeds: dict[str, Any] = {}
     found: list[dict[str, Any]] = []
+    stems: set[str] = set()
     for text in args.input:
         name, equals, file = text.rpartition("=")
         if not equals:
@@ -122,7 +126,9 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
         path = None
         if args.output is not None:
             args.output.mkdir(parents=True, exist_ok=True)
-            path = args.output / f"{''.join(c if c.isalnum() else '_' for c in name)}.npy"
+            stem = "".join(c if c.isalnum() else "_" for c in name)[:_LONGEST_STEM]
+            path = args.output / (f"{stem}.npy" if stem not in stems else f"{stem}_{len(stems)}.npy")
+            stems.add(stem)
             write_output(path, lambda stream, array=array: np.save(stream, array))
         found.append({
             "name": name, "dtype": str(array.dtype), "shape": list(array.shape), "computed_by": "reference",
@@ -130,5 +136,6 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
         })  # fmt: skip
         if not args.json:
             where = "" if path is None else f": {path}"
-            say(f"{name}: {array.dtype} {list(array.shape)}, computed by the reference, not by a device{where}")
+            what = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
+            say(f"{shown(name)}: {what}{where}")
     return found

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from buda_emu.checker.text import shown
 from buda_emu.darwinn.assumptions import Assumptions
 from buda_emu.darwinn.dma import GLOBAL_FENCE, LOCAL_FENCE, TO_HOST, Descriptor
 from buda_emu.timeline import Schedule, Wait
@@ -87,7 +88,7 @@ class _Run:
     def transfer(self, item: Descriptor, ns: int, computed: Wait | None) -> None:
         """A DMA; outputs wait for the computing."""
         waits = [computed] if item.kind == "output" and computed is not None else []
-        name = "" if item.name is None else f" {item.name}"
+        name = "" if item.name is None else f" {shown(str(item.name))}"
         unit = _TO_HOST if item.kind in TO_HOST else _TO_DEVICE
         self._add(unit, ns, waits, f"{item.kind}{name}, {item.size} bytes at {item.offset}")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from buda_emu.checker import ByteOffset, Finding
+from buda_emu.checker.text import shown
 from buda_emu.darwinn.flatbuffer import Table
 from buda_emu.darwinn.idl import Executable, Layer
 from buda_emu.darwinn.model import Package
@@ -31,7 +32,7 @@ class Subject:
                 for number, layer in enumerate(layers):
                     if id(layer) not in seen:  # tables that are referred to twice are read once
                         seen.add(id(layer))
-                        found.append((name, f"{kind}[{number}] {layer.name or ''}".rstrip(), layer))
+                        found.append((name, f"{kind}[{number}] {shown(layer.name or '')}".rstrip(), layer))
         return tuple(found)
 
     @cached_property

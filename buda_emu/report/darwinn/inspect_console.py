@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from buda_emu.checker.text import shown
 from buda_emu.darwinn.assumptions import LINKS, Assumptions
 from buda_emu.darwinn.checking import Report
 from buda_emu.darwinn.summary import LayerSummary, Summary
@@ -55,7 +56,8 @@ def _layer(item: LayerSummary) -> tuple[str, ...]:
     scale = "-" if item.scale is None else f"{item.scale:.7g}"
     zero = "-" if item.zero_point is None else str(item.zero_point)
     sizes = f"{item.bytes:,}", f"{item.padded_bytes:,}"
-    name = item.name if len(item.name) <= _LONGEST_NAME else f"{item.name[: _LONGEST_NAME - 3]}..."
+    whole = shown(item.name)
+    name = whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 3]}..."
     return item.direction, shape(item.shape), item.type.lower(), scale, zero, *sizes, name
 
 
@@ -64,7 +66,7 @@ def _chips(summary: Summary) -> str:
 
 
 def _operators(names: tuple[str, ...]) -> str:
-    counts = Counter(names)
+    counts = Counter(map(shown, names))
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 
