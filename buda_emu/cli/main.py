@@ -100,14 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
     verb = next((text for text in given if not text.startswith("-")), "")
-    if not given:
-        say(build_parser(verb).format_help().rstrip())
-        return Exit.OK
-    if verb and verb not in VERBS:
-        return _unknown_verb(verb)
-    args = build_parser(verb).parse_args(given)
-    keep_stdout_for_results(vars(args).values())
     try:
+        if not given:
+            say(build_parser(verb).format_help().rstrip())
+            return Exit.OK
+        if verb and verb not in VERBS:
+            return _unknown_verb(verb)
+        args = build_parser(verb).parse_args(given)
+        keep_stdout_for_results(vars(args).values())
         return args.verb(args)
     except BudaError as error:
         if error.exit_code == Exit.INTERNAL:
@@ -125,8 +125,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("buda-emu: interrupted")
         return Exit.INTERRUPTED
-    except Exception:  # noqa: BLE001 - the one place where a bug becomes an exit code
+    except Exception as error:  # noqa: BLE001 - the one place where a bug becomes an exit code
+        if _stems_from_interrupt(error):
+            complain("buda-emu: interrupted")
+            return Exit.INTERRUPTED
         return _internal_error()
+
+
+def _stems_from_interrupt(error: BaseException) -> bool:
+    """Some modules make an ImportError of a Ctrl-C that comes while they are imported."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, KeyboardInterrupt):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def _prepare_streams() -> None:

@@ -1,6 +1,7 @@
 """How the command prints and writes: plain tables, no complaint when a pipe is closed, outputs to files and `-`."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from buda_emu.timeline.picture import TimelinePicture
 
 _BAR_WIDTH = 30
+# Not the colours that this command writes itself: ESC [ digits m.
+_STEERING = re.compile(
+    r"\x1b(?!\[\d{0,2}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 _LEAST_SECONDS = 0.1
 
 
@@ -29,11 +34,21 @@ def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
     OSError where nothing can be written for another reason."""
     target = stream if stream is not None else sys.stderr if _apart else sys.stdout
     try:
-        print(text, end=end, file=target, flush=True)
+        print(shown(text) if _is_terminal(target) else text, end=end, file=target, flush=True)
     except BrokenPipeError:
         _drop(target)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target.name) from None
+
+
+def shown(text: str) -> str:
+    """Names of a netlist must not steer a terminal: control characters but line feeds, tabs and our own colours are
+    escaped, and so is what turns the direction of writing."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text) if text else text
+
+
+def _is_terminal(stream: IO[str] | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def _drop(stream: IO[str]) -> None:
@@ -105,7 +120,7 @@ class Progress:
     def show(self, text: str) -> None:
         """Replace the line."""
         if self.live:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{shown(text)}", end="", file=sys.stderr, flush=True)
 
     def bar(self, done: int, count: int, seconds: float, what: str) -> None:
         """Replace the line by `bar_text`; at most ten times a second, so that quick work is not slowed by it."""

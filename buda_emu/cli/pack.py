@@ -84,14 +84,8 @@ def _tensors(directory: Path) -> "dict[str, NDArray[Any]]":
 
 def _arrays(path: Path) -> "dict[str, NDArray[Any]]":
     """The arrays of a .npz file, or the one of a .npy file. Raises HostError."""
-    import zipfile
+    from buda_emu.verify.inputs.numpy_files import map_npy, npz_of
 
-    import numpy as np
-
-    try:
-        if path.suffix == ".npy":
-            return {path.name.removesuffix(".npy"): np.lib.format.open_memmap(path, mode="r")}
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return dict(archive)
-    except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:  # TypeError: a .npy file called .npz
-        raise HostError(f"pack: {path} is not a numpy array file: {error}") from None
+    if path.suffix == ".npz":
+        return npz_of(str(path), path.read_bytes())
+    return {path.name.removesuffix(".npy"): map_npy(path)}

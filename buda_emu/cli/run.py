@@ -26,8 +26,10 @@ from buda_emu.report.text import table
 if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
     from buda_emu.image.device_image import DeviceImage
+    from buda_emu.netlist.model import Netlist
 
 _FILES = (".npy", ".npz", ".safetensors", ".bin")
+_LONGEST_NAME = 255  # bytes, of a file
 EXAMPLE = "buda-emu run net.yaml --program run_fwd --param p_loop_count=4 --outputs out/"
 
 
@@ -87,6 +89,15 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def _require_file_names(netlist: "Netlist") -> None:
+    """Every output has to be a file; said before the run, so that no work is lost. Raises HostError."""
+    for queue in netlist.queues.values():
+        name = queue.name
+        fits = len(f"{name}.npy".encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
+        if not queue.host_fed and (set(name) & set("/\\\0") or not fits):
+            raise HostError(f"outputs: queue name {name[:_LONGEST_NAME]!r} cannot be a file name")
+
+
 def _image(args: argparse.Namespace, progress: Progress) -> "DeviceImage | None":
     """The image to run, None for a netlist."""
     if not args.file.lower().endswith(".tti"):
@@ -109,6 +120,8 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
     progress.show(f"loading {args.file}")
     start = time.perf_counter()
     netlist = image.netlist if image else load(args.file, arch=args.arch, cache=args.cache)
+    if args.outputs is not None:
+        _require_file_names(netlist)
     load_seconds = time.perf_counter() - start
     # numpy and the kernels: only for a netlist that is sound
     from buda_emu.api.run_netlist import run_netlist
@@ -170,8 +183,6 @@ def _write(report: "RunReport", directory: Path) -> None:
     import numpy as np
 
     for name, array in report.arrays.items():
-        if "/" in name or "\\" in name or "\0" in name:
-            raise HostError(f"outputs: queue name {name!r} cannot be a file name")
         write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
 
 

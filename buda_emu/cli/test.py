@@ -20,7 +20,7 @@ from buda_emu.cli.arguments import (
     positive,
     seconds,
 )
-from buda_emu.cli.output import bar_text, complain, say, write_json, write_text
+from buda_emu.cli.output import bar_text, complain, say, shown, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 
@@ -348,7 +348,7 @@ class _Console:
         wrong = done - self._counts["passed"] - self._counts["skipped"]
         note = f"{wrong} not passed" if wrong else ""
         text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        print(f"\r\x1b[K{shown(text)}", end="", file=sys.stderr, flush=True)
 
     def _clear(self) -> None:
         if self._live:

@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from buda_emu.errors import ProgramError
 
+_MOST_DIGITS = 10
+_MOST_SHOWN = 40
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
-_LEADING_INT = re.compile(r"\s*([+-]?\d+)")
+_LEADING_INT = re.compile(r"\s*([+-]?)0*(\d+)")
 
 
 def is_variable(text: str) -> bool:
@@ -32,10 +34,16 @@ def immediate(text: str) -> int:
     match = _LEADING_INT.match(text)
     if match is None:
         raise ProgramError(f"operand {text!r} is neither a number nor true or false nor a $variable")
-    value = int(match.group(1))
-    if not INT_MIN <= value <= INT_MAX:
-        raise ProgramError(f"operand {text!r} does not fit a 32-bit signed integer")
+    sign, digits = match.groups()
+    value = int(sign + digits) if len(digits) <= _MOST_DIGITS else None  # thousands of digits take Python too long
+    if value is None or not INT_MIN <= value <= INT_MAX:
+        raise ProgramError(f"operand {shortened(text)!r} does not fit a 32-bit signed integer")
     return value
+
+
+def shortened(text: str) -> str:
+    """For messages."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def wrap32(value: int) -> int:

@@ -67,6 +67,10 @@ class Emulator:
             raise HostError(f"threads must be at least 1, not {threads}")
         if inputs_at_once is not None and inputs_at_once < 1:
             raise HostError(f"inputs_at_once must be at least 1, not {inputs_at_once}")
+        if memory_limit is not None and memory_limit < 0:
+            raise HostError(f"memory_limit must be 0 or more bytes, not {memory_limit}")
+        if step_limit < 0:
+            raise HostError(f"step_limit must be 0 or more instructions, not {step_limit}")
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
         self.netlist = netlist
         self.precision: Precision = precision

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from buda_emu.cli.output import Progress, bar_text, duration
+from buda_emu.cli.output import Progress, bar_text, duration, say
 
 
 class Terminal(io.StringIO):
@@ -41,3 +41,23 @@ def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPa
         progress.bar(2, 2, 3, "inputs")  # too soon after the one before
         progress.clear()
         assert stream.getvalue() == expected
+
+
+class Screen(Terminal):
+    name = "<screen>"
+
+
+def test_control_characters_of_names_do_not_reach_a_terminal() -> None:
+    text = "queue a\x1b]0;title\x07b\x9b2Jc\rd\u202ee\x1b[31mred\x1b[0m\ttab\nnext"
+    escaped = "queue a\\x1b]0;title\\x07b\\x9b2Jc\\rd\\u202ee\x1b[31mred\x1b[0m\ttab\nnext"
+    terminal, file = Screen(), io.StringIO()
+    say(text, terminal)
+    say(text, file)
+    assert terminal.getvalue() == escaped + "\n"
+    assert file.getvalue() == text + "\n"  # what a program reads is not changed
+
+
+def test_the_line_that_is_shown_meanwhile_is_escaped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Screen())
+    Progress().show("compiling \x1b]0;x\x07")
+    assert sys.stderr.getvalue() == "\r\x1b[Kcompiling \\x1b]0;x\\x07"

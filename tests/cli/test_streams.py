@@ -64,3 +64,22 @@ def test_a_pipe_that_nobody_reads_to_its_end(shell) -> None:
 def test_streams_and_files_that_cannot_be_written(shell, line: str, code: int, error: str) -> None:
     done = shell(line)
     assert (done.returncode, done.stderr) == (code, error)
+
+
+def test_an_interrupt_while_modules_are_imported_shows_no_traceback(shell) -> None:
+    """At any time from the first instruction of the command on."""
+    for microseconds in (10_000, 40_000, 150_000):
+        done = shell(f"""
+            {sys.executable} -c '
+import signal, sys
+import os, threading
+timer = threading.Timer({microseconds / 1e6}, os.kill, (os.getpid(), signal.SIGINT))
+sys.argv = ["buda-emu", "run", os.environ["NET"]]
+from buda_emu.cli import entry
+before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # what comes before belongs to Python
+signal.signal(signal.SIGINT, before)
+timer.start()
+entry.entry()
+' """)
+        assert "Traceback" not in done.stderr
+        assert done.returncode == 130

@@ -2,13 +2,14 @@
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 from multiprocessing import util
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from buda_emu.api.backend.machine import Port
 from buda_emu.api.backend.meeting import Key, make_folder, password, socket_path
@@ -17,6 +18,8 @@ from buda_emu.api.backend.wire import receive, send
 from buda_emu.errors import HostTimeoutError
 
 _PAUSE: Final = 0.05  # seconds
+_STRANGER_SECONDS: Final = 5  # for each step of the authentication
+_MOST_STRANGERS: Final = 128  # that authenticate at once; more are hung up on
 METHODS: Final = ("push", "push_packed", "read", "pop", "pack", "check")
 """What a client may call: the methods of Port."""
 
@@ -28,6 +31,7 @@ class Server:
         self._machine = machine
         self._lock = threading.Lock()
         self._clients: set[Connection[Any, Any]] = set()
+        self._strangers = 0  # who have not shown yet that they know the password
         self._closed = False
         self._path = socket_path(key)
         make_folder()
@@ -61,22 +65,53 @@ class Server:
                 if not self._closed:
                     time.sleep(_PAUSE)  # no file descriptors left, or a caller that left at once
                 continue
+            with self._lock:
+                too_many = self._strangers >= _MOST_STRANGERS
+                self._strangers += not too_many
+            if too_many:
+                caller.close()
+                continue
+            _limit_seconds(caller, _STRANGER_SECONDS)
             client = Connection(caller.detach())
             with self._lock:
                 self._clients.add(client)
                 if self._closed:
                     _hang_up(client)
-            threading.Thread(target=self._serve, args=(client,), name="buda-emu-client", daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(client,), name="buda-emu-client", daemon=True).start()
+            except RuntimeError:  # no threads left
+                with self._lock:
+                    self._clients.discard(client)
+                    self._strangers -= 1
+                client.close()
 
     def _serve(self, client: "Connection[Any, Any]") -> None:
-        with contextlib.suppress(OSError, EOFError, AuthenticationError), client:
+        try:
+            with client:
+                if self._knows(client):
+                    while True:
+                        send(client, self._answer(*_request(receive(client))))
+        except (OSError, EOFError):
+            pass  # it is gone
+        except Exception as error:  # noqa: BLE001 - a message can be broken in any way, and ends that client only
+            say(f"a client of the machine sent what is no request ({type(error).__name__}); it is hung up on", 6)
+        finally:
+            with self._lock:
+                self._clients.discard(client)
+
+    def _knows(self, client: "Connection[Any, Any]") -> bool:
+        """Has it the password? It has to say so soon."""
+        try:
             deliver_challenge(client, password())
             answer_challenge(client, password())
-            while True:
-                method, arguments = receive(client)
-                send(client, self._answer(method, arguments))
-        with self._lock:
-            self._clients.discard(client)
+            with socket.fromfd(client.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
+                _limit_seconds(line, 0)
+        except AuthenticationError:
+            return False
+        finally:
+            with self._lock:
+                self._strangers -= 1
+        return True
 
     def _answer(self, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
         if method not in METHODS:
@@ -87,6 +122,20 @@ class Server:
             return "timeout", str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller in the other process is told
             return "error", str(error) or type(error).__name__
+
+
+def _request(message: Any) -> tuple[str, tuple[Any, ...]]:
+    """A method and its arguments. Raises ValueError, TypeError for anything else."""
+    method, arguments = message
+    if not isinstance(method, str) or not isinstance(arguments, tuple):
+        raise TypeError("a request is a name and a tuple")
+    return method, cast("tuple[Any, ...]", arguments)
+
+
+def _limit_seconds(line: socket.socket, seconds: int) -> None:
+    """Reads and writes take at most so long; 0: as long as they take."""
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
 
 
 def _make_room(path: Path) -> None:

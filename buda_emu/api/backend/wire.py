@@ -3,7 +3,9 @@
 import os
 import pickle
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Final
+
+_MOST_BYTES: Final = 64 << 30  # of arrays in one message; memory is taken when they come
 
 
 def send(connection: "Connection[Any, Any]", message: object) -> None:
@@ -23,6 +25,8 @@ def send(connection: "Connection[Any, Any]", message: object) -> None:
 def receive(connection: "Connection[Any, Any]") -> Any:
     """What the other side sent. Raises EOFError when it hung up, OSError."""
     head, sizes = connection.recv()
+    if sum(sizes) > _MOST_BYTES or min(sizes, default=0) < 0:
+        raise ValueError(f"a message of {sum(sizes)} bytes")
     buffers = [bytearray(size) for size in sizes]
     for buffer in buffers:
         rest = memoryview(buffer)

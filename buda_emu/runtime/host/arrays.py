@@ -42,7 +42,8 @@ def as_float32(array: NDArray[Any], where: str) -> NDArray[np.float32]:
     if array.dtype == np.float16:
         return host_decode("Float16", array)
     if array.dtype.kind in "iub" or array.dtype == np.float64:
-        return array.astype(np.float32)
+        with np.errstate(all="ignore"):  # what is too large for float32 is infinite
+            return array.astype(np.float32)
     if array.dtype.name.startswith(_SMALL_FLOATS) or array.dtype.name in _SMALL_INTS:
         return array.astype(np.float32)
     raise HostError(f"{where}: element type {array.dtype} is not one a host tensor may have")

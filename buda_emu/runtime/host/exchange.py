@@ -1,5 +1,6 @@
 """What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
 
+import operator
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any, get_args
@@ -34,6 +35,8 @@ class Exchange:
     def _channel(self, name: str) -> Channel:
         if self._gate.closed:  # by another thread, after the caller's own check
             raise HostError("this Emulator is closed")
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise HostError(f"a queue is named by its name, not by {name!r}")
         return self._memory.channel(name)
 
     # ------------------------------------------------------------------------------------------------------ push
@@ -41,6 +44,7 @@ class Exchange:
     def push(self, name: str, array: object, slot: int | None, timeout: float) -> None:
         """See `Emulator.push`."""
         channel = self._channel(name)
+        slot = None if slot is None else _whole(slot, "slot")
         queue = self._netlist.queues[name]
         values = self._host.host_array(queue, array)
         if isinstance(channel, Ram):
@@ -136,7 +140,7 @@ class Exchange:
     @exact_floats
     def pop(self, name: str, count: int, readout: Readout, timeout: float) -> NDArray[Any]:
         """See `Emulator.pop`."""
-        channel = self._channel(name)
+        channel, count = self._channel(name), _whole(count, "count")
         if isinstance(channel, Ram):
             raise HostError(f"pop of ram {name}: a ram has no entries to pop, use peek")
         _check_readout(readout)
@@ -152,7 +156,8 @@ class Exchange:
     @exact_floats
     def peek(self, name: str, count: int | None, readout: Readout, slot: int, timeout: float) -> NDArray[Any]:
         """See `Emulator.peek`."""
-        channel = self._channel(name)
+        channel, slot = self._channel(name), _whole(slot, "slot")
+        count = None if count is None else _whole(count, "count")
         _check_readout(readout)
         deadline = _deadline(timeout)
         with self._gate as gate:
@@ -166,7 +171,7 @@ class Exchange:
     @exact_floats
     def image(self, name: str, slot: int) -> list[NDArray[np.uint8]]:
         """See `Emulator.memory_image`."""
-        channel = self._channel(name)
+        channel, slot = self._channel(name), _whole(slot, "slot")
         if not 0 <= slot < channel.view.entries:
             raise HostError(f"entry {slot} of {name} was never written")
         with self._gate as gate:
@@ -250,9 +255,17 @@ def _before(view: EntryView, first: int, count: int, taken: Slices) -> int:
     return count
 
 
+def _whole(given: object, what: str) -> int:
+    """A Python or numpy integer. Raises HostError."""
+    try:
+        return operator.index(given)  # pyright: ignore[reportArgumentType] - that is the question
+    except TypeError:
+        raise HostError(f"{what} must be a whole number, not {given!r}") from None
+
+
 def _deadline(timeout: float) -> float:
-    if not timeout >= 0:
-        raise HostError(f"timeout must be 0 or more seconds, not {timeout}")
+    if not isinstance(timeout, int | float) or not timeout >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise HostError(f"timeout must be 0 or more seconds, not {timeout!r}")
     return monotonic() + timeout
 
 

@@ -1,13 +1,13 @@
 """Arrays by name in the files that people keep them in: .npy, .npz and .safetensors."""
 
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
+from buda_emu.verify.inputs.numpy_files import npz_of
 
 Array = NDArray[Any]
 
@@ -15,14 +15,6 @@ _SAFE_TYPES: Final[Mapping[str, str]] = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
     "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
-
-
-def read_npy(file: str, data: bytes) -> Array:
-    """The array of a .npy file. Raises HostError for anything else, pickles included."""
-    try:
-        return np.lib.format.read_array(BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, TypeError, MemoryError, OverflowError) as error:
-        raise HostError(f"{file} is not a numpy array file: {error}") from None
 
 
 def read_archive(file: str, data: bytes) -> Mapping[str, Array]:
@@ -33,14 +25,6 @@ def read_archive(file: str, data: bytes) -> Mapping[str, Array]:
 def is_archive(file: str) -> bool:
     """Whether the name is that of a file with several arrays."""
     return file.rpartition(".")[2].lower() in _ARCHIVES
-
-
-def _npz(file: str, data: bytes) -> Mapping[str, Array]:
-    try:
-        with np.load(BytesIO(data), allow_pickle=False) as archive:
-            return dict(archive)
-    except Exception as error:  # noqa: BLE001 - numpy and zipfile raise many things for broken archives
-        raise HostError(f"{file} is not a numpy archive: {error}") from None
 
 
 def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
@@ -66,5 +50,5 @@ def _safe_array(file: str, name: str, entry: Mapping[str, Any]) -> Array:
 
 
 _ARCHIVES: Final[Mapping[str, Callable[[str, bytes], Mapping[str, Array]]]] = {
-    "npz": _npz, "safetensors": _safetensors,
+    "npz": npz_of, "safetensors": _safetensors,
 }  # fmt: skip

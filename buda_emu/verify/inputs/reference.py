@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 from buda_emu.spec.formats import is_raw
-from buda_emu.verify.inputs.array_files import is_archive, read_archive, read_npy
+from buda_emu.verify.inputs.array_files import is_archive, read_archive
+from buda_emu.verify.inputs.numpy_files import npy_of
 
 Array = NDArray[Any]
 _SUFFIXES = (".npy", ".npz", ".safetensors", ".bin")
@@ -163,7 +164,7 @@ def whole_array(files: Files, name: str) -> Tensors | None:
     """The array of that name as it stands in its file, which is no .bin. Raises HostError."""
     data = files.read(f"{name}.npy")
     if data is not None:
-        return Tensors(read_npy(f"{name}.npy", data), f"{name}.npy")
+        return Tensors(npy_of(f"{name}.npy", data), f"{name}.npy")
     for file in filter(is_archive, files.names()):
         arrays = files.arrays(file)
         if name in arrays:

@@ -73,6 +73,7 @@ class _Pool:
         self._stop_at_first = stop_at_first
         self._waiting = list(range(len(cases)))[::-1]
         self._workers: list[_Worker] = []
+        self._any_started = False
         self._context = multiprocessing.get_context("spawn")
 
     def work(self, most: int) -> None:
@@ -98,7 +99,13 @@ class _Pool:
     def _start(self) -> None:
         here, there = self._context.Pipe()
         process = self._context.Process(target=serve, args=(there, self._run), daemon=True, name="buda-emu worker")
-        process.start()
+        try:
+            process.start()
+        except OSError as error:  # no processes or no memory left
+            here.close()
+            there.close()
+            self._not_started(f"could not start ({error.strerror or error})")
+            return
         there.close()
         self._workers.append(_Worker(process, here, None, time.monotonic()))
 
@@ -121,6 +128,7 @@ class _Pool:
         except (EOFError, OSError):
             self._lost(worker)
             return
+        self._any_started = True
         if worker.case is not None and worker.case >= 0:
             self._finished(worker.case, result)
         self._give(worker)
@@ -146,10 +154,25 @@ class _Pool:
         self._workers.remove(worker)
         self._bury(worker)
         if worker.case is None:
-            raise InternalError(f"a worker process could not start ({how_it_ended(worker.process.exitcode)})")
+            self._not_started(f"could not start ({how_it_ended(worker.process.exitcode)})")
+            return
         if worker.case >= 0:
             text = died(worker.process.exitcode)
             self._finished(worker.case, self._unfinished(worker, "crashed", text))
+        if self._waiting:
+            self._start()
+
+    def _not_started(self, how: str) -> None:
+        """It costs one netlist, so that a machine that can start no more processes comes to an end. As long as none
+        has ever started, the others may; raises InternalError when none does."""
+        if not self._any_started:
+            if not self._workers:
+                raise InternalError(f"a worker process {how}")
+            return
+        if self._waiting:
+            number = self._waiting.pop()
+            text = f"the worker process for it {how}"
+            self._finished(number, unfinished(self._cases[number], "crashed", text, 0.0))
         if self._waiting:
             self._start()
 
@@ -160,7 +183,8 @@ class _Pool:
             self._bury(worker)
             self._workers.remove(worker)
             if worker.case is None:
-                raise InternalError(f"a worker process did not start within {START_SECONDS:.0f} s")
+                self._not_started(f"did not start within {START_SECONDS:.0f} s")
+                continue
             text = late(self._timeout)
             self._finished(worker.case, self._unfinished(worker, "timeout", text))
             if self._waiting:

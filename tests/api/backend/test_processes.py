@@ -6,6 +6,7 @@ import pickle
 import socket
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ import pytest
 from api.backend.front_end import opened
 from api.backend.small import entries, machine, netlist, push
 from buda_emu import backend_api as api
-from buda_emu.api.backend import family
+from buda_emu.api.backend import family, server
 from buda_emu.api.backend.enums import BackendType
-from buda_emu.api.backend.meeting import folder, machine_key, make_folder, socket_path
+from buda_emu.api.backend.meeting import folder, machine_key, make_folder, password, socket_path
 from buda_emu.api.backend.remote import RemotePort
 from buda_emu.errors import HostError, HostTimeoutError
+from case_functions import until
 
 OK = api.BackendStatusCode.Success
 WRONG = api.BackendStatusCode.RuntimeError
@@ -199,6 +201,84 @@ def test_a_caller_without_the_key_gets_nothing(tmp_path):
         port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
         assert port.check("a") is False
         port.close()
+    backend.finish()
+
+
+def address_of(desc):
+    return str(socket_path(machine_key(desc.netlist_path, BackendType.Golden)))
+
+
+BROKEN_MESSAGES = {
+    "no pickle": lambda line: line.send_bytes(b"no pickle"),
+    "no pair": lambda line: line.send(7),
+    "no sizes": lambda line: line.send((b"", None)),
+    "negative": lambda line: line.send((pickle.dumps(0), [-1])),
+    "too large": lambda line: line.send((pickle.dumps(0), [1 << 60])),
+    "no request": lambda line: line.send((pickle.dumps(3), [])),
+    "no name": lambda line: line.send((pickle.dumps((3, ())), [])),
+    "no tuple": lambda line: line.send((pickle.dumps(("check", "a")), [])),
+    "a class that is not there": lambda line: line.send((b"cnowhere\nNothing\n.", [])),
+    "half": lambda line: (line.send((pickle.dumps(0), [100])), os.write(line.fileno(), b"x" * 10)),
+}
+
+
+@pytest.mark.parametrize("message", BROKEN_MESSAGES.values(), ids=BROKEN_MESSAGES)
+def test_a_broken_message_ends_its_client_only(message, tmp_path):
+    """No traceback of its thread (which pytest would see), and nothing is left of it."""
+    from multiprocessing.connection import Client
+
+    backend, descs = machine(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", api.BackendWarning)
+        with Client(address_of(descs["a"]), "AF_UNIX", authkey=password()) as line:
+            message(line)
+            with socket.fromfd(line.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as half:
+                half.shutdown(socket.SHUT_WR)
+            with pytest.raises((EOFError, OSError)):
+                line.recv()
+        assert until(lambda: not any(thread.name == "buda-emu-client" for thread in threading.enumerate()))
+    port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
+    assert port.check("a") is False
+    port.close()
+    backend.finish()
+
+
+def test_strangers_are_few_and_have_little_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "_MOST_STRANGERS", 4)
+    monkeypatch.setattr(server, "_STRANGER_SECONDS", 1)
+    backend, descs = machine(tmp_path)
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(12)]
+    for line in silent:
+        line.settimeout(10)
+        line.connect(address_of(descs["a"]))
+    assert sum(thread.name == "buda-emu-client" for thread in threading.enumerate()) <= 4
+    for line in silent:
+        while line.recv(1000):  # the challenge, then the end
+            pass
+        line.close()
+    port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
+    assert port.check("a") is False
+    port.close()
+    backend.finish()
+
+
+def test_fifty_clients_at_once(tmp_path):
+    backend, descs = machine(tmp_path)
+    found = []
+
+    def ask():
+        port = RemotePort(machine_key(descs["a"].netlist_path, BackendType.Golden))
+        for _ in range(20):
+            found.append(port.check("a"))
+        port.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [False] * 1000
+    assert until(lambda: not any(thread.name == "buda-emu-client" for thread in threading.enumerate()))
     backend.finish()
 
 

@@ -12,9 +12,10 @@ from threading import Thread
 import pytest
 
 from buda_emu.errors import InternalError
+from buda_emu.verify.runs import workers
 from buda_emu.verify.runs.case import Case
 from buda_emu.verify.runs.workers import how_it_ended, run_all
-from case_functions import obey, until
+from case_functions import die_at_start, obey, until
 from shared_files import ROOT
 
 LONG = 60.0  # a timeout that nothing here reaches
@@ -143,6 +144,43 @@ def broken_start(*_arguments):
     raise AssertionError("never called: it cannot be sent")
 
 
+def starts_fail(monkeypatch, *numbers):
+    """The workers of these numbers, from 0, die while they start."""
+    started = []
+    start = workers._Pool._start
+
+    def counted(pool):
+        started.append(pool)
+        with monkeypatch.context() as patch:
+            if len(started) - 1 in numbers:
+                patch.setattr(workers, "serve", die_at_start)
+            start(pool)
+
+    monkeypatch.setattr(workers._Pool, "_start", counted)
+
+
+def test_a_replacement_that_dies_while_it_starts_costs_one_netlist(monkeypatch):
+    starts_fail(monkeypatch, 1)
+    results = run("exit 3", "number 1", "number 2", "number 3", workers=1)
+    assert [result.status for result in results] == ["crashed", "crashed", "passed", "passed"]
+    assert results[1].message == "the worker process for it could not start (exit code 5)"
+
+
+def test_one_of_two_that_does_not_start_costs_nothing(monkeypatch):
+    starts_fail(monkeypatch, 0)
+    assert [result.status for result in run("number 1", "number 2", workers=2)] == ["passed", "passed"]
+
+
+def test_no_process_can_be_started_any_more(monkeypatch):
+    starts_fail(monkeypatch, *range(1, 9))
+    results = run("exit 3", *(f"number {number}" for number in range(4)), workers=1)
+    assert [result.status for result in results] == ["crashed"] * 5
+
+
+def test_a_thousand_cases():
+    assert {result.status for result in run(*(f"number {number}" for number in range(1000)), workers=2)} == {"passed"}
+
+
 def test_a_worker_that_cannot_start_is_a_bug_of_ours(capfd, monkeypatch):
     # the function lives in a module that the child cannot import
     monkeypatch.setattr(broken_start, "__module__", "case_functions")
@@ -154,9 +192,10 @@ def test_a_worker_that_cannot_start_is_a_bug_of_ours(capfd, monkeypatch):
 
 PROGRAM = """
 import sys
+from buda_emu.verify.runs import workers
 from buda_emu.verify.runs.case import Case
 from buda_emu.verify.runs.workers import run_all
-from case_functions import obey, until
+from case_functions import die_at_start, obey, until
 
 if __name__ == "__main__":
     cases = [Case("number 1", ""), *(Case("hang", path) for path in sys.argv[1:])]

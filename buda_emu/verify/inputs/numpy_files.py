@@ -1,0 +1,99 @@
+"""numpy's files, written by anybody: an array that is wholly there, or an error that names the file.
+
+`np.load` believes a header before it has looked at the data, and fails in many ways.
+"""
+
+import os
+import stat
+import struct
+import tokenize
+import zipfile
+import zlib
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError
+
+_MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
+_HEADERS: Final = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_BROKEN: Final = (
+    ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError, KeyError, AttributeError, RecursionError,
+    MemoryError, OverflowError, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
+    NotImplementedError, RuntimeError, OSError,
+)  # fmt: skip
+
+
+def map_npy(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, read as it is used. Raises HostError for one that is none, or is not whole."""
+    try:
+        with _opened(path) as stream:
+            _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
+        return np.lib.format.open_memmap(path, mode="r")
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+
+
+def npy_of(name: str, data: bytes) -> NDArray[Any]:
+    """The array of what a .npy file holds. Raises HostError."""
+    try:
+        return _array(BytesIO(data), len(data))
+    except _BROKEN as error:
+        raise _none(name, error) from None
+
+
+def npz_of(name: str, data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of what a .npz file holds, by name. Raises HostError."""
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            found: dict[str, NDArray[Any]] = {}
+            for info in archive.infolist():
+                with archive.open(info) as member:
+                    found[info.filename.removesuffix(".npy")] = _array(member, info.file_size)
+            return found
+    except _BROKEN as error:
+        raise _none(name, error, "archive") from None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, and cannot go back
+        raise ValueError("it is no regular file")
+    return path.open("rb")
+
+
+def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """The array of a file of `size` bytes: no memory is taken for what the file does not hold."""
+    shape, fortran, dtype = _shape_and_type(stream, size)
+    array = np.empty(prod(shape), dtype)
+    left = array.view(np.uint8).data
+    while left:
+        count = cast("BytesIO", stream).readinto(left)
+        if not count:
+            raise EOFError("it is cut short")
+        left = left[count:]
+    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+
+
+def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"version {version[0]}.{version[1]} of the format is for fields with names")
+    shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
+    if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
+        raise ValueError(f"it holds {dtype}, not numbers")
+    needed, held = prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or needed != held:
+        raise ValueError(f"its header tells of {list(shape)} {dtype}, {needed} bytes, and {held} follow")
+    return shape, fortran, dtype
+
+
+def _none(name: str, error: BaseException, kind: str = "array file") -> HostError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    return HostError(f"{name} is not a numpy {kind}: {reason}")
