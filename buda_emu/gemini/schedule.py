@@ -98,7 +98,7 @@ class _Replay:
             kinds=tuple(self.kinds), tasks_of={
                 (work.core, work.index): tuple(tasks) for work, tasks in zip(self.ir.workloads(), works, strict=True)
             },
-            index=self.index, plan=self.plan,
+            item_tasks=tuple(items), send_tasks=tuple(sends), index=self.index, plan=self.plan,
         )  # fmt: skip
 
     def _done(self, steps: Iterable[Step]) -> list[Wait]:

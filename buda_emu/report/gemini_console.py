@@ -46,6 +46,10 @@ def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
         )
     else:
         yield "L2: not checkable: no addresses"
+    if figures.races is not None:
+        count = len(figures.races)
+        yield f"L2 accesses: {plural(count, 'race')}" if count else "L2 accesses: every pair is kept apart by waits"
+        yield from (f"  {text}" for text in figures.races[:_LAYERS])
     yield ""
     layers = [
         (item.layer, str(item.workloads), str(item.cycles), str(item.waited)) for item in figures.layers[:_LAYERS]

@@ -66,7 +66,13 @@ def operator(layer: Layer) -> Operator:
     for dtype in (*layer.input_dtype[: _operands(layer)], layer.output_dtype):
         if dtype not in DTYPES:
             raise _unsupported(layer, f"data type {dtype!r}")
-    return Operator(layer, make(layer), DTYPES[layer.output_dtype])
+    compute = make(layer)
+
+    def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # of scales that no network has
+            return compute(operands, padding, weights)
+
+    return Operator(layer, run, DTYPES[layer.output_dtype])
 
 
 def _operands(layer: Layer) -> int:
@@ -128,8 +134,7 @@ def _output(layer: Layer, values: Floats) -> Array:
     """To the layer's type: int8 by rounding half to even and clamping, float16 by converting."""
     if layer.output_dtype == "int8":
         return np.clip(np.rint(values), -128, 127).astype(np.int8)
-    with np.errstate(over="ignore"):
-        return values.astype(np.float16)
+    return values.astype(np.float16)
 
 
 def _quantize(layer: Layer) -> Callable[..., Array]:

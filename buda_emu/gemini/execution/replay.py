@@ -206,7 +206,11 @@ class _Run:
             own = tile.ofmap.within(Box(begin, begin))
             if not own.inside(work.box.within(work.box)):
                 raise Fault(f"a tile makes {tile.ofmap}, beyond the workload")
+            if not all(0 <= one < max(layer.window) for one in tile.padding):
+                raise Fault(f"a tile has padding {list(tile.padding)} for a window of {list(layer.window)}")
             read = [self._operand(work, item, tensor, tile, second) for item, tensor, second in operands]
+            if len({one.shape for one in read}) > 1:
+                raise Fault(f"the tile of {tile.ofmap} reads operands of different shapes")
             part = None if weights is None or work.weight is None else _channels(weights, tile, work.weight.box)
             array = self.values.operators[layer.name].run(read, tile.padding, part)
             if array.shape != tile.ofmap.shape:
