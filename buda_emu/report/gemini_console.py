@@ -107,7 +107,8 @@ def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") 
     ]
     yield table(("access", "count", "energy", "what is counted"), counted, (1, 2))
     if energy is not None:
-        yield f"energy: {number(energy['total'], 6)} in the unit of the table"
+        kinds = f"{len(energy) - 1} of {len(found.accesses)} kinds of accesses"
+        yield f"energy of {kinds}: {number(energy['total'], 6)} in the unit of the table"
 
 
 def comparison_lines(found: "Comparison") -> Iterator[str]:
