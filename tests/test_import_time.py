@@ -18,7 +18,16 @@ def modules_after(statement, environment):
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("statement", ["import buda_emu", "import buda_emu.cli.main", "import buda_emu.spec.ops"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import buda_emu",
+        "import buda_emu.cli.main",
+        "import buda_emu.spec.ops",
+        "from buda_emu import gemini",
+        "from buda_emu import gemini; gemini.load('examples/gemini/halo.json').check('examples/gemini/halo.frontend.json')",
+    ],
+)
 def test_nothing_heavy_is_imported(statement, child_environment):
     assert modules_after(statement, child_environment) & HEAVY == set()
 

@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
-from buda_emu.cli import formats, ops  # noqa: E402
-from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.checker import Rule  # noqa: E402
+from buda_emu.cli import formats, ops  # noqa: E402
 from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
+from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules.registry import RULES  # noqa: E402
 from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
 from buda_emu.report.grid_svg import grid_svg  # noqa: E402
@@ -149,8 +149,8 @@ RULES_INTRO = """\
 SCHEDULE_INTRO = """\
 # Rules of Gemini schedules
 
-`buda-emu gemini check` and `buda-emu check` hold a schedule against these ([gemini.md](gemini.md)); `buda-emu explain G041`
-prints one. One defect gives one rule where that can be told: what only follows from another finding is left out.
+`buda-emu gemini check` and `buda-emu check` hold a schedule against these ([gemini.md](gemini.md)); `buda-emu explain
+G041` prints one. One defect gives one rule where that can be told: what only follows from another finding is left out.
 
 {table}
 """

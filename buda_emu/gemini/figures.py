@@ -95,7 +95,8 @@ def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
     if not timeline.rates.fitted:
         rates = timeline.rates
         found.append(
-            f"transfers are fitted at 16 GiB/s and 1 GHz: at {rates.dram_gibps:g} GiB/s and {rates.freq_ghz:g} GHz they "
+            f"transfers are fitted at 16 GiB/s and 1 GHz: at {rates.dram_gibps:g} GiB/s and {rates.freq_ghz:g} "
+            f"GHz they "
             "are a model"
         )
     return tuple(found)

@@ -25,8 +25,8 @@ def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
         details=lambda task: facts[task][1],
         group=lambda unit: _group(timeline.timing.units[unit]),
         memories=[
-            Memory(f"L2 of core {core}", [live for live in lives if live.space == f"L2 of core {core}"], ir.buffersize or 0)
-            for core in (ir.cores if lives else ())
+            Memory(space, [live for live in lives if live.space == space], ir.buffersize or 0)
+            for space in dict.fromkeys(live.space for live in lives)
         ],
         per_microsecond=timeline.rates.freq_ghz * 1000, notes=notes,
         about={"cycles": timeline.total, "workloads": len(ir.workloads()), "cores": len(ir.cores)},
@@ -44,7 +44,12 @@ def _tasks(ir: IR, timeline: Timeline) -> Facts:
     for item, task in zip(timeline.noc, timeline.send_tasks, strict=True):
         found[task] = "send", {"bytes": item.bytes, "transfer": item.transfer_id, "to": ", ".join(map(str, item.cores))}
     for work in ir.workloads():
-        details = {"layer": work.layer_name, "workload": work.workload_id, "box": str(work.box), "tiles": len(work.tiles)}
+        details = {
+            "layer": work.layer_name,
+            "workload": work.workload_id,
+            "box": str(work.box),
+            "tiles": len(work.tiles),
+        }
         for task in timeline.tasks_of[work.core, work.index]:
             found[task] = work.layer_type or "other", details
     return found

@@ -73,7 +73,13 @@ def test_documents_of_every_kind_are_told_apart(tmp_path, capsys):
 def test_run(tmp_path, capsys):
     assert gemini("run", HALO) == 0
     text = capsys.readouterr().out
-    for said in ("2079 cycles", "model: schedules of several cores", "L2: 4544 of 32768", "slowest layers", "wait: producer"):
+    for said in (
+        "2079 cycles",
+        "model: schedules of several cores",
+        "L2: 4544 of 32768",
+        "slowest layers",
+        "wait: producer",
+    ):
         assert said in text
     assert gemini("run", "--json", HALO, "--dram-gibps", 8) == 0
     content = json.loads(capsys.readouterr().out)
@@ -98,7 +104,10 @@ def test_lanes_of_trace_and_page_add_up(tmp_path, capsys):
     for event in events:
         if event["ph"] == "X":
             busy[lanes[event["pid"], event["tid"]]] += event["dur"] * 1000
-    assert {name: round(time) for name, time in busy.items() if name.startswith("core")} == {"core 0": 1670, "core 1": 1630}
+    assert {name: round(time) for name, time in busy.items() if name.startswith("core")} == {
+        "core 0": 1670,
+        "core 1": 1630,
+    }
     assert round(busy["DRAM"]) == 684
     assert any(event["ph"] == "C" and "L2 of core 1" in event["name"] for event in events)
     assert any(event["ph"] == "s" for event in events)
@@ -107,7 +116,8 @@ def test_lanes_of_trace_and_page_add_up(tmp_path, capsys):
 
 def test_differences_to_a_trace(tmp_path, capsys):
     lines = [
-        f"[vp_self, {{'wkl': {n}, 'tile': 0}}, {{'inst_idx': {n}, 'time': [{n * 100}, {n * 100 + 90}]}}, {{}}]" for n in range(2)
+        f"[vp_self, {{'wkl': {n}, 'tile': 0}}, {{'inst_idx': {n}, 'time': [{n * 100}, {n * 100 + 90}]}}, {{}}]"
+        for n in range(2)
     ]
     trace = file(tmp_path / "t.txt", "\n".join(lines))
     asm = file(tmp_path / "a.txt", "\n".join(f"[vp_self, {{'wkl': {n}, 'tile': 0}}, {{}}]" for n in range(2)))
@@ -125,7 +135,9 @@ def test_differences_to_a_trace(tmp_path, capsys):
 def test_exec(tmp_path, capsys):
     assert gemini("exec", HALO, "--frontend", NETWORK, "--seed", 1) == 0
     assert "weights of 3 layers are seeded (seed 1): none were published" in capsys.readouterr().out
-    bad = file(tmp_path / "bad.json", edited(schedule("two_cores"), put("0/2/ring_buffer_info", [[0, 4096], [4096, 4160]])))
+    bad = file(
+        tmp_path / "bad.json", edited(schedule("two_cores"), put("0/2/ring_buffer_info", [[0, 4096], [4096, 4160]]))
+    )
     assert gemini("exec", bad, "--frontend", NETWORK) == 1
     assert "mismatch: core 0 workload 2 (c2)" in capsys.readouterr().out
     assert gemini("exec", bad, "--frontend", NETWORK, "--json") == 1
@@ -153,12 +165,20 @@ def test_stats(tmp_path, capsys):
     content = json.loads(capsys.readouterr().out)
     assert content["accesses"]["mac"] == 109568  # 8 x 8 pixels: 16 x 27, 8 x 144 and 8 x 16 products each
     assert content["bytes"] == {"load": 512, "weight": 6912, "store": 512, "noc": 384}
-    assert content["links"] == [{"from": [0, 0], "to": [1, 0], "bytes": 192}, {"from": [1, 0], "to": [0, 0], "bytes": 192}]
+    assert content["links"] == [
+        {"from": [0, 0], "to": [1, 0], "bytes": 192},
+        {"from": [1, 0], "to": [0, 0], "bytes": 192},
+    ]
     table = file(tmp_path / "t.yaml", "mac: 2\ndram_write_byte: 3\n")
     assert gemini("stats", HALO, "--json", "--energy", table) == 0
     assert json.loads(capsys.readouterr().out)["energy"] == {"mac": 219136, "dram_write_byte": 1536, "total": 220672}
     assert gemini("stats", UNPLACED, "--energy", table) == 0
-    for text, says in (("macs: 1", "did you mean 'mac'?"), ("mac: x", "a number of 0 or more"), ("[1]", "a map"), ("{", "expected")):
+    for text, says in (
+        ("macs: 1", "did you mean 'mac'?"),
+        ("mac: x", "a number of 0 or more"),
+        ("[1]", "a map"),
+        ("{", "expected"),
+    ):
         assert gemini("stats", HALO, "--energy", file(tmp_path / "bad.yaml", text)) == 2
         assert says in capsys.readouterr().err
 
@@ -181,7 +201,9 @@ def test_sweep(tmp_path, capsys):
 def test_diff(tmp_path, capsys):
     assert gemini("diff", HALO, HALO) == 0
     assert "all 5 layers take the same time" in capsys.readouterr().out
-    later = edited(schedule("two_cores"), put("1/4/time", 600), drop("0/1/buffer/2"), put("0/2/buffer/0/newly_added", True))
+    later = edited(
+        schedule("two_cores"), put("1/4/time", 600), drop("0/1/buffer/2"), put("0/2/buffer/0/newly_added", True)
+    )
     other = file(tmp_path / "o.json", later)
     assert gemini("diff", HALO, other) == 0
     text = capsys.readouterr().out
@@ -198,7 +220,7 @@ def test_slice(tmp_path, capsys):
     assert "4 of 10 workloads, 2 layers, checks clean" in capsys.readouterr().out
     assert gemini("check", out) == 0
     assert gemini("exec", out, "--frontend", NETWORK, "--seed", 1) == 0
-    assert gemini("slice", HALO, "--layers", "c1c", "-o", out) == 2
+    assert gemini("slice", HALO, "--layers", "c1B", "-o", out) == 2
     assert "did you mean 'c1b'?" in capsys.readouterr().err
     bad = file(tmp_path / "bad.json", edited(schedule("two_cores"), put("0/1/time", -1)))
     assert gemini("slice", bad, "--layers", "c1", "-o", out) == 2

@@ -12,7 +12,10 @@ WHERE = "{'slyr': 0, 'wkl': %d, 'tile': %d}"
 
 def line(name, wkl=0, tile=-1, takes=(), gives=(), time=None, **parameters):
     content = {**parameters, "Prev_Insts": list(takes), "Next_Insts": list(gives)}
-    text = ", ".join(f"{key!r}: {value if isinstance(value, str) and value[0] == '<' else repr(value)}" for key, value in content.items())
+    text = ", ".join(
+        f"{key!r}: {value if isinstance(value, str) and value[0] == '<' else repr(value)}"
+        for key, value in content.items()
+    )
     span = f", {{'inst_idx': 0, 'time': {list(time)}}}" if time else ""
     return f"[{name}, {WHERE % (wkl, tile)}{span}, {{{text}}}]"
 
@@ -58,14 +61,27 @@ def test_predicted_durations_and_token_queues(tmp_path):
 
 def test_durations_of_a_trace(tmp_path):
     asm = file(tmp_path, program())
-    times = [(0, 31), (0, 21), (31, 131), (0, 21), (21, 121), (131, 231), (231, 300), (300, 310), (121, 121), (0, 0), (0, 21), (310, 400)]
+    times = [
+        (0, 31),
+        (0, 21),
+        (31, 131),
+        (0, 21),
+        (21, 121),
+        (131, 231),
+        (231, 300),
+        (300, 310),
+        (121, 121),
+        (0, 0),
+        (0, 21),
+        (310, 400),
+    ]
     trace = file(tmp_path, program(times), "trace.txt")
     timeline = gemini.simulate(None, asm=asm, durations=trace)
     assert [tuple(span) for span in timeline.instructions] == times
     assert timeline.total == 400
     with pytest.raises(ScheduleError, match="this is no trace"):
         gemini.simulate(None, asm=asm, durations=asm)
-    with pytest.raises(ScheduleError, match="12 instructions, .* has 2"):
+    with pytest.raises(ScheduleError, match=r"12 instructions, .* has 2"):
         gemini.simulate(None, asm=file(tmp_path, program()[:2], "short.txt"), durations=trace)
     with pytest.raises(ScheduleError, match=r"trace\.txt:1: ct_st"):
         gemini.simulate(None, asm=file(tmp_path, program()[::-1], "other.txt"), durations=trace)
@@ -106,10 +122,22 @@ def test_values(text, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[1", "[1,, 2]", "{'a' 1}", "{1: 2}", "[1] 2", "[;]", "[" * 50, "__import__('os')", "[" + "9" * 30 + "]", "[a b]"],
+    [
+        "",
+        "[1",
+        "[1,, 2]",
+        "{'a' 1}",
+        "{1: 2}",
+        "[1] 2",
+        "[;]",
+        "[" * 50,
+        "__import__('os')",
+        "[" + "9" * 30 + "]",
+        "[a b]",
+    ],
 )
 def test_what_is_no_value(text):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         parse(text)
 
 
@@ -117,7 +145,8 @@ def test_what_is_no_value(text):
     "text",
     [
         "x", "[pe_conv]", "[pe_conv, 1, 2]", "[nobody_x, {'wkl': 0, 'tile': 0}, {}]", "[pe_conv, {'wkl': 0}, {}]",
-        "[pe_conv, {'wkl': 0, 'tile': 0}, {'Prev_Insts': ['XX']}]", "[pe_conv, {'wkl': 0, 'tile': 0}, {'Prev_Insts': 1}]",
+        "[pe_conv, {'wkl': 0, 'tile': 0}, {'Prev_Insts': ['XX']}]",
+        "[pe_conv, {'wkl': 0, 'tile': 0}, {'Prev_Insts': 1}]",
         "[pe_conv, {'wkl': 0, 'tile': 0}, {'time': [2, 1]}, {}]",
     ],
 )  # fmt: skip

@@ -106,7 +106,9 @@ def test_a_direct_weight_without_origin_is_named():
         gemini.simulate(gemini.load(edited(schedule("fp16_dram"), *edits)))
 
 
-@pytest.mark.parametrize("rates", [{"dram_gibps": 0}, {"freq_ghz": -1}, {"noc_bytes_per_cycle": float("nan")}, {"dram_gibps": "x"}])
+@pytest.mark.parametrize(
+    "rates", [{"dram_gibps": 0}, {"freq_ghz": -1}, {"noc_bytes_per_cycle": float("nan")}, {"dram_gibps": "x"}]
+)
 def test_rates_are_above_zero(rates):
     with pytest.raises(HostError, match=next(iter(rates))):
         gemini.simulate(gemini.load(schedule("ring_wrap")), **rates)

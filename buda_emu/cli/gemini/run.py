@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.gemini.arguments import add_file, add_json, add_rates, rates_of, say_json
+from buda_emu.cli.gemini.arguments import add_file, add_json, add_rates, say_json
 from buda_emu.cli.output import say, write_json, write_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.gemini.figures import run_figures
 
     ir = load(args.file)
-    timeline = simulate(ir, asm=args.asm, **rates_of(args))
+    timeline = simulate(
+        ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
+    )
     differences = trace_differences(ir, timeline, args.asm, args.trace) if args.trace is not None else None
     figures = run_figures(ir, timeline)
     _draw(args, ir, timeline)

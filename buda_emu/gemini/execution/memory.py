@@ -17,7 +17,7 @@ _MOST = 1 << 34  # bytes of an L2 that is emulated
 _BITS: Final = {8: np.int8, 16: np.float16}
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818 - of the emulated hardware, not of a caller
     """Something that the hardware would do wrong: told as a mismatch."""
 
 
