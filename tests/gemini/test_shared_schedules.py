@@ -1,4 +1,4 @@
-"""Real schedules, reference traces and mutants of the shared folder: the acceptance script of its own says what holds."""
+"""Real schedules, reference traces and mutants of the shared folder: its own acceptance script says what holds."""
 
 import subprocess
 import sys

@@ -46,7 +46,8 @@ class Values:
         self.operators[layer.name] = operator(layer)
         names = self.network.operands(layer)
         if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
-            raise ScheduleError(f"layer {layer.name!r} reads {len(names)} operands, and has fewer shapes or types of inputs")
+            said = f"reads {len(names)} operands, and has fewer shapes or types of inputs"
+            raise ScheduleError(f"layer {layer.name!r} {said}")
         for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
             if name not in self.network.layers and name not in self.inputs:
                 _small(layer, shape)
