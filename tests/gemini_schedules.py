@@ -6,7 +6,9 @@ import json
 from shared_files import ROOT
 
 FOLDER = ROOT / "tests" / "gemini" / "schedules"
-NAMES = tuple(sorted(path.stem for path in FOLDER.glob("*.json") if ".frontend" not in path.name and path.stem != "expected"))
+NAMES = tuple(
+    sorted(path.stem for path in FOLDER.glob("*.json") if ".frontend" not in path.name and path.stem != "expected")
+)
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 
 
@@ -105,7 +107,8 @@ def _stream(layer, lower, upper):
 
 
 def dialect_b():
-    """Two cores beside each other: a convolution by rows, an element-wise layer over both, a dense layer through DRAM."""
+    """Two cores beside each other: a convolution by rows, an element-wise layer over both, a dense layer
+    through DRAM."""
     top, bottom = ([0, 0, 0, 0], [0, 7, 1, 3]), ([0, 0, 2, 0], [0, 7, 3, 3])
     whole, dense = ([0, 0, 0, 0], [0, 7, 3, 3]), ([0, 0, 0, 0], [0, 9, 0, 0])
     inputs = ([0, 0, 0, 0], [0, 2, 2, 3]), ([0, 0, 1, 0], [0, 2, 3, 3])
@@ -157,11 +160,17 @@ def dialect_b():
             "related_ifmap": list(related), **content,
         }  # fmt: skip
 
+    def arrives(core, workload, transfer, box, related):
+        return {
+            "core_id": core, "workload_id": workload, "transfer_id": transfer, "lower": box[0], "upper": box[1],
+            "related_ofmap": related,
+        }  # fmt: skip
+
     return {
         "-1": {
             "in": [
-                {"core_id": 1, "workload_id": 2, "transfer_id": 6, "lower": whole[0], "upper": whole[1], "related_ofmap": [7]},
-                {"core_id": 2, "workload_id": 3, "transfer_id": 8, "lower": dense[0], "upper": dense[1], "related_ofmap": []},
+                arrives(1, 2, 6, whole, [7]),
+                arrives(2, 3, 8, dense, []),
             ],
             "out": [
                 out(0, "weight", "c", [core(1, 0), core(2, 1)], {"lower": 0, "upper": 7, "size": conv_bits}),

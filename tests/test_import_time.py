@@ -18,7 +18,15 @@ def modules_after(statement, environment):
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("statement", ["import buda_emu", "import buda_emu.cli.main", "import buda_emu.spec.ops"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import buda_emu",
+        "import buda_emu.cli.main",
+        "import buda_emu.spec.ops",
+        "from buda_emu import gemini",
+    ],
+)
 def test_nothing_heavy_is_imported(statement, child_environment):
     assert modules_after(statement, child_environment) & HEAVY == set()
 
@@ -42,6 +50,12 @@ def test_check_loads_no_numpy(root, child_environment):
     loaded = modules_after(statement, child_environment)
     assert "yaml" in loaded
     assert loaded & HEAVY == {"yaml"}
+
+
+def test_checking_a_schedule_loads_nothing_heavy(root, child_environment):
+    path, network = (str(root / "examples" / "gemini" / name) for name in ("halo.json", "halo.frontend.json"))
+    statement = f"from buda_emu import gemini; assert gemini.load({path!r}).check({network!r}) == []"
+    assert modules_after(statement, child_environment) & HEAVY == set()
 
 
 def test_every_public_name_can_be_had():

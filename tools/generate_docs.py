@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
+from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli import formats, ops  # noqa: E402
+from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules.registry import RULES  # noqa: E402
 from buda_emu.netlist.rules.rule import STAGES  # noqa: E402
@@ -144,6 +146,15 @@ RULES_INTRO = """\
 
 {table}"""
 
+SCHEDULE_INTRO = """\
+# Rules of Gemini schedules
+
+`buda-emu gemini check` and `buda-emu check` hold a schedule against these ([gemini.md](gemini.md)); `buda-emu explain
+G041` prints one. One defect gives one rule where that can be told: what only follows from another finding is left out.
+
+{table}
+"""
+
 
 def pages() -> dict[str, str]:
     """Every generated page: name -> text."""
@@ -160,6 +171,7 @@ def pages() -> dict[str, str]:
         "rules.md": _rules(),
         "darwinn-format.md": format_page(_table),
         **vpux_pages(_table),
+        "gemini-rules.md": _schedule_rules(),
     }
     backend = (ROOT / "docs" / "backend-api.md").read_text()
     pictures = {"pictures/two_chips.svg": _picture("two_chips"), "pictures/tile_places.svg": tile_places()}
@@ -387,6 +399,17 @@ def _rules() -> str:
         if rule.explanation
     )
     return "\n".join([RULES_INTRO.format(stages=stages, table=table), *details])
+
+
+def _schedule_rules() -> str:
+    rules = SCHEDULE_RULES.rules.values()
+    table = _table(("rule", "severity", "finding"), ((rule.id, rule.severity, rule.summary) for rule in rules))
+    details = (f"## {rule.id}\n\n{_sentence(rule.summary)}.\n\n{_paragraphs(rule)}\n" for rule in rules)
+    return "\n".join([SCHEDULE_INTRO.format(table=table), *details])
+
+
+def _paragraphs(rule: Rule) -> str:
+    return "\n\n".join(filter(None, (rule.explanation.strip(), rule.fix and f"To do: {rule.fix}.")))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from buda_emu.errors import ScheduleError
+from buda_emu.gemini.json_values import a_list, texts, whole_numbers
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<word><[A-Za-z_]\w*\.(?P<value>\w+)\s*:[^>]*>)"
@@ -44,7 +45,8 @@ class Instruction:
 
 
 UNITS: Final[Mapping[str, str]] = {
-    "ct": "CT", "lda": "LD", "ldw": "LD", "lw": "LW", "pe": "PE", "vp": "VP", "dt": "DT", "sta": "ST", "si": "SI", "so": "SO",
+    "ct": "CT", "lda": "LD", "ldw": "LD", "lw": "LW", "pe": "PE", "vp": "VP", "dt": "DT", "sta": "ST",
+    "si": "SI", "so": "SO",
 }  # fmt: skip
 """Prefix to unit."""
 
@@ -146,9 +148,9 @@ def _integer(text: str) -> int:
 
 
 def _instruction(line: int, value: Any) -> Instruction:
-    if not isinstance(value, list) or len(value) not in (3, 4) or not isinstance(value[0], str):  # pyright: ignore[reportUnknownArgumentType]
+    items = a_list(value, 3) or a_list(value, 4)
+    if items is None or not isinstance(items[0], str):
         raise ValueError("an instruction is [name, {...}, {...}]")
-    items: list[Any] = value
     if not all(isinstance(item, dict) for item in items[1:]):
         raise ValueError("an instruction is [name, {...}, {...}]")
     name = items[0]
@@ -161,15 +163,15 @@ def _instruction(line: int, value: Any) -> Instruction:
     if type(wkl) is not int or type(tile) is not int:
         raise ValueError(f"{name}: 'wkl' and 'tile' are whole numbers")
     for key in ("Prev_Insts", "Next_Insts"):
-        units = parameters.get(key, [])
-        if not isinstance(units, list) or not all(one in UNITS.values() for one in units):  # pyright: ignore[reportUnknownVariableType]
+        units = texts(parameters.get(key, []))
+        if units is None or not all(one in UNITS.values() for one in units):
             raise ValueError(f"{name}: {key!r} is a list of units ({', '.join(dict.fromkeys(UNITS.values()))})")
     return Instruction(line, name, unit, wkl, tile, parameters, span)
 
 
 def _span(content: Mapping[str, Any]) -> tuple[int, int]:
-    time: Any = content.get("time")
-    if not (isinstance(time, list) and len(time) == 2 and all(type(one) is int for one in time)):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    time = whole_numbers(content.get("time"), 2)
+    if time is None:
         raise ValueError("'time' is [start, end]")
     start, end = time
     if not 0 <= start <= end:

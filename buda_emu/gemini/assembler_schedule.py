@@ -1,4 +1,5 @@
-"""An assembler file on the timeline engine: units in file order, tokens between each pair of units (facts GEMINI 5.1)."""
+"""An assembler file on the timeline engine: units in file order, tokens between each pair of units (facts
+GEMINI 5.1)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +8,7 @@ from buda_emu.errors import HostError, ScheduleError
 from buda_emu.gemini.assembler import Instruction, read_assembler
 from buda_emu.gemini.boxes import of_shape
 from buda_emu.gemini.durations import CONFIGURE, CONTROL, FIRST_WEIGHT, Rates, tile_cycles
+from buda_emu.gemini.json_values import whole_numbers
 from buda_emu.gemini.model import IR, Workload
 from buda_emu.gemini.plan import ItemKind
 from buda_emu.gemini.sizes import fmap_bytes, weight_bytes
@@ -79,7 +81,9 @@ def _traced(instructions: Sequence[Instruction], path: str, trace: str) -> list[
         if line.span is None:
             raise ScheduleError(f"{trace}:{line.line}: {line.name} has no time: this is no trace")
         if line.key != item.key:
-            raise ScheduleError(f"{trace}:{line.line}: {line.name} of workload {line.wkl}, {path}:{item.line} is {item.name}")
+            raise ScheduleError(
+                f"{trace}:{line.line}: {line.name} of workload {line.wkl}, {path}:{item.line} is {item.name}"
+            )
         found.append(line.span[1] - line.span[0])
     return found
 
@@ -130,10 +134,11 @@ class _Predicted:
 
     def _bytes(self, item: Instruction) -> int:
         weights = item.prefix in ("ldw", "lw")
-        extents = item.parameters.get("Wsize" if weights else "Tile")
-        if not (isinstance(extents, list) and len(extents) == 4 and all(type(one) is int and one > 0 for one in extents)):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            raise self._wrong(item, f"{'Wsize' if weights else 'Tile'} is a list of four extents")
-        a, b, c, d = (int(one) for one in extents)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        key = "Wsize" if weights else "Tile"
+        extents = whole_numbers(item.parameters.get(key), 4, 1)
+        if extents is None:
+            raise self._wrong(item, f"{key} is a list of four extents")
+        a, b, c, d = extents
         if weights:
             return weight_bytes(of_shape((1, a, b, c * d)))
         word = self._formats.get((item.prefix, item.parameters.get("RS")))

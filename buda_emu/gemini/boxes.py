@@ -1,6 +1,6 @@
 """Boxes of elements: ranges N C H W with inclusive ends (facts GEMINI 2), and what a list of them covers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
@@ -62,7 +62,7 @@ class Box(NamedTuple):
         return f"{list(self.lower)}..{list(self.upper)}"
 
 
-def _each(choose: "type[min] | type[max]", first: Coordinates, second: Coordinates) -> Coordinates:  # type: ignore[valid-type]
+def _each(choose: Callable[[int, int], int], first: Coordinates, second: Coordinates) -> Coordinates:
     a, b, c, d = (choose(x, y) for x, y in zip(first, second, strict=True))
     return a, b, c, d
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from buda_emu.gemini.durations import Rates
 from buda_emu.gemini.figures import LayerTime, Peak, RunFigures, run_figures
-from buda_emu.gemini.model import IR, Workload
-from buda_emu.gemini.schedule import simulate
+from buda_emu.gemini.model import IR, WeightStore, Workload
+from buda_emu.gemini.schedule import simulate_at
 from buda_emu.gemini.statistics import LayerBytes, statistics
 from buda_emu.gemini.timing import Timeline
 
@@ -49,8 +50,8 @@ class Comparison:
     models: tuple[str, ...]
 
 
-def compare(first: IR, second: IR, **rates: float) -> Comparison:
-    """Both at the same rates (`simulate`)."""
+def compare(first: IR, second: IR, rates: Rates) -> Comparison:
+    """Both at the same rates."""
     sides = [_side(ir, rates) for ir in (first, second)]
     (a, a_times, a_bytes), (b, b_times, b_bytes) = sides
     names = dict.fromkeys([*a_times, *b_times])
@@ -65,8 +66,8 @@ def compare(first: IR, second: IR, **rates: float) -> Comparison:
     )  # fmt: skip
 
 
-def _side(ir: IR, rates: dict[str, float]) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:
-    timeline: Timeline = simulate(ir, **rates)
+def _side(ir: IR, rates: Rates) -> tuple[RunFigures, dict[str, LayerTime], dict[str, LayerBytes]]:
+    timeline: Timeline = simulate_at(ir, rates)
     figures = run_figures(ir, timeline)
     order = dict.fromkeys(work.layer_name for work in ir.workloads())
     times = {item.layer: item for item in figures.layers}
@@ -74,9 +75,7 @@ def _side(ir: IR, rates: dict[str, float]) -> tuple[RunFigures, dict[str, LayerT
     return figures, {name: times[name] for name in order}, moved
 
 
-def _change(
-    name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]
-) -> LayerChange:
+def _change(name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[dict[str, LayerBytes]]) -> LayerChange:
     def both(values: Sequence[int | None]) -> tuple[int | None, int | None]:
         return values[0], values[1]
 
@@ -95,7 +94,7 @@ def _ahead(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
         opened: dict[int, int] = {}
         for work in works:
             for item in (*work.buffer, *work.wl0):
-                loaded = item.from_dram if hasattr(item, "from_dram") else item.source == "DDR"
+                loaded = item.source == "DDR" if isinstance(item, WeightStore) else item.from_dram
                 for number in item.transfer_id if loaded else ():
                     opened.setdefault(number, work.index)
             for number, name in _read(work):

@@ -22,7 +22,8 @@ class WorkloadDifference:
 
 @dataclass(frozen=True, slots=True)
 class TraceDifferences:
-    """`instructions` of the trace, and how many start when it says: `exact_starts` with the trace's own durations in our
+    """`instructions` of the trace, and how many start when it says: `exact_starts` with the trace's own
+    durations in our
     queues, `equal_durations` of the predicted ones but for ct_* (both None without an assembler file)."""
 
     total: int
@@ -53,9 +54,7 @@ def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -
 
         ours = simulate(ir, asm=asm, durations=trace).instructions
         exact = sum(a.start == b.start for a, b in zip(ours, spans, strict=True))
-        pairs = [
-            (a, b) for item, a, b in zip(lines, timeline.instructions, spans, strict=True) if item.prefix != "ct"
-        ]
+        pairs = [(a, b) for item, a, b in zip(lines, timeline.instructions, spans, strict=True) if item.prefix != "ct"]
         compared = len(pairs)
         equal = sum(a.end - a.start == b.end - b.start for a, b in pairs)
     works: dict[int, Span] = {}

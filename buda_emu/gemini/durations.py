@@ -30,7 +30,11 @@ class Rates:
     def __post_init__(self) -> None:
         for name in ("dram_gibps", "freq_ghz", "noc_bytes_per_cycle"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not (isfinite(value) and 0 < value < _MOST):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not (isfinite(value) and 0 < value < _MOST)
+            ):
                 raise HostError(f"{name} is a number above 0, not {value!r}")
 
     @property

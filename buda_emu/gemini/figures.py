@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from buda_emu.gemini.accesses import l2_races
 from buda_emu.gemini.model import IR, Workload
 from buda_emu.gemini.timing import WAIT_KINDS, Timeline
+from buda_emu.timeline import idle, time_by_category
+from buda_emu.timeline.waits import BUSY, END
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """Of one run. `models`: what of it has no reference, in words."""
+    """Of one run. `models`: what of it has no reference, in words; `races`: tasks that could meet in L2, None where no
+    addresses tell."""
 
     total: int
     cores: tuple[CoreTime, ...]
@@ -58,6 +62,7 @@ class RunFigures:
     dram: DramUse
     peak: Peak | None
     noc_bytes: int
+    races: tuple[str, ...] | None
     models: tuple[str, ...]
 
 
@@ -66,8 +71,18 @@ def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
     cores, waited = _cores(ir, timeline)
     return RunFigures(
         timeline.total, cores, _layers(ir, timeline, waited), _dram(timeline), fullest(ir),
-        sum(timeline.links.values()), models(ir, timeline),
+        sum(timeline.links.values()), _races(ir, timeline), models(ir, timeline),
     )  # fmt: skip
+
+
+def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
+    if ir.dialect == "B" or timeline.mode == "assembler":
+        return None
+    name = timeline.schedule.label
+    return tuple(
+        f"{item.space}: {name(item.first)} and {name(item.second)} share {item.size} bytes from {item.address} on"
+        for item in l2_races(timeline)
+    )
 
 
 def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
@@ -80,7 +95,8 @@ def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
     if not timeline.rates.fitted:
         rates = timeline.rates
         found.append(
-            f"transfers are fitted at 16 GiB/s and 1 GHz: at {rates.dram_gibps:g} GiB/s and {rates.freq_ghz:g} GHz they "
+            f"transfers are fitted at 16 GiB/s and 1 GHz: at {rates.dram_gibps:g} GiB/s and {rates.freq_ghz:g} "
+            f"GHz they "
             "are a model"
         )
     return tuple(found)
@@ -103,21 +119,19 @@ def _cores(ir: IR, timeline: Timeline) -> tuple[tuple[CoreTime, ...], dict[tuple
         busy = _covered([span for key, span in timeline.workloads.items() if key[0] == core])
         return (CoreTime(core, busy, {}, timeline.total - busy),), {}
     timing = timeline.timing
-    gaps, start, end, held = timing.waited().tolist(), timing.start, timing.end, timing.held_by.tolist()
+    categories = dict(enumerate(timeline.kinds))
+    units = dict(zip(timing.units, time_by_category(timing, categories), strict=True))
     found: list[CoreTime] = []
+    for core in ir.cores:
+        times = units[f"core {core}"]
+        waits = {str(kind): times.get(kind, 0) for kind in WAIT_KINDS}
+        found.append(CoreTime(core, times[BUSY], waits, times.get(END, 0)))
+    step_of = {task: step for step, tasks in timeline.tasks_of.items() for task in tasks}
     waited: dict[tuple[int, int], int] = {}
-    for core, works in ir.cores.items():
-        waits = dict.fromkeys(map(str, WAIT_KINDS), 0)
-        compute = last = 0
-        for work in works:
-            for task in timeline.tasks_of[core, work.index]:
-                compute += int(end[task] - start[task])
-                last = int(end[task])
-                gap = gaps[task]
-                if gap:
-                    waits[timeline.kinds[held[task]]] += gap
-                    waited[core, work.index] = waited.get((core, work.index), 0) + gap
-        found.append(CoreTime(core, compute, waits, timeline.total - last))
+    for gap in idle(timing, categories):
+        if gap.task in step_of:
+            step = step_of[gap.task]
+            waited[step] = waited.get(step, 0) + gap.end - gap.start
     return tuple(found), waited
 
 
@@ -136,11 +150,19 @@ def _layers(ir: IR, timeline: Timeline, waited: dict[tuple[int, int], int]) -> t
         works.setdefault(work.layer_name, []).append(work)
     found: list[LayerTime] = []
     for name, items in works.items():
-        spans = [timeline.workloads.get((item.core, item.workload_id)) for item in items]
         gaps = sum(waited.get((item.core, item.index), 0) for item in items)
-        cycles = sum(span.end - span.start for span in spans if span is not None)
+        cycles = sum(_worked(timeline, item) for item in items)
         found.append(LayerTime(name, len(items), cycles, gaps))
     return tuple(sorted(found, key=lambda item: (-item.cycles - item.waited, item.layer)))
+
+
+def _worked(timeline: Timeline, work: Workload) -> int:
+    """Cycles of a workload without what it waits for in between."""
+    if timeline.mode == "assembler":
+        span = timeline.workloads.get((work.core, work.workload_id))
+        return span.end - span.start if span is not None else 0
+    start, end = timeline.timing.start, timeline.timing.end
+    return sum(int(end[task] - start[task]) for task in timeline.tasks_of[work.core, work.index])
 
 
 def _dram(timeline: Timeline) -> DramUse:

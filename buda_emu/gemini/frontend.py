@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.boxes import Box, Coordinates, of_shape
-from buda_emu.gemini.reader.values import shown
+from buda_emu.gemini.json_values import a_list, an_object, shown, texts, whole_numbers
 
 WINDOWS: Final[Mapping[str, str]] = {"conv2d": "kernel_size", "max_pool2d": "pool_size", "avg_pool2d": "pool_size"}
 """Operations that look at a window, and the key that holds its height and width."""
@@ -78,10 +78,10 @@ def read_network(source: "str | os.PathLike[str] | Mapping[str, Any] | Network")
         return source
     path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
     content: Any = decode(path) if path else source
-    if not isinstance(content, Mapping) or not content:
+    found = an_object(content)
+    if not found:
         raise _wrong(path, "", f"a network is an object of layers, not {shown(content)}")
-    layers = {str(name): _layer(path, str(name), item) for name, item in content.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return Network(layers, path)
+    return Network({str(name): _layer(path, str(name), item) for name, item in found.items()}, path)
 
 
 def _wrong(path: str, layer: str, message: str) -> ScheduleError:
@@ -90,9 +90,9 @@ def _wrong(path: str, layer: str, message: str) -> ScheduleError:
 
 
 def _layer(path: str, name: str, item: Any) -> Layer:
-    if not isinstance(item, Mapping):
+    content = an_object(item)
+    if content is None:
         raise _wrong(path, name, f"a layer is an object, not {shown(item)}")
-    content: Mapping[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
     operation = content.get("operation")
     if not isinstance(operation, str):
         raise _wrong(path, name, f"'operation' is a text, not {shown(operation)}")
@@ -112,31 +112,27 @@ def _layer(path: str, name: str, item: Any) -> Layer:
 
 
 def _texts(path: str, name: str, content: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = content.get(key)
-    if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):  # pyright: ignore[reportUnknownVariableType]
-        raise _wrong(path, name, f"{key!r} is a list of texts, not {shown(value)}")
-    return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    found = texts(content.get(key))
+    if found is None:
+        raise _wrong(path, name, f"{key!r} is a list of texts, not {shown(content.get(key))}")
+    return tuple(found)
 
 
 def _numbers(path: str, name: str, content: Mapping[str, Any], key: str, count: int, least: int) -> tuple[int, ...]:
-    value = content.get(key)
-    if not _whole(value, least) or len(value) != count:
-        raise _wrong(path, name, f"{key!r} is a list of {count} numbers of {least} or more, not {shown(value)}")
-    return tuple(value)
-
-
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, list) and all(type(one) is int and least <= one < _MOST for one in value)  # pyright: ignore[reportUnknownVariableType]
+    found = whole_numbers(content.get(key), count, least, _MOST)
+    if found is None:
+        said = f"{key!r} is a list of {count} numbers of {least} or more, not {shown(content.get(key))}"
+        raise _wrong(path, name, said)
+    return tuple(found)
 
 
 def _shape(path: str, name: str, content: Mapping[str, Any], key: str, loose: bool) -> list[Coordinates]:
     """Shapes with four extents; what the host computes may have others, which nothing looks at."""
-    value = content.get(key)
-    if not (isinstance(value, list) and all(_whole(one, 1) for one in value)):  # pyright: ignore[reportUnknownVariableType]
-        raise _wrong(path, name, f"{key!r} is a list of shapes, not {shown(value)}")
+    shapes = [whole_numbers(one, None, 1, _MOST) for one in a_list(content.get(key)) or [None]]
     found: list[Coordinates] = []
-    for shape in value:  # pyright: ignore[reportUnknownVariableType]
-        extents: list[int] = list(shape)  # pyright: ignore[reportUnknownArgumentType]
+    for extents in shapes:
+        if extents is None:
+            raise _wrong(path, name, f"{key!r} is a list of shapes, not {shown(content.get(key))}")
         if len(extents) != 4 and not loose:
             raise _wrong(path, name, f"{key!r}: a shape is [N, C, H, W], not {shown(extents)}")
         a, b, c, d = (*extents[:4], 1, 1, 1, 1)[:4]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from buda_emu.gemini.model import IR, Destination, DramIn, DramOut, Ifmap, Ofmap, Source, Tensor, Workload
 from buda_emu.gemini.sizes import BITWIDTHS, fmap_bits, fmap_bytes, legal, weight_bytes
@@ -71,7 +72,7 @@ class Index:
         found: set[int] = set()
         seen: dict[int, int] = {}
         for core, works in self.ir.cores.items():
-            if any(a.workload_id >= b.workload_id for a, b in zip(works, works[1:], strict=False)):
+            if any(a.workload_id >= b.workload_id for a, b in pairwise(works)):
                 found.add(core)
             for work in works if self.ir.dialect == "B" else ():
                 if seen.setdefault(work.workload_id, core) != core:
@@ -123,7 +124,8 @@ class Index:
 
     @cached_property
     def misread(self) -> frozenset[tuple[int, int]]:
-        """Workloads (core, position) an operand of which is in no tensor, or not the sources that it reaches (A, G044)."""
+        """Workloads (core, position) an operand of which is in no tensor, or not the sources that it reaches
+        (A, G044)."""
         found: set[tuple[int, int]] = set()
         for work in self.ir.workloads() if self.ir.dialect == "A" else ():
             for item in work.ifmap:

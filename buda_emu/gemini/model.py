@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 Dialect = Literal["A", "B"]
 Region = tuple[int, int]
+PlaceKind = Literal["core", "DRAM"]
+TensorKind = Literal["ifmap", "weight", "ofmap"]
+OutKind = Literal["weight", "fmap"]
+StoreSource = Literal["DDR", "CORE"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Destination:
     """Who a transfer is for. `workload_id` is None for DRAM."""
 
     place: str
-    type: Literal["core", "DRAM"]
+    type: PlaceKind
     core_id: int
     workload_id: int | None
     layer_name: str | None = None
@@ -47,7 +51,7 @@ class DramOut:
 
     place: str
     transfer_id: int
-    type: Literal["weight", "fmap"]
+    type: OutKind
     size: int
     box: Box
     destination: tuple[Destination, ...]
@@ -60,7 +64,7 @@ class Source:
     """A piece of a tensor: its box in the tensor (A) or in the producer's output (B)."""
 
     place: str
-    type: Literal["core", "DRAM"]
+    type: PlaceKind
     core_id: int
     transfer_id: int
     size: int
@@ -74,7 +78,7 @@ class Tensor:
     """An entry of `buffer`: what is in L2 when a workload starts."""
 
     place: str
-    type: Literal["ifmap", "weight", "ofmap"]
+    type: TensorKind
     box: Box
     transfer_id: tuple[int, ...]
     source: tuple[Source, ...]
@@ -109,7 +113,7 @@ class WeightStore:
     size: int
     transfer_id: tuple[int, ...]
     layer_name: str
-    source: Literal["DDR", "CORE"]
+    source: StoreSource
     tensor_order: int | None
 
 

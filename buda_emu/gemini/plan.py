@@ -159,9 +159,10 @@ def _store(index: Index, life: Life) -> Item:
     gate = next((at for at, item in zip(life.at, life.tensors, strict=True) if item.start_send), None)
     step = (life.core, made.work.index)
     before = ((life.core, gate - 1),) if gate and gate - 1 != made.work.index else ()
+    never = "" if gate is not None else f"start_send of tensor {life.tensor_id} of core {life.core}"
     return Item(
         "store", made.piece.transfer_id, _size(tensor.size, tensor.place), life.core, (step, *before), (),
-        life.tensor_id, gate or 0, "" if gate is not None else f"start_send of tensor {life.tensor_id} of core {life.core}",
+        life.tensor_id, gate or 0, never,
     )  # fmt: skip
 
 

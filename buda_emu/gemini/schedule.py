@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Sequence
 
-
 from buda_emu.errors import HostError
 from buda_emu.gemini.durations import Rates, tile_cycles, whole_cycles
 from buda_emu.gemini.index import Index
@@ -43,6 +42,11 @@ def simulate(
         raise HostError("durations of a trace belong to an assembler file: give asm, too")
     if ir is None:
         raise HostError("without an assembler file there must be a schedule")
+    return simulate_at(ir, rates)
+
+
+def simulate_at(ir: IR, rates: Rates) -> Timeline:
+    """As `simulate` of a schedule alone."""
     return _Replay(ir, rates).timeline()
 
 
@@ -98,7 +102,7 @@ class _Replay:
             kinds=tuple(self.kinds), tasks_of={
                 (work.core, work.index): tuple(tasks) for work, tasks in zip(self.ir.workloads(), works, strict=True)
             },
-            index=self.index, plan=self.plan,
+            item_tasks=tuple(items), send_tasks=tuple(sends), index=self.index, plan=self.plan,
         )  # fmt: skip
 
     def _done(self, steps: Iterable[Step]) -> list[Wait]:
@@ -167,5 +171,3 @@ def _hops(ir: IR, send: Send) -> Sequence[int]:
 
 def _kept(number: int) -> Wait:
     return Wait(number, 1, False)
-
-

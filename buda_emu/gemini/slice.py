@@ -1,5 +1,5 @@
-"""A small schedule out of a large one: some layers, with what they read coming from DRAM and what nobody is left to read
-going there."""
+"""A small schedule out of a large one: some layers, with what they read coming from DRAM and what nobody is
+left to read going there."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -64,9 +64,7 @@ class _Cut:
         self.core_key = "id" if self.in_bits else "core_id"
         self.dram = 0 if self.in_bits else -1
         self.content = ir.to_json()
-        self.kept = {
-            core: [work for work in works if work.layer_name in layers] for core, works in ir.cores.items()
-        }
+        self.kept = {core: [work for work in works if work.layer_name in layers] for core, works in ir.cores.items()}
         self.steps = {(work.core, work.workload_id) for works in self.kept.values() for work in works}
         self.loads: dict[int, tuple[Box, str, list[Workload]]] = {}  # transfer that is loaded now: box, layer, readers
         self.fresh: dict[tuple[int, int], int] = {}  # core and tensor_id of tensors that are loaded now: their transfer
@@ -86,9 +84,7 @@ class _Cut:
 
     def document(self) -> Json:
         """The JSON object of the slice."""
-        cores = {
-            str(core): [self._workload(work) for work in works] for core, works in self.kept.items() if works
-        }
+        cores = {str(core): [self._workload(work) for work in works] for core, works in self.kept.items() if works}
         top = {key: value for key, value in self.content.items() if not key.isdecimal() and key != "-1"}
         result: Json = {"-1": {"in": self._arrives(), "out": self._leaves()}, **top, **cores}
         if not self.in_bits:
@@ -151,7 +147,8 @@ class _Cut:
             return True
         if len(gone) < len(tensor.source):
             raise UnsupportedError(
-                f"{work}: tensor {tensor.tensor_id} holds pieces of layers on both sides of the cut: choose them together"
+                f"{work}: tensor {tensor.tensor_id} holds pieces of layers on both sides of the cut: choose "
+                f"them together"
             )
         key = (work.core, tensor.tensor_id)
         if key not in self.fresh:
@@ -240,7 +237,9 @@ class _Cut:
         size = fmap_bytes(box, bits)
         address = _gap([entries[one] for one in range(at, last + 1)], padded(size, UNIT))
         if address is None:
-            raise ProgramError(f"{work}: L2 has no room of {size} bytes for transfer {piece.transfer_id}", kind="allocation")
+            raise ProgramError(
+                f"{work}: L2 has no room of {size} bytes for transfer {piece.transfer_id}", kind="allocation"
+            )
         for one in range(at, last + 1):
             entries[one]["buffer"].append({
                 "tensor_id": number, "address": address, "size": size, "align": aligned(bits), "bitwidth": bits,

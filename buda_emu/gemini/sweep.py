@@ -75,8 +75,8 @@ def _fitted(ir: IR, size: int | None) -> tuple[IR | None, str]:
 
 
 def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
-    """The same schedule on another mesh: the core at n = y * xlen + x stays number n. Raises HostError when a core has no
-    place there."""
+    """The same schedule on another mesh: the core at n = y * xlen + x stays number n. Raises HostError when a
+    core has no place there."""
     numbers = {core: y * ir.xlen + x for core in ir.cores for x, y in (ir.position(core),)}
     if max(numbers.values(), default=0) >= xlen * ylen:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")

@@ -64,5 +64,7 @@ class Timeline:
     timing: "Timing" = field(repr=False)
     kinds: tuple[WaitKind, ...] = field(repr=False, default=())
     tasks_of: "Mapping[Step, tuple[int, ...]]" = field(repr=False, default_factory=dict["Step", tuple[int, ...]])
+    item_tasks: tuple[int, ...] = field(repr=False, default=())
+    send_tasks: tuple[int, ...] = field(repr=False, default=())
     index: "Index | None" = field(repr=False, default=None)
     plan: "Plan | None" = field(repr=False, default=None)

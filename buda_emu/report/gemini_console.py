@@ -46,6 +46,10 @@ def run_lines(ir: "IR", figures: "RunFigures") -> Iterator[str]:
         )
     else:
         yield "L2: not checkable: no addresses"
+    if figures.races is not None:
+        count = len(figures.races)
+        yield f"L2 accesses: {plural(count, 'race')}" if count else "L2 accesses: every pair is kept apart by waits"
+        yield from (f"  {text}" for text in figures.races[:_LAYERS])
     yield ""
     layers = [
         (item.layer, str(item.workloads), str(item.cycles), str(item.waited)) for item in figures.layers[:_LAYERS]
@@ -103,7 +107,8 @@ def statistics_lines(found: "Statistics", energy: "Mapping[str, float] | None") 
     ]
     yield table(("access", "count", "energy", "what is counted"), counted, (1, 2))
     if energy is not None:
-        yield f"energy: {number(energy['total'], 6)} in the unit of the table"
+        kinds = f"{len(energy) - 1} of {len(found.accesses)} kinds of accesses"
+        yield f"energy of {kinds}: {number(energy['total'], 6)} in the unit of the table"
 
 
 def comparison_lines(found: "Comparison") -> Iterator[str]:

@@ -6,7 +6,14 @@ from buda_emu.gemini.rules import BOOK
 from gemini_schedules import NAMES, drop, edited, network, put, rules_of, schedule
 
 BOX = ([0, 0, 0, 0], [0, 7, 3, 7])
-EXTRA_IN = {"core_id": 0, "layer_name": "a", "lower": [0, 0, 0, 0], "upper": [0, 7, 3, 7], "transfer_id": 0, "workload_id": 4}
+EXTRA_IN = {
+    "core_id": 0,
+    "layer_name": "a",
+    "lower": [0, 0, 0, 0],
+    "upper": [0, 7, 3, 7],
+    "transfer_id": 0,
+    "workload_id": 4,
+}
 CORE_0_2 = {"core_id": 0, "type": "core", "workload_id": 2}
 UNKNOWN = {"core_id": 0, "layer_name": "c1", "type": "core", "workload_id": 77}
 UNREAD = {"core_id": 0, "layer_name": "c2", "type": "core", "workload_id": 2}
@@ -101,7 +108,8 @@ CASES = [
     ("G045", "two_cores", [drop("0/2/buffer/4"), put("0/3/buffer/2/newly_added", True)], []),
     ("G046", "fp16_dram", [put("0/6/buffer/2/start_send", False)], []),
     ("G046", "fp16_dram", [put("0/5/buffer/2/start_send", True), put("0/6/buffer/0/start_send", False)], []),
-    ("G047", "two_cores", [put("0/2/ring_buffer_info", [[0, 32832]])], [put("0/2/ring_buffer_info", [[0, 16384], [16384, 32768]])]),
+    ("G047", "two_cores", [put("0/2/ring_buffer_info", [[0, 32832]])],
+     [put("0/2/ring_buffer_info", [[0, 16384], [16384, 32768]])]),
     ("G047", "two_cores", [put("0/2/ring_buffer_info", [[0]])], []),
     ("G048", "two_cores", [drop("0/3/buffer/2")], []),
     ("G050", "fp16_dram", [put("0/3/wl1_buffer", None)], []),

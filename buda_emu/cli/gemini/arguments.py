@@ -2,10 +2,13 @@
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import Taker
 from buda_emu.cli.output import say
+
+if TYPE_CHECKING:
+    from buda_emu.gemini.durations import Rates
 
 SCHEMA_VERSION = 1
 """Of everything that these verbs print with --json."""
@@ -31,7 +34,11 @@ def add_json(parser: Taker) -> None:
 def add_rates(parser: Taker) -> None:
     """--dram-gibps, --freq-ghz, --noc-bytes."""
     parser.add_argument(
-        "--dram-gibps", type=rate, default=16.0, metavar="X", help="DRAM bandwidth in GiB/s; default: 16, as in the traces"
+        "--dram-gibps",
+        type=rate,
+        default=16.0,
+        metavar="X",
+        help="DRAM bandwidth in GiB/s; default: 16, as in the traces",
     )
     parser.add_argument("--freq-ghz", type=rate, default=1.0, metavar="X", help="clock in GHz; default: 1")
     parser.add_argument(
@@ -39,9 +46,11 @@ def add_rates(parser: Taker) -> None:
     )
 
 
-def rates_of(args: argparse.Namespace) -> dict[str, float]:
-    """As keywords of `simulate`."""
-    return {"dram_gibps": args.dram_gibps, "freq_ghz": args.freq_ghz, "noc_bytes_per_cycle": args.noc_bytes}
+def rates_of(args: argparse.Namespace) -> "Rates":
+    """What was given."""
+    from buda_emu.gemini.durations import Rates
+
+    return Rates(args.dram_gibps, args.freq_ghz, args.noc_bytes)
 
 
 def rate(text: str) -> float:

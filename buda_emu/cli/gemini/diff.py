@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.gemini import load
     from buda_emu.gemini.compare import compare
 
-    found = compare(load(args.first), load(args.second), **rates_of(args))
+    found = compare(load(args.first), load(args.second), rates_of(args))
     if args.json:
         say_json(asdict(found))
         return 0

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.gemini.arguments import add_file, add_json, add_rates, rates_of, say_json
-from buda_emu.cli.output import say
+from buda_emu.cli.gemini.arguments import add_file, add_json, add_rates, say_json
+from buda_emu.cli.output import say, write_json, write_text
 
 if TYPE_CHECKING:
     from buda_emu.gemini.compare_trace import TraceDifferences
@@ -22,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--asm", metavar="FILE", help="the assembler file of the schedule: time its instructions")
     parser.add_argument("--trace", metavar="FILE", help="a reference trace of it: print where the times differ")
     add_rates(parser)
+    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write one HTML page: lanes, waits, what L2 holds")
     add_json(parser)
 
 
@@ -32,9 +34,12 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.gemini.figures import run_figures
 
     ir = load(args.file)
-    timeline = simulate(ir, asm=args.asm, **rates_of(args))
+    timeline = simulate(
+        ir, asm=args.asm, dram_gibps=args.dram_gibps, freq_ghz=args.freq_ghz, noc_bytes_per_cycle=args.noc_bytes
+    )
     differences = trace_differences(ir, timeline, args.asm, args.trace) if args.trace is not None else None
     figures = run_figures(ir, timeline)
+    _draw(args, ir, timeline)
     if args.json:
         say_json(_content(ir, timeline, asdict(figures), differences))
         return 0
@@ -47,6 +52,26 @@ def main(args: argparse.Namespace) -> int:
         for line in difference_lines(differences):
             say(line)
     return 0
+
+
+def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
+    """The trace and the page, which show the same picture."""
+    if args.perfetto is None and args.page is None:
+        return
+    from buda_emu.gemini.picture import timeline_picture
+
+    drawn = timeline_picture(ir, timeline, f"{Path(args.file).name}: {timeline.total} cycles")
+    if args.perfetto is not None:
+        from buda_emu.report.trace import trace
+
+        write_json(args.perfetto, trace(drawn))
+    if args.page is not None:
+        import shlex
+        import sys
+
+        from buda_emu.report.timeline_page import timeline_page
+
+        write_text(args.page, timeline_page(drawn, shlex.join(["buda-emu", *sys.argv[1:]])))
 
 
 def _content(

@@ -13,7 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     add_file(parser)
     parser.add_argument(
-        "--layers", required=True, metavar="NAME,...", help="layers by name, or FIRST..LAST in the order of the schedule"
+        "--layers",
+        required=True,
+        metavar="NAME,...",
+        help="layers by name, or FIRST..LAST in the order of the schedule",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the slice goes")
 
@@ -29,5 +32,8 @@ def main(args: argparse.Namespace) -> int:
     write_json(args.output, small.to_json())
     errors = sum(item.severity == "error" for item in small.check())
     verdict = "checks clean" if not errors else f"{errors} errors: this is a bug of buda-emu"
-    say(f"wrote {args.output}: {len(small.workloads())} of {len(ir.workloads())} workloads, {len(layers)} layers, {verdict}")
+    say(
+        f"wrote {args.output}: {len(small.workloads())} of {len(ir.workloads())} workloads, {len(layers)} "
+        f"layers, {verdict}"
+    )
     return 0 if not errors else 101

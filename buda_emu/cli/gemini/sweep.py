@@ -19,7 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dram-gibps", type=several(rate), default=[16.0], metavar="X,...", help="GiB/s; default: 16")
     parser.add_argument("--freq-ghz", type=several(rate), default=[1.0], metavar="X,...", help="GHz; default: 1")
     parser.add_argument(
-        "--noc-bytes", type=several(rate), default=[32.0], metavar="X,...", help="bytes a cycle over a link; default: 32"
+        "--noc-bytes",
+        type=several(rate),
+        default=[32.0],
+        metavar="X,...",
+        help="bytes a cycle over a link; default: 32",
     )
     parser.add_argument(
         "--buffersize", type=several(memory_size), default=[None], metavar="SIZE,...",
@@ -75,6 +79,8 @@ def several(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
 
 def _mesh(text: str) -> tuple[int, int]:
     across, cross, down = text.partition("x")
-    if not (cross and across.isdecimal() and down.isdecimal() and 0 < int(across) < 1 << 16 and 0 < int(down) < 1 << 16):
+    if not (
+        cross and across.isdecimal() and down.isdecimal() and 0 < int(across) < 1 << 16 and 0 < int(down) < 1 << 16
+    ):
         raise argparse.ArgumentTypeError(f"{text!r} is no mesh such as 2x2")
     return int(across), int(down)

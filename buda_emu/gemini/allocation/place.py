@@ -34,7 +34,8 @@ def place(ir: IR, core: int, items: Sequence[Resident], buffersize: int) -> list
     x, y = ir.position(core)
     work = ir.cores[core][stuck.first]
     raise ProgramError(
-        f"a buffer of {buffersize} bytes is too small for first fit: core {y * ir.xlen + x} has no room for {stuck.room} "
+        f"a buffer of {buffersize} bytes is too small for first fit: core {y * ir.xlen + x} has no room for "
+        f"{stuck.room} "
         f"more at workload {work.workload_id}",
         kind="allocation",
     )

@@ -15,8 +15,8 @@ INT8 = 8
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A tensor from its first snapshot to its last. `sources`: transfer and its box in the tensor; `reader`: position of
-    the workload whose operand it is (`input`); `piece`: what is stored from it (`store`)."""
+    """A tensor from its first snapshot to its last. `sources`: transfer and its box in the tensor; `reader`:
+    position of the workload whose operand it is (`input`); `piece`: what is stored from it (`store`)."""
 
     kind: Literal["input", "weight", "store"]
     box: Box

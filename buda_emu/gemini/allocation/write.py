@@ -133,7 +133,7 @@ class _Writer:
             return {**content, "type": "ofmap", "layer_name": item.layer_name, "start_send": sent}
         content["transfer_id"] = [source.transfer_id for source, _box in item.sources]
         content["newly_added"] = work.index == item.first
-        content["source"] = []
+        pieces: list[dict[str, Any]] = []
         for source, box in item.sources:
             dram = source.type == "DRAM"
             entry: dict[str, Any] = {
@@ -143,7 +143,8 @@ class _Writer:
             }  # fmt: skip
             if item.kind == "input":
                 entry["layer_name"] = source.layer_name
-            content["source"].append(entry)
+            pieces.append(entry)
+        content["source"] = pieces
         if item.kind == "weight":
             content["layer_name"] = item.layer_name
         elif item.reader == work.index:
@@ -151,9 +152,7 @@ class _Writer:
         return content
 
 
-def write(
-    ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]], buffersize: int
-) -> dict[str, Any]:
+def write(ir: IR, index: Index, placed: Mapping[int, Sequence[Resident]], buffersize: int) -> dict[str, Any]:
     """A schedule of dialect A."""
     return _Writer(ir, index, placed, buffersize).document()
 

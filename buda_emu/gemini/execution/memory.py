@@ -17,7 +17,7 @@ _MOST = 1 << 34  # bytes of an L2 that is emulated
 _BITS: Final = {8: np.int8, 16: np.float16}
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818 - of the emulated hardware, not of a caller
     """Something that the hardware would do wrong: told as a mismatch."""
 
 
@@ -32,7 +32,7 @@ class L2:
 
     def read_map(self, regions: Sequence[Region] | None, tensor: Tensor, box: Box) -> NDArray[Any]:
         """A box of a tensor, in the tensor's own coordinates, as N C H W. Raises Fault for unwritten bytes."""
-        where = self._where(regions, tensor, fmap_bytes(tensor.box, tensor.bitwidth))
+        where = self._where(regions, tensor)
         if not box.inside(tensor.box):
             raise Fault(f"{box} of tensor {tensor.tensor_id} is read, which is {tensor.box}")
         part = _nhwc(box.within(tensor.box))
@@ -45,7 +45,7 @@ class L2:
 
     def write_map(self, regions: Sequence[Region] | None, tensor: Tensor, box: Box, values: NDArray[Any]) -> None:
         """Write N C H W values to a box. A box that reaches the last channel takes the padding behind it, as 0."""
-        where = self._where(regions, tensor, fmap_bytes(tensor.box, tensor.bitwidth))
+        where = self._where(regions, tensor)
         if not box.inside(tensor.box) or box.shape != values.shape:
             raise Fault(f"{list(values.shape)} values are written to {box} of tensor {tensor.tensor_id}, {tensor.box}")
         if values.dtype != _BITS[tensor.bitwidth]:
@@ -64,23 +64,25 @@ class L2:
 
     def read_weight(self, regions: Sequence[Region] | None, tensor: Tensor) -> NDArray[np.uint8]:
         """The bytes of a weight. Raises Fault for unwritten ones."""
-        where = self._where(regions, tensor, weight_bytes(tensor.box))
+        where = self._where(regions, tensor)
         if not _joined(self._written, where).all():
             raise Fault(f"weight tensor {tensor.tensor_id} is read before it is written")
         return _joined(self._bytes, where)
 
     def write_weight(self, regions: Sequence[Region] | None, tensor: Tensor, content: NDArray[np.uint8]) -> None:
         """All bytes of a weight."""
-        where = self._where(regions, tensor, weight_bytes(tensor.box))
+        where = self._where(regions, tensor)
         if content.size != weight_bytes(tensor.box):
             raise Fault(f"{content.size} bytes of weights are written to tensor {tensor.tensor_id}, {tensor.box}")
         _spread(self._bytes, where, content)
         _spread(self._written, where, np.ones(content.size, np.bool_))
 
-    def _where(self, regions: Sequence[Region] | None, tensor: Tensor, size: int) -> list[Region]:
+    def _where(self, regions: Sequence[Region] | None, tensor: Tensor) -> list[Region]:
         """The bytes of a tensor."""
         if tensor.bitwidth not in _BITS:
             raise Fault(f"tensor {tensor.tensor_id} has {tensor.bitwidth} bits")
+        weight = tensor.type == "weight"
+        size = weight_bytes(tensor.box) if weight else fmap_bytes(tensor.box, tensor.bitwidth)
         region = region_of(regions or (), tensor.address)
         if region is None:
             raise Fault(f"tensor {tensor.tensor_id} at {tensor.address} is in no ring region")

@@ -45,6 +45,9 @@ class Values:
     def _add(self, layer: Layer, seed: int, weights: Mapping[str, Weights]) -> None:
         self.operators[layer.name] = operator(layer)
         names = self.network.operands(layer)
+        if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
+            said = f"reads {len(names)} operands, and has fewer shapes or types of inputs"
+            raise ScheduleError(f"layer {layer.name!r} {said}")
         for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
             if name not in self.network.layers and name not in self.inputs:
                 _small(layer, shape)
@@ -75,7 +78,7 @@ class Values:
             raise ScheduleError(f"layer {layer.name!r}: weights {list(shape)} do not fit its kernel and output_shape")
         if layer.name not in given:
             return seeded_weights(layer.name, shape, seed)
-        values, scale, bias = (np.asarray(item) for item in given[layer.name])
+        values, scale, bias = given[layer.name]
         if values.shape != shape or values.dtype != np.int8 or scale.shape != (shape[0],) or bias.shape != (shape[0],):
             raise HostError(f"weights of {layer.name!r} are int8 {list(shape)}, scale and bias [{shape[0]}]")
         return values, scale.astype(np.float32), bias.astype(np.float32)
@@ -105,6 +108,3 @@ def _order(network: Network, wanted: "set[str]") -> list[str]:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         raise ScheduleError(f"layers read each other in a circle: {' <- '.join(error.args[1])}") from None
-
-
-

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import ScheduleError, UnsupportedError
 from buda_emu.gemini.frontend import Layer
+from buda_emu.gemini.json_values import an_object
 from buda_emu.kernels.integer_product import MOST_SUM, integer_product
 
 Array: TypeAlias = NDArray[Any]
@@ -41,8 +42,8 @@ CONVOLUTIONS: Final = ("conv2d", "dense")
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A layer as a function. `run(operands, padding, weights)`: weights are [K, R*S, C] int8, scale, bias, of the output
-    channels that are wanted; None for layers that have none."""
+    """A layer as a function. `run(operands, padding, weights)`: weights are [K, R*S, C] int8, scale, bias, of
+    the output channels that are wanted; None for layers that have none."""
 
     layer: Layer
     run: "Callable[[Sequence[Array], Padding, LaidWeights | None], Array]"
@@ -66,7 +67,13 @@ def operator(layer: Layer) -> Operator:
     for dtype in (*layer.input_dtype[: _operands(layer)], layer.output_dtype):
         if dtype not in DTYPES:
             raise _unsupported(layer, f"data type {dtype!r}")
-    return Operator(layer, make(layer), DTYPES[layer.output_dtype])
+    compute = make(layer)
+
+    def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # of scales that no network has
+            return compute(operands, padding, weights)
+
+    return Operator(layer, run, DTYPES[layer.output_dtype])
 
 
 def _operands(layer: Layer) -> int:
@@ -78,10 +85,9 @@ def _unsupported(layer: Layer, what: str) -> UnsupportedError:
 
 
 def _group(layer: Layer, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = content.get(name)
-    if not isinstance(value, Mapping):
+    found = an_object(content.get(name))
+    if found is None:
         raise ScheduleError(f"layer {layer.name!r}: there is no {name!r}")
-    found: Mapping[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
     for key, words in _WORDS.items():
         if key in found and found[key] not in words:
             raise _unsupported(layer, f"{key} {found[key]!r}")
@@ -128,14 +134,17 @@ def _output(layer: Layer, values: Floats) -> Array:
     """To the layer's type: int8 by rounding half to even and clamping, float16 by converting."""
     if layer.output_dtype == "int8":
         return np.clip(np.rint(values), -128, 127).astype(np.int8)
-    with np.errstate(over="ignore"):
-        return values.astype(np.float16)
+    return values.astype(np.float16)
 
 
 def _quantize(layer: Layer) -> Callable[..., Array]:
     modules = _modules(layer)
     pre, post = _pre(layer, modules), _post(layer, modules)
-    return lambda operands, padding, weights: post(pre(operands[0]))  # noqa: ARG005
+
+    def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:  # noqa: ARG001
+        return post(pre(operands[0]))
+
+    return run
 
 
 def _add(layer: Layer) -> Callable[..., Array]:
@@ -218,9 +227,8 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
     if zero != int(zero) or (128 + abs(zero)) * 128 * taps > MOST_SUM or abs(zero) > 1 << 14:
         raise _unsupported(layer, f"input_zero_point1 {zero}")
     offset = np.int16(zero)
-    last = (lambda values: values) if layer.output_dtype == "float16" else _affine(
-        layer, quant, "output_scale", "output_zero_point"
-    )  # fmt: skip
+    scaled = layer.output_dtype == "int8"
+    last = _affine(layer, quant, "output_scale", "output_zero_point") if scaled else None
 
     def run(operands: Sequence[Array], padding: Padding, weights: LaidWeights | None) -> Array:
         if weights is None:
@@ -241,7 +249,7 @@ def _convolution(layer: Layer) -> Callable[..., Array]:
         y = sums.astype(np.float32) * factor + weights.bias
         if activation == "relu":
             y = np.maximum(np.float32(0), y)
-        result = _output(layer, last(y))
+        result = _output(layer, last(y) if last is not None else y)
         return np.ascontiguousarray(result.reshape(n, rows, columns, count).transpose(0, 3, 1, 2))
 
     return run

@@ -25,7 +25,9 @@ Array = NDArray[Any]
 def replay(ir: IR, frontend: Any, seed: int, weights: "Mapping[str, Weights] | None") -> Execution:
     """As `execute`."""
     if ir.dialect == "B":
-        raise UnsupportedError("execution of a schedule without addresses (dialect B): `alloc` makes one with addresses")
+        raise UnsupportedError(
+            "execution of a schedule without addresses (dialect B): `alloc` makes one with addresses"
+        )
     network = read_network(frontend)
     wanted = {work.layer_name for work in ir.workloads()}
     values = Values(network, wanted & set(network.layers), seed, weights)
@@ -206,11 +208,17 @@ class _Run:
             own = tile.ofmap.within(Box(begin, begin))
             if not own.inside(work.box.within(work.box)):
                 raise Fault(f"a tile makes {tile.ofmap}, beyond the workload")
+            if not all(0 <= one < max(layer.window) for one in tile.padding):
+                raise Fault(f"a tile has padding {list(tile.padding)} for a window of {list(layer.window)}")
             read = [self._operand(work, item, tensor, tile, second) for item, tensor, second in operands]
+            if len({one.shape for one in read}) > 1:
+                raise Fault(f"the tile of {tile.ofmap} reads operands of different shapes")
             part = None if weights is None or work.weight is None else _channels(weights, tile, work.weight.box)
             array = self.values.operators[layer.name].run(read, tile.padding, part)
             if array.shape != tile.ofmap.shape:
-                raise Fault(f"the tile of {tile.ofmap} has shape {list(array.shape)}, it needs {list(tile.ofmap.shape)}")
+                raise Fault(
+                    f"the tile of {tile.ofmap} has shape {list(array.shape)}, it needs {list(tile.ofmap.shape)}"
+                )
             result[own.slices()] = array
             for piece, tensor, corner in places:
                 common = own.common(piece)
@@ -306,5 +314,3 @@ def _channels(weights: LaidWeights, tile: Tile, box: Box) -> LaidWeights:
     if low < 0 or high > len(weights.values):
         raise Fault(f"a tile makes channels {tile.ofmap.lower[1]} to {tile.ofmap.upper[1]}, the weight is {box}")
     return LaidWeights(weights.values[low:high], weights.scale[low:high], weights.bias[low:high])
-
-

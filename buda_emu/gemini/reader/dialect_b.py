@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from buda_emu.gemini.model import Ifmap, Ofmap, Source, Tensor, Weight, Workload
+from buda_emu.gemini.json_values import a_list
+from buda_emu.gemini.model import Ifmap, Ofmap, Source, Tensor, TensorKind, Weight, Workload
 from buda_emu.gemini.reader.dram import channels
-from buda_emu.gemini.reader.values import Object, Values
+from buda_emu.gemini.reader.values import PLACES, TENSORS, Object, Values
 
 LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
 
@@ -63,7 +64,7 @@ def _weight(values: Values, item: Object, place: str) -> Weight:
 
 
 def _tensor(values: Values, item: Object, place: str) -> Tensor:
-    kind = values.word(item, "type", place, ("ifmap", "weight", "ofmap"))
+    kind: TensorKind = values.word(item, "type", place, TENSORS)
     made = kind == "weight" and isinstance(item.get("lower"), list)
     fmap = kind == "ifmap" or made
     read = source_reader("id", named=fmap, channel=fmap)
@@ -83,17 +84,18 @@ def _tensor(values: Values, item: Object, place: str) -> Tensor:
 
 def _nested(values: Values, item: Object, place: str, *, optional: bool) -> tuple[int, ...]:
     """`transfer_id`, whose numbers may stand in lists of their own."""
-    value: Any = item.get("transfer_id")
-    if not isinstance(value, list) or not any(isinstance(one, list) for one in value):  # pyright: ignore[reportUnknownVariableType]
+    value = a_list(item.get("transfer_id")) or []
+    if not any(isinstance(one, list) for one in value):
         return values.integers(item, "transfer_id", place, optional=optional)
     flat: list[Any] = []
-    for one in value:  # pyright: ignore[reportUnknownVariableType]
-        flat += one if isinstance(one, list) else [one]
+    for one in value:
+        flat += [one] if a_list(one) is None else a_list(one) or []
     return values.integers({"transfer_id": flat}, "transfer_id", place)
 
 
 def source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, Object, str], Source]:
-    """Reads a piece of a tensor. `key`: what the dialect calls the core; `named`: it has a layer; `channel`: a range."""
+    """Reads a piece of a tensor. `key`: what the dialect calls the core; `named`: it has a layer; `channel`: a
+    range."""
 
     def read(values: Values, item: Object, place: str) -> Source:
         found = values.integers(item, "channel", place) if channel else ()
@@ -102,7 +104,7 @@ def source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, 
         plain = channel or named or key == "core_id"
         return Source(
             place,
-            values.word(item, "type", place, ("core", "DRAM")),
+            values.word(item, "type", place, PLACES),
             values.integer(item, key, place),
             values.integer(item, "transfer_id", place),
             values.integer(item, "size", place),
@@ -112,5 +114,3 @@ def source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, 
         )
 
     return read
-
-

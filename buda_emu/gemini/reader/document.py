@@ -10,9 +10,10 @@ from buda_emu.checker import TextPlace
 from buda_emu.checker.render import render
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.book import BOOK
+from buda_emu.gemini.json_values import a_list, an_object, shown
 from buda_emu.gemini.model import IR, Dialect, Workload
 from buda_emu.gemini.reader.dram import dram_in, dram_out
-from buda_emu.gemini.reader.values import Object, Values, shown
+from buda_emu.gemini.reader.values import Object, Values
 from buda_emu.gemini.reader.workload import workload_reader
 
 TOP_KEYS: Final = ("-1", "buffersize", "xlen", "ylen", "top_batch_cut")
@@ -76,15 +77,15 @@ def _read(document: Any, path: str) -> IR:
 
 def _top(values: Values, document: Any) -> IR | None:
     """G001 first: when the top is wrong, nothing below it is read."""
-    if not isinstance(document, Mapping):
+    top = an_object(document)
+    if top is None:
         values.wrong("G001", "", f"a schedule is an object, not {shown(document)}")
         return None
-    top: Object = document  # pyright: ignore[reportUnknownVariableType] - JSON
     dialect: Dialect = "A" if "buffersize" in top else "B"
     cores = _core_keys(values, top)
-    dram = top.get("-1")
+    dram = an_object(top.get("-1")) or {}
     for name in ("in", "out"):
-        if not isinstance(dram, dict) or not isinstance(dram.get(name), list):  # pyright: ignore[reportUnknownMemberType]
+        if a_list(dram.get(name)) is None:
             values.wrong("G001", "-1", f"there is no '-1' with a list {name!r}: what goes through DRAM")
     sizes: dict[str, int] = {}
     for name in ("xlen", "ylen", *(("buffersize",) if dialect == "A" else ())):

@@ -3,8 +3,9 @@
 from typing import Any
 
 from buda_emu.gemini.boxes import Box
-from buda_emu.gemini.model import Destination, Dialect, DramIn, DramOut
-from buda_emu.gemini.reader.values import NOWHERE, Object, Values
+from buda_emu.gemini.json_values import a_list
+from buda_emu.gemini.model import Destination, Dialect, DramIn, DramOut, OutKind
+from buda_emu.gemini.reader.values import NOWHERE, OUTS, Object, Values
 
 
 def dram_in(values: Values, item: Object, place: str, dialect: Dialect) -> DramIn:
@@ -22,7 +23,7 @@ def dram_in(values: Values, item: Object, place: str, dialect: Dialect) -> DramI
 
 def dram_out(values: Values, item: Object, place: str, dialect: Dialect) -> DramOut:
     """An entry of `out`."""
-    kind = values.word(item, "type", place, ("weight", "fmap"))
+    kind: OutKind = values.word(item, "type", place, OUTS)
     return DramOut(
         place,
         values.integer(item, "transfer_id", place),
@@ -60,4 +61,5 @@ def channels(values: Values, item: Object, place: str) -> Box:
 
 def _padded(value: Any) -> Any:
     """Lists of three with a fourth coordinate of 0."""
-    return [*value, 0] if isinstance(value, list) and len(value) == 3 else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    three = a_list(value, 3)
+    return value if three is None else [*three, 0]

@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from buda_emu.checker import Diagnostic
 from buda_emu.checker.suggest import near
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.boxes import ORIGIN, Box
+from buda_emu.gemini.json_values import a_list, an_object, shown, whole_numbers
+from buda_emu.gemini.model import OutKind, PlaceKind, StoreSource, TensorKind
 
 T = TypeVar("T")
 Object = Mapping[str, Any]
 NOWHERE = Box(ORIGIN, ORIGIN)
-_SHOWN = 40
+PLACES: Final[tuple[PlaceKind, ...]] = ("core", "DRAM")
+TENSORS: Final[tuple[TensorKind, ...]] = ("ifmap", "weight", "ofmap")
+OUTS: Final[tuple[OutKind, ...]] = ("weight", "fmap")
+STORES: Final[tuple[StoreSource, ...]] = ("DDR", "CORE")
 _MOST = 1 << 62  # beyond, sums and products of a file no longer mean bytes or cycles
 
 
@@ -37,8 +42,9 @@ class Values:
 
     def object(self, value: Any, place: str) -> Object | None:
         """A JSON object; None, noted, for anything else."""
-        if isinstance(value, dict):
-            return value  # pyright: ignore[reportUnknownVariableType] - keys of JSON objects are texts
+        found = an_object(value)
+        if found is not None:
+            return found
         self.wrong("G002", place, f"an object is expected, not {shown(value)}")
         return None
 
@@ -107,11 +113,10 @@ class Values:
             if not optional:
                 self.missing(item, key, place)
             return ()
-        value = item[key]
-        if isinstance(value, list) and all(type(one) is int and -_MOST < one < _MOST for one in value):  # pyright: ignore[reportUnknownVariableType]
-            return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        self.other(place, key, "a list of whole numbers", value)
-        return ()
+        found = whole_numbers(item[key])
+        if found is None:
+            self.other(place, key, "a list of whole numbers", item[key])
+        return tuple(found or ())
 
     def items(
         self, item: Object, key: str, place: str, read: Callable[["Values", Object, str], T], *, optional: bool = False
@@ -121,14 +126,14 @@ class Values:
             if not optional:
                 self.missing(item, key, place)
             return ()
-        value = item[key]
-        if not isinstance(value, list):
-            if not (optional and value is None):
-                self.other(place, key, "a list", value)
+        value = a_list(item[key])
+        if value is None:
+            if not (optional and item[key] is None):
+                self.other(place, key, "a list", item[key])
             return ()
         below = f"{place}/{key}/"
         found: list[T] = []
-        for number, one in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for number, one in enumerate(value):
             entry = self.object(one, f"{below}{number}")
             if entry is not None:
                 found.append(read(self, entry, f"{below}{number}"))
@@ -143,9 +148,10 @@ class Values:
 
     def corners(self, low: Any, high: Any, place: str, name: str) -> Box:
         """A box of two lists of four."""
-        if _four(low) and _four(high):
-            a, b, c, d = low
-            e, f, g, h = high
+        first, last = whole_numbers(low, 4), whole_numbers(high, 4)
+        if first is not None and last is not None:
+            a, b, c, d = first
+            e, f, g, h = last
             if 0 <= a <= e < _MOST and 0 <= b <= f < _MOST and 0 <= c <= g < _MOST and 0 <= d <= h < _MOST:
                 return Box((a, b, c, d), (e, f, g, h))
         return self.no_box(low, high, f"{place}/{name}" if name in ("lower", "upper") else place)
@@ -155,20 +161,3 @@ class Values:
         said = f"{shown(low)} to {shown(high)} is no box: four whole numbers each, 0 <= lower <= upper"
         self.wrong("G003", place, said)
         return NOWHERE
-
-
-def _four(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 4 and all(type(one) is int for one in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-
-
-def shown(value: Any) -> str:
-    """A value in a message, cut where it is long."""
-    import json
-
-    if isinstance(value, (dict, list)) and len(value) > _SHOWN:  # pyright: ignore[reportUnknownArgumentType]
-        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"  # pyright: ignore[reportUnknownArgumentType]
-    try:
-        text = json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        return f"a {type(value).__name__}"  # pyright: ignore[reportUnknownArgumentType]
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

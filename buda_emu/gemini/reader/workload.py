@@ -1,23 +1,26 @@
 """Workloads of both dialects (facts GEMINI 2.2 to 2.5, 3)."""
 
 from collections.abc import Callable
-from typing import Any
 
 from buda_emu.gemini.boxes import Box
+from buda_emu.gemini.json_values import a_list, whole_numbers
 from buda_emu.gemini.model import (
     Destination,
     Dialect,
     Ifmap,
     Ofmap,
+    PlaceKind,
     Region,
+    StoreSource,
     Tensor,
+    TensorKind,
     Tile,
     Weight,
     WeightStore,
     Workload,
 )
 from buda_emu.gemini.reader import dialect_b
-from buda_emu.gemini.reader.values import NOWHERE, Object, Values
+from buda_emu.gemini.reader.values import NOWHERE, PLACES, STORES, TENSORS, Object, Values
 
 Read = Callable[[Values, Object, str, int, int], Workload]
 _TILE = "tile_num_"
@@ -33,10 +36,10 @@ def whole(values: Values, item: Object, place: str) -> Box:
     if "workload" not in item:
         values.missing(item, "workload", place)
         return NOWHERE
-    value: Any = item["workload"]
-    if not (isinstance(value, list) and len(value) == 2):  # pyright: ignore[reportUnknownArgumentType]
-        return values.no_box(value, None, f"{place}/workload")
-    return values.corners(value[0], value[1], f"{place}/workload", "workload")
+    both = a_list(item["workload"], 2)
+    if both is None:
+        return values.no_box(item["workload"], None, f"{place}/workload")
+    return values.corners(both[0], both[1], f"{place}/workload", "workload")
 
 
 def _workload(values: Values, item: Object, place: str, core: int, index: int) -> Workload:
@@ -96,7 +99,7 @@ def _ofmap(values: Values, item: Object, place: str) -> Ofmap:
 
 def destination(values: Values, item: Object, place: str, key: str) -> Destination:
     """Who an ofmap is for. `key`: what the dialect calls the core."""
-    kind = values.word(item, "type", place, ("core", "DRAM"))
+    kind: PlaceKind = values.word(item, "type", place, PLACES)
     workload = values.integer(item, "workload_id", place) if kind == "core" else None
     return Destination(place, kind, values.integer(item, key, place), workload)
 
@@ -112,7 +115,7 @@ def _weight(values: Values, item: Object, place: str) -> Weight:
 
 
 def _tensor(values: Values, item: Object, place: str) -> Tensor:
-    kind = values.word(item, "type", place, ("ifmap", "weight", "ofmap"))
+    kind: TensorKind = values.word(item, "type", place, TENSORS)
     stored = kind == "ofmap"
     read = dialect_b.source_reader("core_id", named=kind == "ifmap", channel=False)
     return Tensor(
@@ -168,13 +171,14 @@ def _regions(values: Values, item: Object, place: str) -> tuple[Region, ...] | N
     if "ring_buffer_info" not in item:
         values.missing(item, "ring_buffer_info", place)
         return None
-    value: Any = item["ring_buffer_info"]
-    if not isinstance(value, list):
-        values.other(place, "ring_buffer_info", "a list of pairs", value)
+    value = a_list(item["ring_buffer_info"])
+    if value is None:
+        values.other(place, "ring_buffer_info", "a list of pairs", item["ring_buffer_info"])
         return None
     found: list[Region] = []
-    for pair in value:  # pyright: ignore[reportUnknownVariableType]
-        if not (isinstance(pair, list) and len(pair) == 2 and all(type(one) is int for one in pair)):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for entry in value:
+        pair = whole_numbers(entry, 2)
+        if pair is None:
             return None
         found.append((pair[0], pair[1]))
     return tuple(found)
@@ -189,7 +193,7 @@ def _weight_stores(values: Values, item: Object, place: str) -> tuple[WeightStor
 
 
 def _weight_store(values: Values, item: Object, place: str) -> WeightStore:
-    source = values.word(item, "source", place, ("DDR", "CORE"))
+    source: StoreSource = values.word(item, "source", place, STORES)
     order = values.integer(item, "tensor_order", place) if source == "DDR" else None
     return WeightStore(
         place,

@@ -1,6 +1,7 @@
 """L2 of dialect A: addresses, rings, and tensors from snapshot to snapshot: G040 to G043, G046, G047, G054."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from buda_emu.checker import Finding
 from buda_emu.gemini.book import BOOK
@@ -22,7 +23,7 @@ def _broken_regions(ir: IR, work: Workload) -> str:
         if not 0 <= low < high <= top:
             return f"region [{low}, {high}] is empty or beyond the buffer of {top} bytes"
     regions = sorted(work.regions)
-    for (_, high), (low, _) in zip(regions, regions[1:], strict=False):
+    for (_, high), (low, _) in pairwise(regions):
         if low < high:
             return f"regions overlap at {low}"
     return ""
@@ -131,7 +132,8 @@ def _changes(life: Life) -> Iterator[tuple[Tensor, str, object, object]]:
 
 @BOOK.rule(
     "G042", "error", "a tensor_id is twice in a snapshot, comes back, or changes while it is resident",
-    why="A tensor keeps address, size, box, type, bitwidth and tensor_order from the first snapshot that shows it to the "
+    why="A tensor keeps address, size, box, type, bitwidth and tensor_order from the first snapshot that shows "
+    "it to the "
     "last, without a gap.",
     source="GEMINI 2.3", unless=("G048",),
 )  # fmt: skip

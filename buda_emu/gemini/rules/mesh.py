@@ -9,7 +9,8 @@ from buda_emu.gemini.index import Index
 
 
 @BOOK.rule(
-    "G004", "error", "a core is not on the mesh or not in the file, or a DRAM destination has another core id than DRAM's",
+    "G004", "error", "a core is not on the mesh or not in the file, or a DRAM destination has another core id "
+    "than DRAM's",
     why="Core n of dialect A stands at x = n mod xlen, y = n div xlen; core keys of dialect B are y*(xlen+2) + x + 1, "
     "with a column of DRAM at each side. DRAM is core -1 in dialect A and 0 in dialect B.",
     source="GEMINI 2, 3", fix="name a core that the file has",

@@ -53,7 +53,8 @@ def _wrong_tile(layer: Layer, tile: Tile) -> tuple[str, str] | None:
 
 @BOOK.rule(
     "G081", "error", "a tile's ifmap range or padding is not what its ofmap range needs",
-    why="Kernel, stride and padding of the layer say which rows and columns a box of its output needs; the range is clipped "
+    why="Kernel, stride and padding of the layer say which rows and columns a box of its output needs; the "
+    "range is clipped "
     "to the input, and what was clipped is the tile's padding.",
     source="GEMINI 4", unless=("G080",),
 )  # fmt: skip

@@ -12,7 +12,8 @@ from buda_emu.gemini.sizes import fmap_bytes, legal
 
 @BOOK.rule(
     "G044", "error", "an operand has no flagged tensor or reads beside it, or a flagged tensor is read by nobody",
-    why="The entry of `buffer` that an operand is read from has cur_wl_ifmap, and its ids contain the operand's, which are "
+    why="The entry of `buffer` that an operand is read from has cur_wl_ifmap, and its ids contain the "
+    "operand's, which are "
     "those of the sources that the operand's box reaches.",
     source="GEMINI 2.2", unless=("G036", "G042"),
 )  # fmt: skip
@@ -70,7 +71,9 @@ def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
             if any(item and number in item.reads for item in readers) and not holding(work, number):
                 yield work, piece.place, number, "no tensor of its snapshot has it as source"
             if piece.to_dram and number in index.ins and number not in index.stored_in and not _bent(index, work):
-                why = f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
+                why = (
+                    f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
+                )
                 yield work, piece.place, number, why
 
 
@@ -88,7 +91,8 @@ def _bent(index: Index, work: Workload) -> bool:
 
 @BOOK.rule(
     "G045", "error", "there is no room for a result while its workload runs",
-    why="A result for the same core has its id among the sources of an ifmap tensor of the workload's own snapshot; one for "
+    why="A result for the same core has its id among the sources of an ifmap tensor of the workload's own "
+    "snapshot; one for "
     "DRAM has an `ofmap` entry with its layer and shape. Pieces for other cores need none.",
     source="GEMINI 2.3",
 )  # fmt: skip
@@ -120,5 +124,7 @@ def kept(index: Index, _: Network | None) -> Iterator[Finding]:
                 if any((work.core, at) in index.repeated for at in wanted):
                     continue  # G042 tells
                 if not any(wanted <= set(index.lives[key].at) for key in held):
-                    said = f"{work} reads transfer {number}, which L2 does not keep all the time since {made.work} made it"
+                    said = (
+                        f"{work} reads transfer {number}, which L2 does not keep all the time since {made.work} made it"
+                    )
                     yield Finding(f"{item.place}/transfer_id", said, about=held[0] if held else number)

@@ -25,7 +25,8 @@ def _tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
         for item in work.buffer:
             key = (
                 work.core, item.tensor_id, item.type, item.box, item.size, item.align, item.bitwidth, item.transfer_id,
-                item.block, item.layer_name, tuple((s.transfer_id, s.size, s.box, s.type, s.core_id) for s in item.source),
+                item.block, item.layer_name,
+                tuple((s.transfer_id, s.size, s.box, s.type, s.core_id) for s in item.source),
             )  # fmt: skip
             if key not in seen:
                 seen.add(key)
@@ -89,7 +90,8 @@ def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], 
 
 @BOOK.rule(
     "G031", "error", "the size of a feature map is not that of its box",
-    why="Bytes of dialect A are N * ceil(C / align) * align * H * W * bitwidth / 8; dialect B counts bits without padding.",
+    why="Bytes of dialect A are N * ceil(C / align) * align * H * W * bitwidth / 8; dialect B counts bits "
+    "without padding.",
     source="GEMINI 2.6, 3", unless=("G042",),
 )  # fmt: skip
 def fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
@@ -199,7 +201,7 @@ def disagreement(index: Index, _: Network | None) -> Iterator[Finding]:
             yield Finding(f"{entry.place}/upper", said)
     for work, tensor in _tensors(index):
         for source in tensor.source:
-            wrong = _differs(index, tensor, source)
+            wrong = _differs(index, source)
             if wrong:
                 yield Finding(f"{source.place}/{wrong[0]}", wrong[1], about=(work.core, tensor.tensor_id))
     for work in index.ir.workloads():
@@ -214,7 +216,7 @@ def disagreement(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{work.weight.place}/upper", said, about=work.weight.place)
 
 
-def _differs(index: Index, tensor: Tensor, source: Source) -> tuple[str, str] | None:
+def _differs(index: Index, source: Source) -> tuple[str, str] | None:
     """Key and reason why a source is not what its transfer is."""
     number = source.transfer_id
     maker = index.maker(number)
@@ -252,7 +254,9 @@ def tiling(index: Index, _: Network | None) -> Iterator[Finding]:
         about = (work.core, tensor.tensor_id)
         ids = {source.transfer_id for source in tensor.source}
         if ids != set(tensor.transfer_id):
-            said = f"tensor {tensor.tensor_id} has transfers {_some(tensor.transfer_id)}, its sources {_some(sorted(ids))}"
+            said = (
+                f"tensor {tensor.tensor_id} has transfers {_some(tensor.transfer_id)}, its sources {_some(sorted(ids))}"
+            )
             yield Finding(f"{tensor.place}/transfer_id", said, about=about)
         elif not _odd(index, tensor) and not tile([source.box for source in tensor.source], tensor.box):
             said = f"the sources of tensor {tensor.tensor_id} do not fill {tensor.box}, each element once"
@@ -261,7 +265,7 @@ def tiling(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _odd(index: Index, tensor: Tensor) -> bool:
     return any(
-        index.maker(source.transfer_id) is None or _differs(index, tensor, source) is not None
+        index.maker(source.transfer_id) is None or _differs(index, source) is not None
         for source in tensor.source
     )
 

@@ -110,7 +110,9 @@ def apart(index: Index, _: Network | None) -> Iterator[Finding]:
     """Boxes of related transfers, absolute in the layer's output."""
     for entry, out in _mirrored(index):
         if out.type == "fmap" and not entry.box.meets(out.box):
-            said = f"transfer {out.transfer_id} reads {out.box}, of which {entry.transfer_id} ({entry.box}) holds nothing"
+            said = (
+                f"transfer {out.transfer_id} reads {out.box}, of which {entry.transfer_id} ({entry.box}) holds nothing"
+            )
             yield Finding(f"{out.place}/related_ifmap", said)
 
 
@@ -147,7 +149,9 @@ def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
         for what, place, number in named:
             maker = index.maker(number)
             if maker is None:
-                yield Finding(f"{place}/transfer_id", f"{work} reads {what} {number}, which nothing makes", about=number)
+                yield Finding(
+                    f"{place}/transfer_id", f"{work} reads {what} {number}, which nothing makes", about=number
+                )
             elif index.ir.dialect == "A" and number not in index.doubled:
                 is_weight = isinstance(maker, DramOut) and maker.type == "weight"
                 if is_weight != (what == "weight"):
@@ -200,7 +204,8 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
 
 @BOOK.rule(
     "G018", "error", "a workload reads what is made later, or workloads wait for each other in a circle",
-    why="Workloads of a core run one after the other; in dialect B a maker has a smaller id than every reader, over all "
+    why="Workloads of a core run one after the other; in dialect B a maker has a smaller id than every reader, "
+    "over all "
     "cores.",
     source="GEMINI 2.2, 3", fix="put the maker before the reader",
 )  # fmt: skip
@@ -248,7 +253,8 @@ def _circle(index: Index) -> Iterator[Finding]:
 
 @BOOK.rule(
     "G019", "note", "an ofmap names a reader that does not read it",
-    why="A tensor that is merged of several pieces lists every reader of the whole for every piece; who really reads is "
+    why="A tensor that is merged of several pieces lists every reader of the whole for every piece; who really "
+    "reads is "
     "told by the readers' ifmap.",
     source="GEMINI 4",
 )  # fmt: skip

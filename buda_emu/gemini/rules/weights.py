@@ -1,6 +1,7 @@
 """Weights and the order of the DRAM queue: G050 to G053."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from buda_emu.checker import Finding
 from buda_emu.gemini.book import BOOK
@@ -37,7 +38,7 @@ def rows(index: Index, _: Network | None) -> Iterator[Finding]:
     """Rows of each snapshot."""
     for work in _works(index):
         items = sorted((item for item in work.wl0 if item.size > 0), key=lambda item: (item.address, item.place))
-        for first, second in zip(items, items[1:], strict=False):
+        for first, second in pairwise(items):
             if second.address < first.address + first.size:
                 said = f"rows from {second.address} on are also of the entry at {first.address} with {first.size} rows"
                 yield Finding(f"{second.place}/address", said)
@@ -59,7 +60,8 @@ def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
 
 @BOOK.rule(
     "G053", "error", "tensor_order of what goes through DRAM is not 0 to n-1, each once",
-    why="There is one DRAM queue: loads, stores and weights straight into the weight store, in this order over all cores.",
+    why="There is one DRAM queue: loads, stores and weights straight into the weight store, in this order over "
+    "all cores.",
     source="GEMINI 2.3", fix="number the loads and stores in the order in which they are to run",
 )  # fmt: skip
 def orders(index: Index, _: Network | None) -> Iterator[Finding]:
