@@ -21,6 +21,7 @@ ALLOWED = {
     "tensor": {"numpy"},
     "device": {"numpy"},
     "timeline": {"numpy"},
+    "vpux": {"numpy"},  # where something is run
     "gemini": {"numpy"},  # where something is timed or executed; `from buda_emu import gemini` loads none
     "tensix": {"numpy"},
     "image": {"numpy"},
