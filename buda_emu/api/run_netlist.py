@@ -103,9 +103,7 @@ def run_netlist(
         arrays = image.host_outputs(arrays)
     queues = netlist.queues
     outputs = tuple(summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items())
-    flaws: dict[str, Flaw] = {
-        output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None
-    }
+    flaws: dict[str, Flaw] = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
     if flaws:
         # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
         progress("looking for where it began")
