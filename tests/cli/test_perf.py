@@ -75,7 +75,8 @@ def test_a_trace_follows_the_format(tmp_path):
 
 def test_a_misspelt_parameter_is_refused(capsys):
     assert perf(DIRECTORY / "attention.yaml", "-q", "--param", "$p_lop_count=2") == 2
-    assert "no program takes the parameter $p_lop_count; parameters: $p_loop_count" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no program takes the parameter $p_lop_count (did you mean '$p_loop_count'?); parameters: $p_loop" in said
 
 
 def test_set_up_and_host(capsys):
