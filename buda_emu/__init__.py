@@ -33,6 +33,7 @@ from buda_emu.errors import (
 if TYPE_CHECKING:
     from buda_emu.api.load import load
     from buda_emu.api.perf import Perf, perf
+    from buda_emu.compiler.compile import compile  # noqa: A004
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "load": "buda_emu.api.load",
     "check": "buda_emu.netlist.load",
+    "compile": "buda_emu.compiler.compile",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
     "Listener": "buda_emu.runtime.machine.listeners",
@@ -74,6 +76,7 @@ __all__ = [
     "VpuxError",
     "__version__",
     "check",
+    "compile",
     "load",
     "load_image",
     "perf",

@@ -31,12 +31,20 @@ ALLOWED = {
     "runtime": {"numpy"},
     "verify": {"numpy"},
     "report": {"numpy"},
+    "compiler": {"numpy"},
     "api": {"numpy"},
     "backend_api.py": set(),
     "__init__.py": set(),
     "__main__.py": set(),
 }
-OWN = {"verify/runs/dask_plugin.py": {"distributed"}}  # runs on Dask workers only
+OWN = {
+    "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
+    **{
+        path.relative_to(PACKAGE).as_posix(): {package}  # imported when such a model is read
+        for package in ("onnx", "torch")
+        for path in (PACKAGE / "compiler" / "importers" / f"from_{package}").glob("*.py")
+    },
+}
 
 
 def test_import_contracts(root, child_environment):

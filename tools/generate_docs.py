@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
 from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli import formats, ops  # noqa: E402
+from buda_emu.compiler import support  # noqa: E402
 from buda_emu.gemini.rules import BOOK as SCHEDULE_RULES  # noqa: E402
 from buda_emu.netlist.load import check_bytes  # noqa: E402
 from buda_emu.netlist.rules.registry import RULES  # noqa: E402
@@ -156,6 +157,20 @@ G041` prints one. One defect gives one rule where that can be told: what only fo
 """
 
 
+COMPILE = """\
+# Front-end ops of the compiler
+
+What models become before they become netlist ops ([compile.md](compile.md)); `buda-emu compile --ops` prints the same.
+A core op is lowered to netlist ops, any other decomposes into these.
+
+{table}"""
+
+
+def _bare(row: Row) -> Row:
+    """Signs of absolute values would end a cell."""
+    return [cell.replace("|", "\\|") for cell in row]
+
+
 def pages() -> dict[str, str]:
     """Every generated page: name -> text."""
     schema = json.loads((ROOT / "schemas" / "netlist.schema.json").read_text())
@@ -172,6 +187,7 @@ def pages() -> dict[str, str]:
         "darwinn-format.md": format_page(_table),
         **vpux_pages(_table),
         "gemini-rules.md": _schedule_rules(),
+        "compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
     }
     backend = (ROOT / "docs" / "backend-api.md").read_text()
     pictures = {"pictures/two_chips.svg": _picture("two_chips"), "pictures/tile_places.svg": tile_places()}

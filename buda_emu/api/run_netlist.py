@@ -1,6 +1,7 @@
 """Load a netlist, feed it, run its programs, read everything back: the main job in one call."""
 
 import time
+import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -51,7 +52,8 @@ def run_netlist(
     """Run `programs` (default: all, in file order) once each and report.
 
     `inputs`: a directory with [entries, t, rows, cols] for each queue to push, as `<queue>.npy`, by queue in .npz or
-    .safetensors files, or as the vendor's .bin files (docs/run.md); `tell` is told what in it is not used. Without it
+    .safetensors files, or as the vendor's .bin files (docs/run.md), or one .npz file, for an image of
+    `compile` by the model's own input names and in its shapes; `tell` is told what in it is not used. Without it
     the data comes from the test-config or a generator seeded by `seed` and the queue's name. `parameters` ("$name":
     value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
     constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
@@ -72,7 +74,8 @@ def run_netlist(
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs:
-            blocks = _files(netlist, inputs, held, image, tell)
+            packed = inputs.suffix == ".npz" and not inputs.is_dir()
+            blocks = _archive(netlist, inputs, image) if packed else _files(netlist, inputs, held, image, tell)
         else:
             blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
         blocks = _to_queues(image, blocks) if image else blocks
@@ -160,6 +163,25 @@ def _image_args(image: "DeviceImage | None") -> dict[str, str]:
         return {}
     metadata = image.metadata
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
+
+
+def _archive(netlist: Netlist, path: Path, image: "DeviceImage | None") -> Iterator[InputBlock]:
+    """The arrays of an .npz file, by queue or by input of the model. Raises HostError."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive)
+    except FileNotFoundError:
+        raise HostError(f"inputs: {path}: no such file") from None
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise HostError(f"inputs: {path} is not a numpy archive: {error}") from None
+    if image is not None and image.model is not None:
+        arrays = image.model.queues(arrays)
+    for name in arrays:
+        if name not in netlist.queues:
+            raise HostError(f"inputs: {path} holds {name}, which is no queue of {netlist.path}")
+    for name in netlist.queues:
+        if name in arrays:
+            yield InputBlock(name, arrays[name], None, str(path))
 
 
 def _files(

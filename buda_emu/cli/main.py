@@ -18,6 +18,7 @@ from buda_emu.errors import BudaError, DocumentError
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
+    "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
     "check": "Check netlists and device images against the rules and print every finding with its place.",

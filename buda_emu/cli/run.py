@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="push [entries, t, rows, cols] for each queue from DIR: <queue>.npy, or by queue in .npz or .safetensors "
-        "files; default: as the test-config says, else seeded random",
+        "files, or one .npz file, of a compiled model by its inputs' own names; "
+        "default: as the test-config says, else seeded random",
     )
     parser.add_argument(
         "-o", "--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"

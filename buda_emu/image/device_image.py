@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from buda_emu.checker.diagnostic import Diagnostic
@@ -32,6 +33,7 @@ from buda_emu.netlist.yaml_reader import MAX_BYTES
 if TYPE_CHECKING:  # checking an image needs no numpy
     from numpy.typing import NDArray
 
+    from buda_emu.image.model_io import ModelIo
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.spec.precision import Precision
 
@@ -153,17 +155,28 @@ class DeviceImage:
         """One output [entries, t, rows, cols] as the host gets it: stacked (output_host_tms), then through the image's
         runtime transform. What is to be concatenated with others comes by itself here. Raises HostError,
         UnsupportedError naming a transform that is none for outputs."""
-        return self._from_queue(name, self._folded(name, array))
+        own = self.model.by_queue.get(name) if self.model is not None else None
+        return own.from_queue(array) if own is not None else self._from_queue(name, self._folded(name, array))
 
     def host_outputs(self, arrays: "Mapping[str, Array]") -> "dict[str, Array]":
         """All outputs by queue as the host gets them: as `host_output`, but those of one group are concatenated under
         the name of the group's first. Raises HostError, UnsupportedError."""
         from buda_emu.image.transforms import concatenated
 
+        if self.model is not None:
+            return {name: self.host_output(name, array) for name, array in arrays.items()}
         folded = {name: self._folded(name, array) for name, array in arrays.items()}
         transforms = {name: _of(self._output_transforms, self._queues(name)[0], NO_TRANSFORM) for name in arrays}
         joined = concatenated(folded, transforms, self._microbatch)
         return {name: self._from_queue(name, array) for name, array in joined.items()}
+
+    @cached_property
+    def model(self) -> "ModelIo | None":
+        """The model's own inputs and outputs, of an image that `buda-emu compile` wrote. Raises HostError."""
+        from buda_emu.image.model_io import KEY, ModelIo
+
+        held = self.metadata.extra.get(KEY)
+        return None if held is None else ModelIo.from_json(held)
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError for an output that `host_output` could not give."""

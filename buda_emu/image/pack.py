@@ -21,6 +21,7 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.image.checks import CONFIG, DEVICE
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
+from buda_emu.image.model_io import KEY
 from buda_emu.image.names import TOP, check_unique, checked_name
 from buda_emu.image.rules import ImageError, Place
 from buda_emu.image.tensors import ELEMENTS
@@ -48,7 +49,8 @@ class Contents:
     """What an image is made of. `tensors` are by queue: [entries, t, rows, cols] as `Emulator.push` takes them.
 
     `netlist_text` is the netlist's file. `name` is the image's own, `version` of whoever makes it: a front end reads
-    only images of its own version.
+    only images of its own version. `model`: what
+    `ModelIo` says of the model that the netlist was compiled from.
     """
 
     netlist: Netlist
@@ -57,6 +59,7 @@ class Contents:
     name: str
     version: str
     form: Form = "BACKEND"
+    model: Mapping[str, Any] | None = None
 
 
 def write_image(stream: IO[bytes], contents: Contents, container: Container = "tar") -> None:
@@ -183,6 +186,7 @@ def _device(contents: Contents, entries: Mapping[str, dict[str, Any]]) -> dict[s
         "pybuda_pip_version_id": contents.version,
         "pybuda_commit_hash": None,  # no compiler made it
         "budabackend_commit_hash": None,
+        **({KEY: dict(contents.model)} if contents.model is not None else {}),
     }
 
 

@@ -8,7 +8,7 @@ from buda_emu.cli import arguments
 from buda_emu.cli.main import VERBS, build_parser
 
 SHARED = {
-    "--arch": (["run", "test", "numerics", "check", "pack", "graph", "perf"], "Blackhole", "blackhole"),
+    "--arch": (["run", "test", "numerics", "check", "pack", "graph", "perf", "compile"], "Blackhole", "blackhole"),
     "--program": (["run", "test", "numerics", "perf"], "p", ["p"]),
     "--param": (["run", "test", "numerics", "perf"], "n=4", [("$n", "4")]),
     "--seed": (["run", "test", "numerics"], "7", 7),

@@ -1,0 +1,96 @@
+"""`buda-emu compile`: a model becomes a netlist and an image with its parameters."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.output import Progress, complain, say
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import DEFAULT_ARCH
+
+if TYPE_CHECKING:
+    from buda_emu.compiler.compiled import CompiledModel
+    from buda_emu.compiler.graph.graph import Graph
+
+EXAMPLE = "buda-emu compile model.onnx -o out/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="model: .onnx, or .pt2 of torch.export.save")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
+    )
+    add_arch(parser)
+    parser.add_argument(
+        "--df", default="Float16_b", metavar="FORMAT",
+        help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",
+    )  # fmt: skip
+    parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
+    parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
+    parser.add_argument(
+        "--dump-after", action="append", default=[], metavar="PASS",
+        help="print the graph behind a pass; all passes: import, gelu, decompose, common, dead",
+    )  # fmt: skip
+    parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compile and say what came of it. Exit code 0; failures are raised."""
+    if args.ops:
+        from buda_emu.compiler.support import HEADERS, rows
+        from buda_emu.report.text import table
+
+        say(table(HEADERS, rows()))
+        return 0
+    if args.file is None:
+        raise HostError("compile: no model; an example: " + EXAMPLE)
+    from buda_emu.compiler.passes.pipeline import STEPS
+
+    unknown = [name for name in args.dump_after if name not in STEPS]
+    if unknown:
+        raise HostError(f"--dump-after {unknown[0]}: passes are {', '.join(STEPS)}")
+    from buda_emu.compiler.compile import compile as compile_model
+
+    def dump(name: str, graph: "Graph") -> None:
+        if name in args.dump_after:
+            say(f"# behind {name}\n{graph.text()}\n")
+
+    progress = Progress(args.quiet)
+    progress.show(f"compiling {args.file}")
+    try:
+        compiled = compile_model(
+            args.file, arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df, dump=dump
+        )
+        findings = compiled.check(strict=True)
+        written = compiled.save(args.output) if args.output is not None else ()
+    finally:
+        progress.clear()
+    for finding in findings:
+        complain(f"buda-emu compile: {finding}")
+    if not args.quiet:
+        say(summary(compiled))
+        for path in written:
+            say(f"wrote {path}")
+    return 0
+
+
+def summary(compiled: "CompiledModel") -> str:
+    """What was made, in a few lines."""
+    placement = compiled.placement
+    cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
+    size = sum(item.values.size for item in placement.tiles.constants.values())
+    lines = [
+        (
+            f"{compiled.graph.name}: {placement.target.arch.name}, {placement.target.activation_df}, "
+            f"{placement.target.fidelity}: {len(placement.ops)} ops on {cores} cores in {placement.epochs} epochs, "
+            f"{len(placement.tiles.constants)} constants of {size} elements"
+        )
+    ]
+    for item in compiled.io.inputs:
+        what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
+        lines.append(f"  input {item.label}: {what} -> queue {item.queue}")
+    lines += [f"  output {item.label}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+    return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""The job in one call: a model in, a compiled one out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.importers.source import read_model
+from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.target import Target
+
+
+def compile(  # noqa: A001 - as be.compile
+    source: Any,
+    inputs: Sequence[Any] | None = None,
+    *,
+    arch: str = "wormhole_b0",
+    df: str = "Float16_b",
+    fidelity: str = "HiFi3",
+    acc_df: str = "",
+    name: str = "",
+    dump: Callable[[str, Graph], None] | None = None,
+) -> CompiledModel:
+    """Compile a model.
+
+    `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module or ExportedProgram; `inputs`: example
+    inputs, needed for a module, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs).
+    `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists. `dump` is given the name of
+    each pass and the graph behind it.
+
+    Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
+    model or a wrong word.
+    """
+    target = Target.named(arch, df, fidelity, acc_df)
+    graph = read_model(source, inputs)
+    graph.name = name or graph.name
+    graph = run_passes(graph, dump or _nothing)
+    placement = place(lower(graph, target), target)
+    return CompiledModel(graph, placement, _title(graph, target))
+
+
+def _nothing(name: str, graph: Graph) -> None:
+    del name, graph
+
+
+def _title(graph: Graph, target: Target) -> str:
+    formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
+    return f"Model {graph.name} by buda-emu compile: {target.arch.name}, {formats}. Names are the model's own."

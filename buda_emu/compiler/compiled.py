@@ -1,0 +1,179 @@
+"""A compiled model: netlist, parameters, and what it does."""
+
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.compiler.emit.netlist_text import PROGRAM, netlist_text
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.place.placer import Placement
+from buda_emu.errors import HostError
+from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
+from buda_emu.netlist.load import CheckResult, check_text
+from buda_emu.netlist.model import Netlist
+from buda_emu.runtime.emulator import Emulator
+from buda_emu.spec.precision import Precision
+
+if TYPE_CHECKING:
+    from buda_emu.timing.result import PerfRun
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPerf:
+    """The modelled time of one input. `run` has all the figures of `buda-emu perf`."""
+
+    run: "PerfRun"
+
+    @property
+    def cycles(self) -> float:
+        """Of the AI clock for one input: all epochs, each with its set-up."""
+        return sum(self.run.programs().values())
+
+    @property
+    def inputs_per_second(self) -> float:
+        """Of the chip, or of the host link where that is slower."""
+        host = sum(self.run.host_seconds().values())
+        return 1.0 / max(self.run.seconds(self.cycles), host)
+
+
+class CompiledModel:
+    """What `compile` returns. Call it with the model's inputs, numpy or torch, in order."""
+
+    def __init__(self, graph: Graph, placement: Placement, title: str) -> None:
+        self.graph = graph
+        self.placement = placement
+        self.text: str = netlist_text(placement, title)
+        self._emulators: dict[str, Emulator] = {}
+
+    def __repr__(self) -> str:
+        ops, epochs = len(self.placement.ops), self.placement.epochs
+        return f"CompiledModel({self.graph.name!r}, {self.placement.target.arch.name}, {ops} ops, {epochs} epochs)"
+
+    # ----------------------------------------------------------------------------------------------- the netlist
+    @cached_property
+    def _checked(self) -> CheckResult:
+        return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
+
+    def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
+        """Findings of the checker; none when there is nothing to say."""
+        found = self._checked if strict else check_text(self.text, f"{self.graph.name}.yaml")
+        return found.diagnostics
+
+    @property
+    def netlist(self) -> Netlist:
+        """Raises InternalError when the checker refuses it."""
+        from buda_emu.checker.render import render
+        from buda_emu.errors import InternalError
+
+        if self._checked.netlist is None:
+            raise InternalError(f"the compiler wrote a netlist that is refused:\n{render(self._checked.diagnostics)}")
+        return self._checked.netlist
+
+    @cached_property
+    def io(self) -> ModelIo:
+        """What the host holds of the model."""
+        graph, tiles = self.graph, self.placement.tiles
+        nodes = {graph[name].attrs["label"]: graph[name] for name in graph.inputs}
+        inputs = tuple(
+            ModelInput(
+                queue.name, queue.label, nodes[queue.label].shape, nodes[queue.label].dtype, queue.view,
+                (queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32), queue.indices, queue.gather,
+            )
+            for queue in tiles.inputs.values()
+        )  # fmt: skip
+        outputs = tuple(
+            ModelOutput(queue.name, queue.label, queue.host_shape, queue.dtype, queue.view)
+            for queue in tiles.outputs.values()
+        )
+        return ModelIo(tuple(nodes), inputs, outputs)
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Constants and parameters by queue, [1, t, rows, columns]."""
+        for item in self.placement.tiles.constants.values():
+            yield item.name, item.values[None]
+
+    # --------------------------------------------------------------------------------------------------- running
+    def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
+        """The outputs for one set of inputs, in the model's shapes and element types. Raises HostError for others than
+        the model takes, ProgramError as a run does."""
+        labels = self.io.labels
+        if len(inputs) != len(labels):
+            raise HostError(f"{len(inputs)} inputs, the model takes {len(labels)}: {', '.join(labels)}")
+        arrays = {label: _numpy(item) for label, item in zip(labels, inputs, strict=True)}
+        return self.run(arrays, precision)
+
+    def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
+        """The same with inputs by name."""
+        machine = self._emulator(precision)
+        for name, array in self.io.queues(arrays).items():
+            machine.push(name, array)
+        machine.run(PROGRAM, {"$p_loop_count": 1})
+        return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
+
+    def _emulator(self, precision: Precision) -> Emulator:
+        """A machine with all constants, kept for the next call; one at a time."""
+        if precision not in self._emulators:
+            self.close()
+            machine = Emulator(self.netlist, precision)
+            weakref.finalize(self, machine.close)
+            try:
+                for name, array in self.tensors():
+                    machine.push(name, array)
+            except BaseException:
+                machine.close()
+                raise
+            self._emulators[precision] = machine
+        return self._emulators[precision]
+
+    def close(self) -> None:
+        """Free the machines that calls made; the next call makes another."""
+        for machine in self._emulators.values():
+            machine.close()
+        self._emulators.clear()
+
+    # ---------------------------------------------------------------------------------------- what is said of it
+    def perf(self) -> ModelPerf:
+        """Modelled cycles of one input."""
+        from buda_emu import __version__
+        from buda_emu.timing.model import model_netlist
+
+        netlist = self.netlist
+        programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
+        return ModelPerf(model_netlist(netlist, programs, {"$p_loop_count": "1"}, version=__version__))
+
+    def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
+        """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""
+        from buda_emu import __version__
+        from buda_emu.image.pack import Contents, write_image
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
+        text.write_text(self.text)
+        result = check_text(self.text, str(text), strict=True)
+        netlist = result.netlist or self.netlist
+        contents = Contents(
+            netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=self.io.as_json()
+        )
+        with image.open("wb") as stream:
+            write_image(stream, contents)
+        return text, image
+
+
+def _numpy(item: Any) -> Array:
+    """Torch tensors have no need of torch to be turned."""
+    if hasattr(item, "detach"):
+        item = item.detach().cpu().numpy()
+    return np.asarray(item)
+
+
+__all__: Sequence[str] = ["CompiledModel", "ModelPerf"]

@@ -1,0 +1,164 @@
+"""A placed graph as the text of a netlist."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from buda_emu.compiler.emit.yaml_text import comment, flow
+from buda_emu.compiler.lower.tiles import Tm
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.placer import Placed, Placement, Queue
+
+PROGRAM = "run_fwd_0"
+_ATTRIBUTES = {
+    "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
+    "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "fracture_factor", "act_t",
+}  # fmt: skip
+"""Of an op's attributes those that the netlist language has; the others say how it is made."""
+_SECTIONS = {
+    "input": "pushed by the host", "constant": "parameters and constants", "between": "between epochs",
+    "output": "read by the host",
+}  # fmt: skip
+
+
+def netlist_text(placement: Placement, title: str) -> str:
+    """The whole document."""
+    return "\n".join(_lines(placement, title)) + "\n"
+
+
+def _lines(placement: Placement, title: str) -> Iterator[str]:
+    yield from comment(title)
+    yield ""
+    yield "devices:"
+    yield f"  arch: {placement.target.arch.name}"
+    yield ""
+    yield "queues:"
+    for role, heading in _SECTIONS.items():
+        mine = [queue for queue in placement.queues.values() if queue.role == role]
+        if mine:
+            yield ""
+            yield f"  # {heading}"
+        for queue in mine:
+            yield f"  {queue.name}: {flow(_queue(queue))}"
+    yield ""
+    yield "graphs:"
+    for epoch in range(placement.epochs):
+        yield f"  {graph_name(epoch)}:"
+        yield "    target_device: 0"
+        yield "    input_count: 1"
+        source = None
+        for placed in placement.ops.values():
+            if placed.epoch == epoch:
+                if placed.op.source != source:
+                    source = placed.op.source
+                    yield f"    # {source}"
+                yield f"    {placed.op.name}: {flow(_op(placement, placed))}"
+    yield ""
+    yield "programs:"
+    yield from _program(placement)
+
+
+def graph_name(epoch: int) -> str:
+    """FRONTEND 5."""
+    return f"fwd_0_{epoch}_temporal_epoch_{epoch}"
+
+
+def _blocking(blocks: Blocks) -> dict[str, Any]:
+    return {"t": blocks.t, "mblock": blocks.mblock, "ublock": blocks.ublock}
+
+
+def _queue(queue: Queue) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "input": queue.input, "type": queue.type, "entries": queue.entries, "grid_size": queue.blocks.grid,
+        **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": 0, "loc": queue.loc,
+    }  # fmt: skip
+    if queue.layout != "tilized":
+        fields["layout"] = queue.layout
+    fields[queue.loc] = [[channel, f"{address:#x}"] for channel, address in queue.addresses]
+    return fields
+
+
+def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
+    op, blocks, target = placed.op, placed.blocks, placement.target
+    sources = [placement.source(use.source, placed.epoch) for use in op.uses]
+    formats = [placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources]
+    own = _out_df(placement, op.name)
+    fields: dict[str, Any] = {
+        "type": op.type, "grid_loc": placed.at, "grid_size": blocks.grid, "inputs": sources, "in_df": formats,
+        "out_df": own, "intermed_df": _intermediate(placement, placed, own),
+        "acc_df": target.acc_df, "math_fidelity": _fidelity(placement, placed, formats), **_blocking(blocks),
+        "buf_size_mb": blocks.buf_size_mb, "ublock_order": "r",
+    }  # fmt: skip
+    if op.attrs.get("untilize"):
+        fields["untilize_output"] = True
+    for number, use in enumerate(op.uses):
+        if use.tms:
+            fields[f"input_{number}_tms"] = [_tm(tm) for tm in use.tms]
+    attributes = {key: item for key, item in op.attrs.items() if key in _ATTRIBUTES}
+    if blocks.m_k:
+        attributes |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
+    if attributes:
+        fields["attributes"] = attributes
+    return fields
+
+
+def _intermediate(placement: Placement, placed: Placed, own: str) -> str:
+    """Partial sums of products; else what the op writes (FRONTEND 3.5)."""
+    summed = placed.op.type == "matmul" and not placed.op.attrs.get("identity")
+    return placement.target.intermed_df if summed and own != "Float32" else own
+
+
+def _out_df(placement: Placement, name: str) -> str:
+    untilized = placement.ops[name].op.attrs.get("untilize")
+    return placement.target.output_df if untilized else placement.target.activation_df
+
+
+def _fidelity(placement: Placement, placed: Placed, formats: list[str]) -> str:
+    if placed.op.attrs.get("identity") and formats[0].startswith("Bfp2"):
+        return "HiFi2" if placement.target.fidelity != "LoFi" else "LoFi"  # FRONTEND 3.5
+    return placement.target.fidelity
+
+
+def _tm(tm: Tm) -> Any:
+    if len(tm) == 1:
+        return tm[0]
+    return {tm[0]: {tm[1]: tm[2]} if len(tm) == 3 else tm[1]}
+
+
+def _program(placement: Placement) -> Iterator[str]:
+    """One loop; all queues advance together at its end."""
+    wrap = max(
+        [2 * queue.entries for queue in placement.queues.values() if queue.role in ("input", "between")], default=2
+    )
+    yield f"  - {PROGRAM}:"
+    yield "    - param: [$p_loop_count]"
+    yield "    - var: {$c_zero: 0, $c_microbatch_size: 1}"
+    yield "    - staticvar: {$lptr: 0, $gptr: 0}"
+    yield "    - loop: $p_loop_count"
+    for epoch in range(placement.epochs):
+        yield f"    -   execute: {{graph_name: {graph_name(epoch)}, queue_settings: {{"
+        read = dict.fromkeys(
+            placement.source(use.source, epoch)
+            for placed in placement.ops.values() if placed.epoch == epoch for use in placed.op.uses
+        )  # fmt: skip
+        settings = [
+            f"          {name}: {flow(_setting(placement.queues[name]))}" for name in read if name in placement.queues
+        ]
+        yield ",\n".join(settings) + "}}"
+    yield f"    -   varinst: [$gptr, incwrap, $c_microbatch_size, {wrap}]"
+    yield f"    -   varinst: [$lptr, incwrap, $c_microbatch_size, {wrap}]"
+    yield "    - endloop"
+
+
+def _setting(queue: Queue) -> dict[str, Any]:
+    fields: dict[str, Any] = {"prologue": queue.role == "constant" and queue.layout == "tilized" and _kept(queue),
+                              "epilogue": False, "zero": False}  # fmt: skip
+    if queue.type == "ram":
+        return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
+    if queue.role == "constant":
+        return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
+    return {**fields, "rd_ptr_local": "$lptr", "rd_ptr_global": "$gptr"}
+
+
+def _kept(queue: Queue) -> bool:
+    """Whether it is held in L1: the tiles and words of a picker must be."""
+    return queue.df.startswith("RawUInt") or queue.df.startswith("Bfp2")

@@ -1,0 +1,1 @@
+"""Front-end ops: one declaration each."""

@@ -1,0 +1,110 @@
+"""Comparisons and logic on 0 and 1 (FRONTEND 3.2)."""
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import composite
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+
+_op = composite("compare", dtype="bool")
+_STEEP = 1e30
+"""Makes a 1 of every difference but 0. The vendor's compiler has 1e10, which calls differences below 1e-10 equal."""
+
+
+def _constants(x: Node, y: Node) -> bool:
+    return x.op == y.op == "constant"
+
+
+@_op
+def greater_equal(b: Builder, x: Node, y: Node) -> Node:
+    """x >= y: (x - y) * 1e30 + 1, then relu from 1, then relu up to 1"""
+    if _constants(x, y):
+        return b.constant(x.value >= y.value)
+    steep = b.add(b.multiply(b.subtract(x, y, dtype="float32"), _STEEP), 1.0)
+    return b.relu(b.relu(steep, threshold=1.0), threshold=1.0, mode="max", dtype="bool")
+
+
+@_op
+def less_equal(b: Builder, x: Node, y: Node) -> Node:
+    """x <= y: y >= x"""
+    return b.greater_equal(y, x)
+
+
+@_op
+def greater(b: Builder, x: Node, y: Node) -> Node:
+    """x > y: 1 - (y >= x)"""
+    return b.logical_not(b.greater_equal(y, x))
+
+
+@_op
+def less(b: Builder, x: Node, y: Node) -> Node:
+    """x < y: 1 - (x >= y)"""
+    return b.logical_not(b.greater_equal(x, y))
+
+
+@_op
+def equal(b: Builder, x: Node, y: Node) -> Node:
+    """x == y: (x >= y) * (y >= x)"""
+    if _constants(x, y):
+        return b.constant(x.value == y.value)
+    for value, other in ((x, y), (y, x)):
+        if value.op == "constant" and value.value.size and np.isneginf(value.value).all():
+            return b.less_equal(other, b.constant(np.full(value.shape, -0.99e30, np.float32)))
+    return b.multiply(b.greater_equal(x, y), b.greater_equal(y, x), dtype="bool")
+
+
+@_op
+def not_equal(b: Builder, x: Node, y: Node) -> Node:
+    """x != y: 1 - (x == y)"""
+    return b.logical_not(b.equal(x, y))
+
+
+@_op
+def logical_not(b: Builder, x: Node) -> Node:
+    """not x: 1 - x"""
+    if x.op == "constant":
+        return b.constant(~x.value.astype(bool))
+    return b.subtract(1.0, x, dtype="bool")
+
+
+@_op
+def logical_and(b: Builder, x: Node, y: Node) -> Node:
+    """x and y: x * y"""
+    return b.multiply(x, y, dtype="bool")
+
+
+@_op
+def logical_or(b: Builder, x: Node, y: Node) -> Node:
+    """x or y: max(x, y)"""
+    return b.maximum(x, y, dtype="bool")
+
+
+@_op
+def logical_xor(b: Builder, x: Node, y: Node) -> Node:
+    """either: (x - y)^2"""
+    return b.square(b.subtract(x, y, dtype="float32"), dtype="bool")
+
+
+_value = composite("compare")
+
+
+@_value
+def boolean(b: Builder, x: Node) -> Node:
+    """x != 0"""
+    return b.not_equal(x, 0.0)
+
+
+@_value
+def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
+    """c x + (1 - c) y; infinities become 1e30, as 0 * inf is no number"""
+    if c.op == x.op == y.op == "constant":
+        return b.constant(np.where(c.value.astype(bool), x.value, y.value))
+    x, y = _finite(b, x), _finite(b, y)
+    chosen = b.multiply(c, x, dtype=x.dtype)
+    return b.add(chosen, b.multiply(b.logical_not(c), y, dtype=x.dtype), dtype=x.dtype)
+
+
+def _finite(b: Builder, x: Node) -> Node:
+    if x.op != "constant" or np.isfinite(x.value).all():
+        return x
+    return b.constant(np.nan_to_num(x.value, nan=0.0, posinf=1e30, neginf=-1e30))

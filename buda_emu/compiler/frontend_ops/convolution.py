@@ -1,0 +1,122 @@
+"""Convolutions, pooling and resizing of [N, C, space...] (FRONTEND 2)."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.core import out_size, taps
+from buda_emu.compiler.frontend_ops.registry import composite
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.sparse import Sparse
+
+_op = composite("convolution")
+Pads = Sequence[tuple[int, int]]
+
+
+@_op
+def convolution(
+    b: Builder, x: Node, w: Node, *bias: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int],
+    groups: int = 1,
+) -> Node:  # fmt: skip
+    """conv plus a bias for each channel; weights that are an input: every window times every kernel"""
+    rank = len(w.shape) - 2
+    if w.op == "constant":
+        y = b.conv(x, w, strides=tuple(strides), pads=tuple(pads), dilations=tuple(dilations), groups=groups)
+    else:
+        y = _windows_times(b, x, w, strides, pads, dilations, groups)
+    return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank))) if bias else y
+
+
+def _windows_times(
+    b: Builder, x: Node, w: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int], groups: int
+) -> Node:
+    kernel, rank = w.shape[2:], len(w.shape) - 2
+    out: list[int] = []
+    for place, k in enumerate(kernel):
+        dim = 2 + 2 * place
+        count = out_size(x.shape[dim], k, strides[place], dilations[place], pads[place])
+        index = taps(x.shape[dim], k, strides[place], dilations[place], pads[place], count)
+        x = b.linear(x, dim=dim, matrix=Sparse.gather(index, x.shape[dim]))
+        x = b.reshape(x, shape=(*x.shape[:dim], k, count, *x.shape[dim + 1 :]))
+        out.append(count)
+    order = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+    n, channels = x.shape[:2]
+    columns = b.reshape(b.transpose(x, perm=order), shape=(n, groups, channels // groups * prod(kernel), prod(out)))
+    rows = b.reshape(w, shape=(1, groups, w.shape[0] // groups, prod(w.shape[1:])))
+    return b.reshape(b.matmul(rows, columns), shape=(n, w.shape[0], *out))
+
+
+@_op
+def conv_transpose(
+    b: Builder, x: Node, w: Node, *bias: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int],
+    groups: int = 1, output_padding: Sequence[int] = (),
+) -> Node:  # fmt: skip
+    """zeros between the elements, then a convolution by the kernel turned round"""
+    rank = len(w.shape) - 2
+    extra = tuple(output_padding) or (0,) * rank
+    for place in range(rank):
+        size, reach = x.shape[2 + place], (w.shape[2 + place] - 1) * dilations[place]
+        low, high = reach - pads[place][0], reach - pads[place][1] + extra[place]
+        wide = np.full((size - 1) * strides[place] + 1, -1)
+        wide[:: strides[place]] = np.arange(size)
+        index = np.concatenate([np.full(max(low, 0), -1), wide, np.full(max(high, 0), -1)])
+        index = index[max(-low, 0) : index.size - max(-high, 0)]
+        x = b.take(x, dim=2 + place, index=index)
+    cin, cout = w.shape[:2]
+    kernel = b.reshape(w, shape=(groups, cin // groups, cout, *w.shape[2:]))
+    for dim in range(3, 3 + rank):
+        kernel = b.take(kernel, dim=dim, index=np.arange(kernel.shape[dim])[::-1])
+    kernel = b.transpose(kernel, perm=(0, 2, 1, *range(3, 3 + rank)))
+    kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
+    ones = (1,) * rank
+    return b.convolution(
+        x, kernel, *bias, strides=ones, pads=((0, 0),) * rank, dilations=tuple(dilations), groups=groups
+    )
+
+
+@_op
+def avg_pool(
+    b: Builder, x: Node, *, kernel: Sequence[int], strides: Sequence[int], pads: Pads, dilations: Sequence[int],
+    out: Sequence[int] = (), count_pads: bool = False, total: bool = False, divisor: float = 0.0,
+) -> Node:  # fmt: skip
+    """mean of each window: along every dimension a matrix of ones, then divided by the elements that count"""
+    counts: Array = np.ones((1,) * len(kernel), np.float32)
+    for place, k in enumerate(kernel):
+        dim = 2 + place
+        size, pad, stride, dilation = x.shape[dim], pads[place], strides[place], dilations[place]
+        count = out[place] if out else out_size(size, k, stride, dilation, pad)
+        index = taps(size, k, stride, dilation, pad, count)
+        row = np.broadcast_to(np.arange(count), index.shape)
+        inside = index >= 0
+        where = np.arange(count)[None, :] * stride + np.arange(k)[:, None] * dilation
+        valid = (where < size + sum(pad)) if count_pads else inside
+        shape = [1] * len(kernel)
+        shape[place] = count
+        counts = counts * valid.sum(0).reshape(shape).astype(np.float32)
+        even = counts.size and (valid.sum(0) == valid.sum(0)[0]).all() and not total and not divisor
+        weight = 1 / valid.sum(0)[0] if even else 1.0
+        if even:
+            counts = counts / valid.sum(0).reshape(shape).astype(np.float32)
+        x = b.linear(x, dim=dim, matrix=Sparse.of((count, size), row[inside], index[inside], weight))
+    if divisor:
+        return b.multiply(x, 1 / divisor)
+    return x if total or np.all(counts == 1) else b.multiply(x, b.constant(1 / counts))
+
+
+@_op
+def lp_pool(b: Builder, x: Node, *, kernel: Sequence[int], p: int, strides: Sequence[int], pads: Pads,
+            dilations: Sequence[int], out: Sequence[int] = ()) -> Node:  # fmt: skip
+    """p-th root of the sum of |x|^p in each window"""
+    powered = b.abs(x) if p == 1 else b.square(x) if p == 2 else b.power(b.abs(x), exp=p)
+    sums = b.avg_pool(powered, kernel=kernel, strides=strides, pads=pads, dilations=dilations, out=out, total=True)
+    return sums if p == 1 else b.sqrt(sums) if p == 2 else b.pow(sums, b.constant(np.float32(1 / p)))
+
+
+@_op
+def resize(b: Builder, x: Node, *, matrices: Sequence[tuple[int, Sparse]]) -> Node:
+    """an interpolation matrix along each dimension that changes"""
+    for dim, matrix in matrices:
+        x = b.linear(x, dim=dim, matrix=matrix, dtype=x.dtype)
+    return x

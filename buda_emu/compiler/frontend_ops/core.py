@@ -1,0 +1,196 @@
+"""Core ops: what `lower` makes netlist ops of. All else decomposes into these (FRONTEND 1, 3)."""
+
+# What a lambda of a declaration takes is said by its op: shapes or arrays, then attributes.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import core
+from buda_emu.compiler.graph.graph import Array, Shape
+from buda_emu.compiler.graph.sparse import Sparse
+
+
+def same(shape: Shape, *_: Shape, **__: Any) -> Shape:
+    """The result has the shape of the first operand."""
+    return shape
+
+
+def broadcast(*shapes: Shape, **_: Any) -> Shape:
+    """Numpy's rule."""
+    return np.broadcast_shapes(*shapes)
+
+
+def _float(function: Callable[..., Any]) -> Callable[..., Array]:
+    def reference(*arrays: Array, **attrs: Any) -> Array:
+        return np.asarray(function(*(array.astype(np.float32) for array in arrays), **attrs), np.float32)
+
+    return reference
+
+
+# -------------------------------------------------------------------------------------------------------- values
+def _gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)))
+
+
+def _relu(x: Array, threshold: float = 0.0, mode: str = "min") -> Array:
+    """OPS 5."""
+    low = np.where(x >= (threshold if mode == "min" else 0), x, np.float32(0))
+    return low if mode == "min" else np.minimum(low, np.float32(threshold))
+
+
+_UNARY: dict[str, tuple[Callable[..., Any], str]] = {
+    "exp": (np.exp, "e to the power of x"),
+    "log": (np.log, "natural logarithm"),
+    "sqrt": (np.sqrt, "square root"),
+    "reciprocal": (lambda x: 1 / x, "1 / x"),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), "1 / (1 + exp(-x))"),
+    "tanh": (np.tanh, "hyperbolic tangent"),
+    "gelu_tanh": (_gelu, "GELU with tanh, as the device's gelu"),
+    "sine": (np.sin, "sine"),
+    "cosine": (np.cos, "cosine"),
+    "relu": (_relu, "x from `threshold` on, else 0; mode max: x between 0 and `threshold`"),
+    "leaky_relu": (lambda x, slope=0.01: np.where(x > 0, x, x * np.float32(slope)), "x, times `slope` below 0"),
+}
+for _name, (_function, _doc) in _UNARY.items():
+    core(_name, _doc, same, _float(_function), family="elementwise", dtype="float32" if _name != "relu" else None)
+core("abs", "absolute value", same, lambda x: np.abs(x) if x.dtype != bool else x, family="elementwise")
+core("square", "x * x", same, lambda x: x * x, family="elementwise")
+core("power", "x to a whole power `exp` of at least 1", same, lambda x, exp: x**exp, family="elementwise")
+core("identity", "x itself, perhaps under another element type", same, lambda x: x, family="moves")
+
+
+def _bare(function: Callable[..., Any]) -> Callable[..., Array]:
+    def reference(a: Array, b: Array) -> Array:
+        return function(*((item.astype(np.int64) if item.dtype == bool else item) for item in (a, b)))
+
+    return reference
+
+
+for _name, _function, _doc in (
+    ("add", np.add, "a + b"),
+    ("subtract", np.subtract, "a - b"),
+    ("multiply", np.multiply, "a * b"),
+    ("maximum", np.maximum, "the larger one"),
+):
+    core(_name, _doc, broadcast, _bare(_function), family="elementwise")
+
+
+# ------------------------------------------------------------------------------------------------------ products
+def _matmul_shape(a: Shape, b: Shape) -> Shape:
+    return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+
+
+core(
+    "matmul", "product of matrices in the last two dimensions, over broadcast leading ones", _matmul_shape,
+    _float(np.matmul), family="matmul",
+)  # fmt: skip
+
+
+def taps(
+    size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int], out: int, *, clamp: bool = False
+) -> Array:
+    """[kernel, out]: what each tap reads of a dimension, -1 outside; `clamp`: the nearest tap inside instead."""
+    where = np.arange(out)[None, :] * stride + np.arange(kernel)[:, None] * dilation - pad[0]
+    inside = (where >= 0) & (where < size)
+    if not clamp:
+        return np.where(inside, where, -1)
+    if inside.all():
+        return where
+    first = np.argmax(inside, axis=0)
+    found = np.where(inside, where, -1)
+    return np.where(found < 0, np.take_along_axis(found, first[None, :], 0), found)
+
+
+def out_size(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int, int]) -> int:
+    """Of a strided window."""
+    return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
+
+
+def _window_out(space: Sequence[int], kernel: Sequence[int], attrs: dict[str, Any]) -> tuple[int, ...]:
+    if attrs.get("out"):
+        return tuple(attrs["out"])
+    return tuple(
+        out_size(size, k, s, d, p)
+        for size, k, s, d, p in zip(space, kernel, attrs["strides"], attrs["dilations"], attrs["pads"], strict=True)
+    )
+
+
+def _windows(x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool) -> Array:
+    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside."""
+    for place, k in enumerate(kernel):
+        axis = 2 + 2 * place
+        index = taps(
+            x.shape[axis], k, attrs["strides"][place], attrs["dilations"][place], attrs["pads"][place], out[place],
+            clamp=clamp,
+        )  # fmt: skip
+        x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
+    return x
+
+
+def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
+    x, w = x.astype(np.float32), w.astype(np.float32)
+    kernel, rank = w.shape[2:], w.ndim - 2
+    out = _window_out(x.shape[2:], kernel, attrs)
+    found = _windows(x, kernel, out, attrs, clamp=False)
+    found = found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+    columns = found.reshape(x.shape[0], groups, -1, prod(out))
+    result = np.matmul(w.reshape(1, groups, w.shape[0] // groups, -1), columns)
+    return result.reshape(x.shape[0], w.shape[0], *out)
+
+
+core(
+    "conv", "convolution of [N, C, space...] by constant weights [out, C / groups, kernel...]",
+    lambda x, w, **attrs: (x[0], w[0], *_window_out(x[2:], w[2:], attrs)), _conv, family="convolution",
+)  # fmt: skip
+
+
+def _max_pool(x: Array, *, kernel: Sequence[int], **attrs: Any) -> Array:
+    out = _window_out(x.shape[2:], kernel, attrs)
+    found = _windows(x, kernel, out, attrs, clamp=True)
+    return found.max(axis=tuple(range(2, 2 + 2 * len(kernel), 2)))
+
+
+core(
+    "max_pool", "largest of each window of [N, C, space...]; what is outside does not count",
+    lambda x, kernel, **attrs: (*x[:2], *_window_out(x[2:], kernel, attrs)), _max_pool, family="convolution",
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- along one dimension
+def _linear(x: Array, *, dim: int, matrix: Sparse) -> Array:
+    return np.moveaxis(matrix.apply(np.moveaxis(x, dim, 0)), 0, dim)
+
+
+core(
+    "linear", "a constant matrix applied along one dimension: slices, pads, sums, resizing and the like",
+    lambda x, dim, matrix: (*x[:dim], matrix.shape[0], *x[dim + 1 :]), _linear, family="moves",
+)  # fmt: skip
+core(
+    "reduce_max", "largest along one dimension, which stays with size 1",
+    lambda x, dim: (*x[:dim], 1, *x[dim + 1 :]), lambda x, dim: x.max(axis=dim, keepdims=True), family="reduce",
+)  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------- moves
+core("reshape", "the same elements in another shape", lambda _, shape: tuple(shape),
+     lambda x, shape: x.reshape(shape), family="moves")  # fmt: skip
+core("transpose", "dimensions in another order", lambda x, perm: tuple(x[place] for place in perm),
+     lambda x, perm: x.transpose(perm), family="moves")  # fmt: skip
+core("expand", "dimensions of size 1 repeated", lambda _, shape: tuple(shape),
+     lambda x, shape: np.broadcast_to(x, shape), family="moves")  # fmt: skip
+
+
+def _concat_shape(*shapes: Shape, dim: int) -> Shape:
+    first = shapes[0]
+    return (*first[:dim], sum(shape[dim] for shape in shapes), *first[dim + 1 :])
+
+
+core("concat", "operands behind each other along one dimension", _concat_shape,
+     lambda *xs, dim: np.concatenate(xs, dim), family="moves")  # fmt: skip
+core("embedding", "rows of a constant table by indices that are an input of the model",
+     lambda table, index: (*index, *table[1:]), lambda table, index: table[index], family="index")  # fmt: skip

@@ -1,0 +1,277 @@
+"""Element by element: decompositions into core ops (FRONTEND 2)."""
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import composite
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+
+_op = composite("elementwise")
+
+
+@_op
+def negative(b: Builder, x: Node) -> Node:
+    """-x = x * -1"""
+    return b.multiply(x, -1.0, dtype=x.dtype)
+
+
+@_op
+def divide(b: Builder, x: Node, y: Node) -> Node:
+    """x / y = x * reciprocal(y)"""
+    if x.op == y.op == "constant":
+        return b.constant(np.divide(x.value, y.value))
+    return b.multiply(x, b.reciprocal(y))
+
+
+@_op
+def minimum(b: Builder, x: Node, y: Node) -> Node:
+    """min(x, y) = -max(-x, -y)"""
+    return b.negative(b.maximum(b.negative(x), b.negative(y)))
+
+
+@_op
+def clip(b: Builder, x: Node, *, low: float | None = None, high: float | None = None) -> Node:
+    """x between `low` and `high`: relu where low is 0, else maximum and minimum"""
+    if low == 0 and high is not None and high > 0:
+        return b.relu(x, threshold=float(high), mode="max", dtype=x.dtype)
+    if low == 0 and high is None:
+        return b.relu(x, dtype=x.dtype)
+    if low is not None:
+        x = b.maximum(x, float(low), dtype=x.dtype)
+    return x if high is None else b.minimum(x, float(high), dtype=x.dtype)
+
+
+@_op
+def rsqrt(b: Builder, x: Node) -> Node:
+    """1 / sqrt(x)"""
+    return b.reciprocal(b.sqrt(x))
+
+
+@_op
+def silu(b: Builder, x: Node, *, alpha: float = 1.0) -> Node:
+    """x * sigmoid(alpha x)"""
+    return b.multiply(x, b.sigmoid(x if alpha == 1 else b.multiply(x, alpha)))
+
+
+@_op
+def softplus(b: Builder, x: Node, *, beta: float = 1.0) -> Node:
+    """log(1 + exp(beta x)) / beta = max(x, 0) + log(1 + exp(-|beta x|)) / beta"""
+    scaled = x if beta == 1 else b.multiply(x, beta)
+    tail = b.log(b.add(b.exp(b.negative(b.abs(scaled))), 1.0))
+    return b.add(b.relu(x), tail if beta == 1 else b.multiply(tail, 1 / beta))
+
+
+@_op
+def mish(b: Builder, x: Node) -> Node:
+    """x * tanh(softplus(x))"""
+    return b.multiply(x, b.tanh(b.softplus(x)))
+
+
+@_op
+def softsign(b: Builder, x: Node) -> Node:
+    """x / (1 + |x|)"""
+    return b.divide(x, b.add(b.abs(x), 1.0))
+
+
+@_op
+def hard_sigmoid(b: Builder, x: Node, *, alpha: float = 1 / 6, beta: float = 0.5) -> Node:
+    """alpha x + beta between 0 and 1"""
+    return b.clip(b.add(b.multiply(x, alpha), beta), low=0.0, high=1.0)
+
+
+@_op
+def hard_swish(b: Builder, x: Node) -> Node:
+    """x * hard_sigmoid(x)"""
+    return b.multiply(x, b.hard_sigmoid(x))
+
+
+@_op
+def elu(b: Builder, x: Node, *, alpha: float = 1.0, scale: float = 1.0, slope: float = 1.0) -> Node:
+    """scale * (max(x, 0) + alpha (exp(slope min(x, 0)) - 1))"""
+    low = b.subtract(x, b.relu(x))
+    tail = b.multiply(b.subtract(b.exp(b.multiply(low, slope)), 1.0), alpha * scale)
+    return b.add(b.multiply(b.relu(x), scale), tail)
+
+
+@_op
+def prelu(b: Builder, x: Node, slope: Node) -> Node:
+    """max(x, 0) + slope * min(x, 0)"""
+    high = b.relu(x)
+    return b.add(high, b.multiply(b.subtract(x, high), slope))
+
+
+@_op
+def erf(b: Builder, x: Node) -> Node:
+    """x P(x^2) / Q(x^2) for x between -4 and 4, within 6e-6"""
+    x = b.clip(x, low=-4.0, high=4.0)
+    z = b.square(x)
+    top = _polynomial(b, z, _ERF_P)
+    return b.multiply(b.multiply(x, top), b.reciprocal(_polynomial(b, z, _ERF_Q)))
+
+
+# Coefficients of this file: lowest power first, fitted by iterated least squares to the function itself in float64.
+_ERF_P = [1.128403902053833, 0.17230243980884552, 0.05005794018507004, 0.0015398464165627956]
+_ERF_Q = [1.0, 0.48625448346138, 0.10585588961839676, 0.012534359470009804, 7.33793931431137e-05]
+_GELU = [1.5943197011947632, 0.0745520070195198, -0.000776343687903136]
+
+
+def _polynomial(b: Builder, x: Node, coefficients: list[float]) -> Node:
+    """Horner's scheme, lowest power first."""
+    found: Any = b.constant(np.float32(coefficients[-1]))
+    for value in reversed(coefficients[:-1]):
+        found = b.add(b.multiply(x, found), value)
+    return found
+
+
+@_op
+def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
+    """x times the normal distribution up to x, as x sigmoid(x P(x^2)), within 7e-5; or the device's own"""
+    if approximate == "tanh":
+        return b.gelu_tanh(x)
+    z = b.relu(b.square(x), threshold=36.0, mode="max")  # P would turn far outside
+    return b.multiply(x, b.sigmoid(b.multiply(x, _polynomial(b, z, _GELU))))
+
+
+# ----------------------------------------------------------------------------------------- whole numbers, powers
+_HALF = 12582912.0  # 1.5 * 2^23: adding it to a float32 leaves no fraction
+
+
+@_op
+def round_(b: Builder, x: Node) -> Node:
+    """nearest whole number, halves to even: x + 1.5 * 2^23 - 1.5 * 2^23, exact in float32 for |x| < 2^22"""
+    return b.subtract(b.add(x, _HALF), _HALF, dtype=x.dtype)
+
+
+@_op
+def floor(b: Builder, x: Node) -> Node:
+    """round(x), less 1 where that is above x"""
+    whole = b.round(x)
+    return b.subtract(whole, b.greater(whole, x), dtype=x.dtype)
+
+
+@_op
+def ceil(b: Builder, x: Node) -> Node:
+    """-floor(-x)"""
+    return b.negative(b.floor(b.negative(x)))
+
+
+@_op
+def truncate(b: Builder, x: Node) -> Node:
+    """sign(x) * floor(|x|)"""
+    return b.multiply(b.sign(x), b.floor(b.abs(x)), dtype=x.dtype)
+
+
+@_op
+def sign(b: Builder, x: Node) -> Node:
+    """(x > 0) - (x < 0)"""
+    return b.subtract(b.greater(x, 0.0, dtype=x.dtype), b.less(x, 0.0, dtype=x.dtype), dtype=x.dtype)
+
+
+@_op
+def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
+    """x - y * floor(x / y); truncated: with the sign of x"""
+    quotient = b.divide(x, y)
+    whole = b.truncate(quotient) if truncated else b.floor(b.add(quotient, 1e-6))
+    return b.subtract(x, b.multiply(y, whole), dtype=x.dtype)
+
+
+@_op
+def pow_(b: Builder, x: Node, y: Node) -> Node:
+    """exp(y log |x|), negative where x is and y is odd; squares, powers and roots for some constant y"""
+    if x.op == y.op == "constant":
+        return b.constant(np.power(x.value.astype(np.float32), y.value.astype(np.float32)))
+    if y.op == "constant" and np.all(y.value == y.value.flat[0]) and y.value.size and len(y.shape) <= len(x.shape):
+        exponent = float(y.value.flat[0])
+        if np.broadcast_shapes(x.shape, y.shape) == x.shape:
+            simple = _simple_power(b, x, exponent)
+            if simple is not None:
+                return simple
+    size = b.exp(b.multiply(b.log(b.abs(x)), y))
+    odd = b.abs(b.modulo(y, b.constant(np.float32(2)))) if y.op != "constant" else b.constant(np.abs(y.value % 2))
+    flip = b.multiply(b.less(x, 0.0), odd)
+    return b.multiply(size, b.subtract(1.0, b.multiply(flip, 2.0)))
+
+
+def _simple_power(b: Builder, x: Node, exponent: float) -> Node | None:
+    if exponent < 0:
+        inner = _simple_power(b, x, -exponent)
+        return None if inner is None else b.reciprocal(inner)
+    if exponent == 0:
+        return b.add(b.multiply(x, 0.0), 1.0)
+    if exponent in (1, 2):
+        return x if exponent == 1 else b.square(x)
+    if exponent == int(exponent) and exponent <= 8:
+        return b.power(x, exp=int(exponent))
+    if exponent % 1 == 0.5 and exponent < 4:
+        root = b.sqrt(x)
+        return root if exponent == 0.5 else b.multiply(root, _simple_power(b, x, exponent - 0.5))
+    return None
+
+
+# -------------------------------------------------------------------------------------------------- trigonometry
+@_op
+def tan(b: Builder, x: Node) -> Node:
+    """sin x / cos x"""
+    return b.divide(b.sine(x), b.cosine(x))
+
+
+@_op
+def atan(b: Builder, x: Node) -> Node:
+    """t P(t^2) under the sign of x; t is |x|, above 1 its reciprocal and pi/2 less; within 3e-6"""
+    size = b.abs(x)
+    large = b.greater(size, 1.0)
+    t = b.where(large, b.reciprocal(b.maximum(size, 1e-30)), size)
+    inner = b.multiply(t, _polynomial(b, b.square(t), _ATAN))
+    return b.multiply(b.sign(x), b.where(large, b.subtract(pi / 2, inner), inner))
+
+
+_ATAN = [
+    0.9999802112579346, -0.3326978385448456, 0.19403856992721558, -0.11772868037223816, 0.05409753695130348,
+    -0.01229448989033699,
+]  # fmt: skip
+
+
+@_op
+def asin(b: Builder, x: Node) -> Node:
+    """atan(x / sqrt(1 - x^2))"""
+    return b.atan(b.divide(x, b.sqrt(b.maximum(b.subtract(1.0, b.square(x)), 1e-14))))
+
+
+@_op
+def acos(b: Builder, x: Node) -> Node:
+    """pi/2 - asin(x)"""
+    return b.subtract(pi / 2, b.asin(x))
+
+
+@_op
+def sinh(b: Builder, x: Node) -> Node:
+    """(exp(x) - exp(-x)) / 2"""
+    return b.multiply(b.subtract(b.exp(x), b.exp(b.negative(x))), 0.5)
+
+
+@_op
+def cosh(b: Builder, x: Node) -> Node:
+    """(exp(x) + exp(-x)) / 2"""
+    return b.multiply(b.add(b.exp(x), b.exp(b.negative(x))), 0.5)
+
+
+@_op
+def asinh(b: Builder, x: Node) -> Node:
+    """log(|x| + sqrt(x^2 + 1)) with the sign of x"""
+    size = b.abs(x)
+    return b.multiply(b.sign(x), b.log(b.add(size, b.sqrt(b.add(b.square(x), 1.0)))))
+
+
+@_op
+def acosh(b: Builder, x: Node) -> Node:
+    """log(x + sqrt(x^2 - 1))"""
+    return b.log(b.add(x, b.sqrt(b.maximum(b.subtract(b.square(x), 1.0), 0.0))))
+
+
+@_op
+def atanh(b: Builder, x: Node) -> Node:
+    """log((1 + x) / (1 - x)) / 2"""
+    return b.multiply(b.log(b.divide(b.add(x, 1.0), b.subtract(1.0, x))), 0.5)

@@ -1,0 +1,141 @@
+"""Sums, means, products and extremes over dimensions (FRONTEND 2, 3.2)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import composite
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.errors import UnsupportedError
+
+_op = composite("reduce")
+
+
+def _dims(x: Node, axes: Sequence[int] | None) -> list[int]:
+    rank = len(x.shape)
+    return sorted({int(axis) % rank for axis in axes}) if axes is not None else list(range(rank))
+
+
+def squeezed(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
+    """Without the dims of size 1, unless they are kept."""
+    return x if keepdims else b.reshape(x, shape=tuple(n for place, n in enumerate(x.shape) if place not in dims))
+
+
+@_op
+def reduce_sum(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """sum over dimensions: a row of ones along each"""
+    return _weighted(b, x, axes, keepdims, mean=False)
+
+
+@_op
+def reduce_mean(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """mean over dimensions: a row of 1/n along each"""
+    return _weighted(b, x, axes, keepdims, mean=True)
+
+
+def _weighted(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *, mean: bool) -> Node:
+    dims = _dims(x, axes)
+    if x.op == "constant":
+        kept = tuple(dims)
+        return b.constant(
+            np.mean(x.value, kept, keepdims=keepdims) if mean else np.sum(x.value, kept, keepdims=keepdims),
+            dtype=x.dtype if not mean else None,
+        )
+    for dim in reversed(dims):
+        size = x.shape[dim]
+        if size == 0:
+            raise UnsupportedError("a mean or sum over nothing")
+        weight = 1 / size if mean else 1.0
+        if size > 1:
+            matrix = Sparse.of((1, size), np.zeros(size), np.arange(size), weight)
+            x = b.linear(x, dim=dim, matrix=matrix, dtype=x.dtype)
+    return squeezed(b, x, dims, keepdims)
+
+
+@_op
+def reduce_largest(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """largest over dimensions, one after the other"""
+    dims = _dims(x, axes)
+    for dim in reversed(dims):
+        x = b.reduce_max(x, dim=dim, dtype=x.dtype) if x.shape[dim] != 1 else x
+    return squeezed(b, x, dims, keepdims)
+
+
+@_op
+def reduce_smallest(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """-max(-x)"""
+    return b.negative(b.reduce_largest(b.negative(x), axes=axes, keepdims=keepdims))
+
+
+@_op
+def reduce_product(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """product over dimensions: halves multiplied until one is left"""
+    dims = _dims(x, axes)
+    for dim in dims:
+        while x.shape[dim] > 1:
+            half = x.shape[dim] // 2
+            low, high = (b.slice(x, dim=dim, start=start, count=half) for start in (0, half))
+            rest = b.slice(x, dim=dim, start=2 * half, count=1) if x.shape[dim] % 2 else None
+            x = b.multiply(low, high)
+            x = x if rest is None else b.concat(x, rest, dim=dim)
+    return squeezed(b, x, dims, keepdims)
+
+
+@_op
+def reduce_l1(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """sum |x|"""
+    return b.reduce_sum(b.abs(x), axes=axes, keepdims=keepdims)
+
+
+@_op
+def reduce_sum_square(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """sum x^2"""
+    return b.reduce_sum(b.square(x), axes=axes, keepdims=keepdims)
+
+
+@_op
+def reduce_l2(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """sqrt(sum x^2)"""
+    return b.sqrt(b.reduce_sum_square(x, axes=axes, keepdims=keepdims))
+
+
+@_op
+def reduce_log_sum(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """log(sum x)"""
+    return b.log(b.reduce_sum(x, axes=axes, keepdims=keepdims))
+
+
+@_op
+def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Node:
+    """m + log(sum exp(x - m)), m the largest"""
+    dims = _dims(x, axes)
+    m = b.reduce_largest(x, axes=dims)
+    total = b.add(m, b.log(b.reduce_sum(b.exp(b.subtract(x, m)), axes=dims)))
+    return squeezed(b, total, dims, keepdims)
+
+
+@_op
+def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool = False) -> Node:
+    """place of the first (`last`: last) largest: n - max((x == max x) * (n - place))"""
+    size = x.shape[dim]
+    shape = [1] * len(x.shape)
+    shape[dim] = size
+    place = np.arange(size, dtype=np.float32).reshape(shape)
+    hit = b.greater_equal(x, b.reduce_largest(x, axes=[dim]))
+    if last:
+        found = b.subtract(b.reduce_largest(b.multiply(hit, b.constant(place + 1), dtype="float32"), axes=[dim]), 1.0)
+    else:
+        found = b.subtract(
+            float(size), b.reduce_largest(b.multiply(hit, b.constant(size - place), dtype="float32"), axes=[dim])
+        )
+    return b.retyped(squeezed(b, found, [dim % len(x.shape)], keepdims), "int64")
+
+
+@_op
+def cumsum(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: bool = False) -> Node:
+    """running sum: a triangular matrix"""
+    size = x.shape[dim]
+    matrix = np.tril(np.ones((size, size), np.float32), -1 if exclusive else 0)
+    return b.linear(x, dim=dim % len(x.shape), matrix=Sparse.dense(matrix.T if reverse else matrix), dtype=x.dtype)

@@ -1,0 +1,86 @@
+"""What a front-end op is: one declaration. Everything that is said of it elsewhere is read from here."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+from buda_emu.compiler.graph.graph import Shape
+from buda_emu.errors import InternalError
+
+ShapeRule = Callable[..., Shape]
+Reference = Callable[..., Any]
+Decomposition = Callable[..., Any]
+Family = Literal["elementwise", "compare", "matmul", "convolution", "reduce", "normalise", "moves", "index", "source"]
+
+FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves")
+"""Modules of this room that declare ops; each is imported when an op is first asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontOp:
+    """One op. A *core* op has a shape rule and a plain numpy reference, and `lower` makes netlist ops of it; any other
+    has a decomposition into others, of which shape and reference follow.
+
+    `decompose(builder, *nodes, **attributes)` returns the node that stands for it. `dtype`: of the result, where it is
+    not that of the operands.
+    """
+
+    name: str
+    family: str
+    doc: str
+    shape: ShapeRule | None = None
+    reference: Reference | None = None
+    decompose: Decomposition | None = None
+    dtype: str | None = None
+
+    @property
+    def is_core(self) -> bool:
+        """Whether it reaches `lower`."""
+        return self.decompose is None
+
+
+_OPS: dict[str, FrontOp] = {}
+
+
+def core(name: str, doc: str, shape: ShapeRule, reference: Reference, *, family: str, dtype: str | None = None) -> None:
+    """Declare a core op."""
+    _declare(FrontOp(name, family, doc, shape, reference, None, dtype))
+
+
+def composite(family: str, *, dtype: str | None = None) -> Callable[[Decomposition], Decomposition]:
+    """Declare an op by its decomposition: a function of the op's name whose docstring is the equation."""
+
+    def declare(function: Decomposition) -> Decomposition:
+        doc = (function.__doc__ or "").strip().splitlines()[0]
+        _declare(FrontOp(function.__name__.rstrip("_"), family, doc, None, None, function, dtype))
+        return function
+
+    return declare
+
+
+def _declare(op: FrontOp) -> None:
+    if op.name in _OPS:
+        raise InternalError(f"front-end op {op.name} is declared twice")
+    _OPS[op.name] = op
+
+
+@cache
+def _load() -> None:
+    for family in FAMILIES:
+        import_module(f"buda_emu.compiler.frontend_ops.{family}")
+
+
+def front_op(name: str) -> FrontOp:
+    """The declaration of an op. Raises InternalError for a name that none has."""
+    _load()
+    if name not in _OPS:
+        raise InternalError(f"there is no front-end op {name}")
+    return _OPS[name]
+
+
+def front_ops() -> Iterator[FrontOp]:
+    """All declarations, in the order of the text."""
+    _load()
+    return iter(_OPS.values())

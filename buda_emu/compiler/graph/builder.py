@@ -1,0 +1,129 @@
+"""Appends nodes to a graph, giving shapes and names; an op whose operands are all constant is computed at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.emit.yaml_text import safe_name
+from buda_emu.compiler.graph.graph import Graph, Node, Shape
+from buda_emu.errors import InternalError
+
+
+class Builder:
+    """Writes into `graph`. `scope` names what is built: nodes are called `<scope>.<op>_<n>`, the last one of a scope
+    may take the plain name (`alias`). Attribute access gives front-end ops: `b.add(x, 1.0)`, `b.softmax(x, axis=-1)`.
+    """
+
+    def __init__(self, graph: Graph, *, decompose: bool = True) -> None:
+        self.graph = graph
+        self.scope = ""
+        self.source = ""
+        self._decompose = decompose
+        self._counts: dict[str, int] = {}
+
+    def __getattr__(self, op: str) -> Any:
+        if op.startswith("_"):
+            raise AttributeError(op)
+
+        def emit(*inputs: Any, **attrs: Any) -> Node:
+            return self.emit(op, *inputs, **attrs)
+
+        return emit
+
+    def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
+        """A node of a front-end op on nodes, arrays and numbers."""
+        from buda_emu.compiler.frontend_ops.registry import front_op
+
+        declared = front_op(op)
+        nodes = [self.node(item) for item in inputs]
+        constant = all(node.op == "constant" for node in nodes)
+        if declared.decompose is not None and (self._decompose or constant):
+            made = declared.decompose(self, *nodes, **attrs)
+            return made if dtype is None or made.dtype == dtype else self.retyped(made, dtype)
+        dtype = dtype or declared.dtype or _result_type(nodes)
+        if declared.shape is None:
+            return self._add(op, nodes, attrs, _decomposed_shape(op, nodes, attrs), dtype)
+        if constant:
+            if declared.reference is None:
+                raise InternalError(f"front-end op {op} has no reference")
+            with np.errstate(all="ignore"):
+                value = np.asarray(declared.reference(*[node.value for node in nodes], **attrs))
+            return self.constant(value.astype(np.float32) if value.dtype.kind == "f" else value, dtype=dtype)
+        shape = declared.shape(*[node.shape for node in nodes], **attrs)
+        return self._add(op, nodes, attrs, shape, dtype)
+
+    def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
+        node = Node(
+            self.fresh(op), op, tuple(node.name for node in nodes), attrs, tuple(map(int, shape)), dtype, self.source
+        )
+        self.graph.nodes[node.name] = node
+        return node
+
+    def retyped(self, node: Node, dtype: str) -> Node:
+        """The same value under another element type."""
+        if node.op == "constant":
+            return self.constant(node.value, dtype=dtype)
+        return self._add("identity", [node], {}, node.shape, dtype)
+
+    def constant(self, value: Any, *, name: str = "", dtype: str | None = None) -> Node:
+        """A constant; floats become float32."""
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and array.dtype != np.float32:
+            array = array.astype(np.float32)
+        node = Node(
+            self.unique(name) if name else self.fresh("constant"), "constant", (), {"value": array}, array.shape,
+            dtype or array.dtype.name, self.source,
+        )  # fmt: skip
+        self.graph.nodes[node.name] = node
+        return node
+
+    def input(self, label: str, shape: Shape, dtype: str) -> Node:
+        """An input of the model."""
+        node = Node(self.unique(label), "input", (), {"label": label}, tuple(shape), dtype, label)
+        self.graph.nodes[node.name] = node
+        self.graph.inputs.append(node.name)
+        return node
+
+    def node(self, item: Any) -> Node:
+        """An operand as a node: numbers and arrays become constants."""
+        if isinstance(item, Node):
+            return item
+        return self.graph[item] if isinstance(item, str) else self.constant(np.asarray(item, _element(item)))
+
+    def fresh(self, op: str) -> str:
+        """A name that no node has, from the scope."""
+        return self.unique(f"{self.scope}.{op}" if self.scope else op)
+
+    def unique(self, name: str) -> str:
+        """`name` as a netlist can have it, with a number behind it where that is taken."""
+        name = safe_name(name)
+        if name not in self.graph.nodes and name not in self._counts:
+            self._counts[name] = 0
+            return name
+        while True:
+            self._counts[name] = self._counts.get(name, 0) + 1
+            candidate = f"{name}_{self._counts[name]}"
+            if candidate not in self.graph.nodes:
+                return candidate
+
+
+def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> Shape:
+    """What the decomposition of an op gives, tried on a graph of its own."""
+    aside = Builder(Graph())
+    for node in nodes:
+        aside.graph.nodes.setdefault(node.name, node)
+    return aside.emit(op, *nodes, **attrs).shape
+
+
+def _element(item: Any) -> Any:
+    return np.float32 if isinstance(item, float) else None
+
+
+def _result_type(nodes: Sequence[Node]) -> str:
+    """As numpy has it, bool arithmetic apart; a constant number of rank 0 does not widen."""
+    kinds = [node.dtype for node in nodes if node.shape or node.op != "constant"] or [node.dtype for node in nodes]
+    if any(np.dtype(kind).kind == "f" for kind in (node.dtype for node in nodes)):
+        floats = [kind for kind in kinds if np.dtype(kind).kind == "f"]
+        return np.result_type(*floats).name if floats else "float32"
+    return np.result_type(*kinds).name if kinds else "float32"

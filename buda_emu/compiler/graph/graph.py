@@ -1,0 +1,97 @@
+"""The graph that all passes work on: nodes in order of their definition, one value each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One op and the value that it gives. `shape` is the value's, `dtype` numpy's name of its element type.
+
+    Values are computed in float32 whatever `dtype` says: it tells what the host gets, and what a cast or a division
+    means. `source` is the place in the user's model.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+    shape: Shape
+    dtype: str = "float32"
+    source: str = ""
+
+    @property
+    def value(self) -> Array:
+        """Of a constant."""
+        return self.attrs["value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of the model: its name there, the value, and the element type that the host gets."""
+
+    label: str
+    value: str
+    dtype: str
+
+
+@dataclass(slots=True)
+class Graph:
+    """`nodes` by name, every node behind its operands. `inputs` are nodes of op "input", in the model's order."""
+
+    name: str = "model"
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    inputs: list[str] = field(default_factory=list[str])
+    outputs: list[Output] = field(default_factory=list[Output])
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes.values())
+
+    def __getitem__(self, name: str) -> Node:
+        return self.nodes[name]
+
+    def users(self) -> dict[str, list[str]]:
+        """Names of the nodes that read each value, in order; the outputs of the graph are not among them."""
+        found: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for node in self:
+            for name in dict.fromkeys(node.inputs):
+                found[name].append(node.name)
+        return found
+
+    def live(self) -> set[str]:
+        """Names of all values that an output depends on, and of all inputs."""
+        nx: Any = import_module("networkx")  # it has no types
+        edges = nx.DiGraph()
+        edges.add_nodes_from(self.nodes)
+        edges.add_edges_from((name, node.name) for node in self for name in node.inputs)
+        found = {output.value for output in self.outputs}
+        for output in tuple(found):
+            found |= nx.ancestors(edges, output)
+        return found | set(self.inputs)
+
+    def text(self) -> str:
+        """One line for each node: `name: op(inputs) {attributes} -> shape`."""
+        lines = [_line(node) for node in self]
+        return "\n".join([*lines, "outputs: " + ", ".join(f"{item.label} = {item.value}" for item in self.outputs)])
+
+
+def _line(node: Node) -> str:
+    attrs = ", ".join(f"{key}={_shown(value)}" for key, value in node.attrs.items())
+    dtype = "" if node.dtype == "float32" else f" {node.dtype}"
+    call = f"{node.op}({', '.join(node.inputs)})"
+    return f"{node.name}: {call}{f' {{{attrs}}}' if attrs else ''} -> {list(node.shape)}{dtype}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        array = cast("Array", value)
+        return repr(array.tolist()) if array.size <= 4 else f"<{array.dtype} {list(array.shape)}>"
+    return repr(value)

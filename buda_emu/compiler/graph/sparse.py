@@ -1,0 +1,84 @@
+"""Sparse matrices of row moves: y = M x, entry by entry, in plain numpy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.compiler.graph.graph import Array
+
+Index = NDArray[np.int64]
+Weight = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """`shape` = (outputs, inputs); entry k adds `weight[k]` times input `col[k]` to output `row[k]`. Ordered by row."""
+
+    shape: tuple[int, int]
+    row: Index
+    col: Index
+    weight: Weight
+
+    @staticmethod
+    def of(shape: tuple[int, int], row: Any, col: Any, weight: Any = 1.0) -> "Sparse":
+        """From entries in any order; entries of weight 0 are left out."""
+        row, col = np.asarray(row, np.int64).ravel(), np.asarray(col, np.int64).ravel()
+        weight = np.broadcast_to(np.asarray(weight, np.float32), row.shape)
+        kept = np.flatnonzero(weight)
+        order = kept[np.lexsort((col[kept], row[kept]))]
+        return Sparse((int(shape[0]), int(shape[1])), row[order], col[order], weight[order])
+
+    @staticmethod
+    def gather(index: Any, inputs: int) -> "Sparse":
+        """Output i is input index[i], 0 where that is negative."""
+        index = np.asarray(index, np.int64).ravel()
+        rows = np.flatnonzero(index >= 0)
+        return Sparse.of((index.size, inputs), rows, index[rows])
+
+    @staticmethod
+    def dense(matrix: Array) -> "Sparse":
+        """From a matrix."""
+        row, col = np.nonzero(matrix)
+        return Sparse.of((matrix.shape[0], matrix.shape[1]), row, col, matrix[row, col])
+
+    def to_dense(self) -> NDArray[np.float32]:
+        """As a matrix."""
+        matrix = np.zeros(self.shape, np.float32)
+        np.add.at(matrix, (self.row, self.col), self.weight)
+        return matrix
+
+    def after(self, first: "Sparse") -> "Sparse":
+        """This matrix times `first`."""
+        begin = np.searchsorted(first.row, np.arange(first.shape[0] + 1))
+        counts = (begin[1:] - begin[:-1])[self.col]
+        which = np.repeat(np.arange(self.col.size), counts)
+        offset = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        entry = begin[self.col[which]] + offset
+        found = Sparse.of(
+            (self.shape[0], first.shape[1]), self.row[which], first.col[entry], self.weight[which] * first.weight[entry]
+        )
+        return found.merged()
+
+    def merged(self) -> "Sparse":
+        """The same with entries of one place added up."""
+        same = (self.row[1:] == self.row[:-1]) & (self.col[1:] == self.col[:-1])
+        if not same.any():
+            return self
+        begin = np.flatnonzero(np.concatenate([[True], ~same]))
+        return Sparse.of(self.shape, self.row[begin], self.col[begin], np.add.reduceat(self.weight, begin))
+
+    def transposed(self) -> "Sparse":
+        """Its transpose."""
+        return Sparse.of((self.shape[1], self.shape[0]), self.col, self.row, self.weight)
+
+    def apply(self, array: Array) -> Array:
+        """On the first dimension of an array, float32 unless every output is one input."""
+        if np.all(self.weight == 1) and (self.row.size < 2 or np.all(self.row[1:] != self.row[:-1])):
+            out = np.zeros((self.shape[0], *array.shape[1:]), array.dtype)
+            out[self.row] = array[self.col]
+            return out
+        out = np.zeros((self.shape[0], *array.shape[1:]), np.float32)
+        np.add.at(out, self.row, self.weight.reshape(-1, *[1] * (array.ndim - 1)) * array[self.col])
+        return out

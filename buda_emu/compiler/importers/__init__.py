@@ -1,0 +1,1 @@
+"""Readers of models: ONNX and PyTorch."""

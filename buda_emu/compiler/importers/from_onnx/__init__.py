@@ -1,0 +1,5 @@
+"""ONNX models as graphs. Importing the modules behind `reader` imports `onnx`."""
+
+from buda_emu.compiler.importers.from_onnx.reader import read_file, read_proto
+
+__all__ = ["read_file", "read_proto"]

@@ -1,0 +1,79 @@
+"""One node of an ONNX model as its handler sees it, and the table of handlers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.errors import UnsupportedError
+
+
+class NotSupportedError(UnsupportedError):
+    """Why one node cannot be taken; the reader collects them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`inputs` as nodes, None where left out; `attrs` by name; `shapes` of the results where the model states them."""
+
+    b: Builder
+    op: str
+    inputs: Sequence[Node | None]
+    attrs: dict[str, Any]
+    shapes: Sequence[tuple[int, ...] | None]
+    opset: int
+
+    def __getitem__(self, place: int) -> Node:
+        node = self.get(place)
+        if node is None:
+            raise NotSupportedError(f"without operand {place}")
+        return node
+
+    def get(self, place: int) -> Node | None:
+        """An operand that may be left out."""
+        return self.inputs[place] if place < len(self.inputs) else None
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """An attribute."""
+        return self.attrs.get(name, default)
+
+    def constant(self, place: int, what: str) -> Array | None:
+        """The value of an operand that decides shapes; None where it is left out."""
+        node = self.get(place)
+        if node is None:
+            return None
+        if node.op != "constant":
+            raise NotSupportedError(f"{what} that is computed or an input")
+        return node.value
+
+    def refuse(self, why: str) -> NotSupportedError:
+        """To be raised."""
+        return NotSupportedError(why)
+
+    def only(self, name: str, *allowed: Any) -> None:
+        """Refuse other values of an attribute."""
+        if name in self.attrs and self.attrs[name] not in allowed:
+            raise NotSupportedError(f"{name} {self.attrs[name]!r}")
+
+
+Handler = Callable[[Call], Any]
+"""Gives a node, or a tuple of them for several results."""
+HANDLERS: dict[str, Handler] = {}
+
+
+def onnx_op(*names: str) -> Callable[[Handler], Handler]:
+    """Declares the handler of some operators."""
+
+    def declare(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return declare
+
+
+def is_float(node: Node) -> bool:
+    """By its element type."""
+    return np.dtype(node.dtype).kind == "f"

@@ -1,0 +1,180 @@
+"""Element-wise operators, comparisons, casts."""
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
+
+_PLAIN = {
+    "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Reciprocal": "reciprocal", "Sigmoid": "sigmoid", "Tanh": "tanh",
+    "Sin": "sine", "Cos": "cosine", "Tan": "tan", "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh",
+    "Cosh": "cosh", "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Abs": "abs", "Neg": "negative",
+    "Floor": "floor", "Ceil": "ceil", "Round": "round", "Sign": "sign", "Erf": "erf", "Relu": "relu",
+    "Softplus": "softplus", "Softsign": "softsign", "HardSwish": "hard_swish", "Mish": "mish", "Not": "logical_not",
+    "Identity": "identity",
+    "Sub": "subtract", "Mul": "multiply", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less",
+    "LessOrEqual": "less_equal", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Add": "add",
+    "PRelu": "prelu", "Equal": "equal",
+}  # fmt: skip
+"""Operators that are one front-end op on all operands."""
+
+
+@onnx_op(*_PLAIN)
+def plain(call: Call) -> Node:
+    """By the table."""
+    if call.op == "PRelu" and len(call[1].shape) == 1 and len(call[0].shape) > 1 and call.opset < 7:
+        raise call.refuse("channel-wise slopes of opset 6")
+    return call.b.emit(_PLAIN[call.op], *(node for node in call.inputs if node is not None))
+
+
+@onnx_op("Div")
+def div(call: Call) -> Node:
+    """Whole numbers are divided towards zero."""
+    quotient = call.b.divide(call[0], call[1])
+    if is_float(call[0]):
+        return quotient
+    whole = call.b.truncate(call.b.add(quotient, call.b.multiply(call.b.sign(quotient), 1e-6)))
+    return call.b.retyped(whole, call[0].dtype)
+
+
+@onnx_op("Mod")
+def mod(call: Call) -> Node:
+    """fmod 1 has the sign of the dividend."""
+    if is_float(call[0]) and not call.attr("fmod", 0):
+        raise call.refuse("of floats without fmod")
+    found = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
+    return call.b.retyped(found, call[0].dtype) if not is_float(call[0]) else found
+
+
+@onnx_op("Pow")
+def pow_(call: Call) -> Node:
+    """The result has the type of the base."""
+    found = call.b.pow(call[0], call[1])
+    return found if is_float(call[0]) else call.b.retyped(call.b.round(found), call[0].dtype)
+
+
+@onnx_op("Max", "Min", "Sum", "Mean")
+def several(call: Call) -> Node:
+    """One after the other."""
+    form = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
+    found = call[0]
+    for place in range(1, len(call.inputs)):
+        found = form(found, call[place])
+    return call.b.multiply(found, 1 / len(call.inputs)) if call.op == "Mean" else found
+
+
+@onnx_op("Clip")
+def clip(call: Call) -> Node:
+    """Bounds are numbers, or values."""
+    x = call[0]
+    bounds = [call.get(1), call.get(2)]
+    if all(node is None or node.op == "constant" for node in bounds):
+        low, high = (float(node.value) if node is not None else call.attr(name)
+                     for node, name in zip(bounds, ("min", "max"), strict=True))  # fmt: skip
+        return x if low is None and high is None else call.b.clip(x, low=low, high=high)
+    for node, form in zip(bounds, (call.b.maximum, call.b.minimum), strict=True):
+        x = x if node is None else form(x, node)
+    return x
+
+
+@onnx_op("LeakyRelu")
+def leaky(call: Call) -> Node:
+    """slope below 0"""
+    return call.b.leaky_relu(call[0], slope=float(call.attr("alpha", 0.01)))
+
+
+@onnx_op("ThresholdedRelu")
+def thresholded(call: Call) -> Node:
+    """x above alpha, else 0"""
+    alpha = float(call.attr("alpha", 1.0))
+    return call.b.multiply(call[0], call.b.greater(call[0], alpha), dtype=call[0].dtype)
+
+
+@onnx_op("Elu", "Selu", "Celu")
+def elu(call: Call) -> Node:
+    """Three names of one form."""
+    if call.op == "Selu":
+        alpha, gamma = call.attr("alpha", 1.6732631921768188), call.attr("gamma", 1.0507010221481323)
+        return call.b.elu(call[0], alpha=alpha, scale=gamma)
+    alpha = call.attr("alpha", 1.0)
+    return call.b.elu(call[0], alpha=alpha, slope=1 / alpha if call.op == "Celu" else 1.0)
+
+
+@onnx_op("HardSigmoid")
+def hard_sigmoid(call: Call) -> Node:
+    """alpha x + beta between 0 and 1"""
+    return call.b.hard_sigmoid(call[0], alpha=call.attr("alpha", 0.2), beta=call.attr("beta", 0.5))
+
+
+@onnx_op("Gelu")
+def gelu(call: Call) -> Node:
+    """Exact or with tanh."""
+    return call.b.gelu(call[0], approximate=call.attr("approximate", b"none").decode())
+
+
+@onnx_op("Swish")
+def swish(call: Call) -> Node:
+    """x sigmoid(alpha x)"""
+    return call.b.silu(call[0], alpha=float(call.attr("alpha", 1.0)))
+
+
+@onnx_op("Where")
+def where(call: Call) -> Node:
+    """0 and 1 choose."""
+    return call.b.where(call[0], call[1], call[2])
+
+
+@onnx_op("Cast", "CastLike")
+def cast(call: Call) -> Node:
+    """To whole numbers towards zero, to bool by not being 0."""
+    import onnx
+
+    if call.op == "CastLike":
+        dtype = call[1].dtype
+    else:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(call.attr("to"))).name
+        if {dtype, call[0].dtype} & {"float64", "float16"}:
+            raise call.refuse(f"from {call[0].dtype} to {dtype}: the device rounds as --df says")
+    return converted(call, call[0], dtype)
+
+
+def converted(call: Call, x: Node, dtype: str) -> Node:
+    """A value under another element type."""
+    have, want = np.dtype(x.dtype), np.dtype(dtype)
+    if want.kind not in "fiub" or want.name.startswith("float8"):
+        raise call.refuse(f"to {dtype}")
+    if want.kind == "b":
+        return call.b.retyped(call.b.boolean(x), dtype) if have.kind != "b" else x
+    if want.kind in "iu" and have.kind == "f":
+        return call.b.retyped(call.b.truncate(x), dtype)
+    if want.kind in "iu" and want.itemsize < have.itemsize and have.kind in "iu":
+        raise call.refuse(f"from {have} to {want}, which may wrap")
+    if want.kind == "f" and want.itemsize < 4 and have != want:
+        raise call.refuse(f"to {want}: its rounding is the device's own business (--df)")
+    return call.b.retyped(x, dtype) if have != want else x
+
+
+@onnx_op("IsNaN", "IsInf")
+def not_finite(call: Call) -> Node:
+    """The device keeps no such values apart."""
+    raise call.refuse("values that are no numbers are not kept apart on the device")
+
+
+@onnx_op("Shrink")
+def shrink(call: Call) -> Node:
+    """x + bias below -lambd, x - bias above lambd, else 0"""
+    b, x = call.b, call[0]
+    lambd, bias = float(call.attr("lambd", 0.5)), float(call.attr("bias", 0.0))
+    low = b.multiply(b.less(x, -lambd), b.add(x, bias), dtype=x.dtype)
+    return b.add(low, b.multiply(b.greater(x, lambd), b.subtract(x, bias), dtype=x.dtype))
+
+
+@onnx_op("Dropout")
+def dropout(call: Call) -> tuple[Node, Node]:
+    """Nothing, as in inference."""
+    training = call.get(2)
+    if training is not None and (training.op != "constant" or bool(training.value)):
+        ratio = call.constant(1, "ratio")
+        if training.op != "constant" or ratio is None or float(ratio) != 0:
+            raise call.refuse("in training")
+    return call[0], call.b.constant(np.ones(call[0].shape, bool))

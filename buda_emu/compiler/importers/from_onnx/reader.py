@@ -1,0 +1,316 @@
+"""ONNX files: inline functions, fold what is constant, hand each node to its handler, name all that have none."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call, NotSupportedError
+from buda_emu.errors import HostError, InternalError, UnsupportedError
+
+FAMILIES: Final = ("elementwise", "shapes", "products", "reductions")
+_TYPES: Final = {
+    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+}  # fmt: skip
+_RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+
+
+def read_file(path: Path, inputs: Sequence[Any] | None) -> Graph:
+    """Raises HostError for a file that is none, and what `read_proto` raises."""
+    try:
+        model = onnx.load(path)
+    except FileNotFoundError:
+        raise HostError(f"compile: {path}: no such file") from None
+    except Exception as error:  # noqa: BLE001 - protobuf and onnx raise many kinds for damaged files
+        raise HostError(f"compile: {path} is not an ONNX model: {error}") from None
+    return read_proto(model, inputs, path.stem)
+
+
+def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "") -> Graph:
+    """The graph of an onnx.ModelProto. Raises UnsupportedError naming every operator, HostError for a broken model."""
+    for family in FAMILIES:
+        import_module(f"buda_emu.compiler.importers.from_onnx.{family}")
+    try:
+        if model.functions:
+            from onnx import inliner
+
+            model = inliner.inline_local_functions(model)
+        bound = _bound(model, inputs)
+        inferred = _inferred(bound)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
+        raise HostError(f"compile: {name or 'model'}: {error}") from None
+    return _Reader(inferred, name or bound.graph.name).read()
+
+
+def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
+    """With the sizes of example inputs in place of symbolic ones."""
+    if inputs is None:
+        return model
+    own = onnx.ModelProto()
+    own.CopyFrom(model)
+    held = {item.name for item in own.graph.initializer}
+    for value, array in zip((item for item in own.graph.input if item.name not in held), inputs, strict=False):
+        shape = value.type.tensor_type.shape
+        del shape.dim[:]
+        for size in np.shape(array):
+            shape.dim.add().dim_value = size
+    return own
+
+
+def _inferred(model: Any) -> Any:
+    if model.ByteSize() > 1 << 30:
+        return model  # beyond what protobuf can hand over; exporters state the shapes
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+class _Reader:
+    def __init__(self, model: Any, name: str) -> None:
+        self._model = model
+        self._graph = Graph(name or "model")
+        self._b = Builder(self._graph, decompose=False)
+        self._opset = {item.domain: item.version for item in model.opset_import}
+        self._shapes: dict[str, tuple[int, ...] | None] = {}
+        for value in (*model.graph.value_info, *model.graph.output):
+            self._shapes[value.name] = _shape(value)
+        self._refused: Counter[str] = Counter()
+        self._places: dict[str, str] = {}
+
+    def read(self) -> Graph:
+        graph = self._model.graph
+        if graph.sparse_initializer:
+            self._refuse("sparse initializers", "")
+        values: dict[str, Node | None] = {}
+        for tensor in graph.initializer:
+            values[tensor.name] = self._initializer(tensor)
+        for value in graph.input:
+            if value.name not in values:
+                values[value.name] = self._input(value)
+        self._run(graph.node, values, "")
+        for value in graph.output:
+            found = values.get(value.name)
+            if found is not None and 0 in found.shape:
+                self._refuse("an output without elements", value.name)
+            elif found is not None:
+                dtype = _dtype(value)
+                self._graph.outputs.append(Output(value.name, found.name, dtype or found.dtype))
+        self._raise()
+        return self._graph
+
+    def _initializer(self, tensor: Any) -> Node | None:
+        try:
+            array = numpy_helper.to_array(tensor)
+        except (TypeError, ValueError) as error:
+            self._refuse(f"initializer of type {tensor.data_type} ({error})", tensor.name)
+            return None
+        if array.dtype.name not in _TYPES:
+            return self._refuse(f"initializer of type {array.dtype}", tensor.name)
+        return self._b.constant(array, name=tensor.name)
+
+    def _input(self, value: Any) -> Node | None:
+        dtype, shape = _dtype(value), _shape(value)
+        if dtype not in _TYPES:
+            return self._refuse(f"input of type {dtype or value.type.WhichOneof('value')}", value.name)
+        if shape is None:
+            return self._refuse("an input without a fixed shape (give example inputs, or export one)", value.name)
+        if 0 in shape:
+            return self._refuse("an input without elements", value.name)
+        return self._b.input(value.name, shape, dtype)
+
+    def _run(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
+        for node in nodes:
+            poisoned = [name for name in node.input if name and values.get(name) is None]
+            known = poisoned and node.op_type in HANDLERS
+            found = [None] * len(node.output) if known else self._node(node, values, within, bool(poisoned))
+            values.update(zip(node.output, found, strict=False))
+
+    def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
+        b = self._b
+        b.scope = node.name or (node.output[0] if node.output else node.op_type)
+        b.source = _source(node)
+        nothing = [None] * len(node.output)
+        inputs = [values[name] if name else None for name in node.input]
+        try:
+            if poisoned:
+                if not self._has_body(node):
+                    self._refuse(_named(node), within or b.scope)
+                return nothing
+            constant = all(item is None or item.op == "constant" for item in inputs)
+            if constant and node.op_type not in _RANDOM and not _has_graph(node):
+                return self._folded(node, inputs)
+            if node.op_type in HANDLERS and node.domain in ("", "ai.onnx"):
+                call = Call(
+                    b, node.op_type, inputs, {item.name: helper.get_attribute_value(item) for item in node.attribute},
+                    [self._shapes.get(name) for name in node.output], self._opset.get(node.domain, 1),
+                )  # fmt: skip
+                found = HANDLERS[node.op_type](call)
+                return list(found) if isinstance(found, tuple) else [found]
+            body = self._body(node, inputs)
+            if body is None:
+                raise NotSupportedError("")
+            return self._inlined(node, body, inputs, within or b.scope)
+        except NotSupportedError as error:
+            body = self._body(node, inputs) if node.op_type in HANDLERS else None
+            if body is not None and not poisoned:
+                try:
+                    return self._inlined(node, body, inputs, within or b.scope)
+                except NotSupportedError:
+                    pass
+            text = str(error)
+            self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
+        return nothing
+
+    def _folded(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
+        """Of constants alone: by onnx's own evaluator."""
+        from onnx.reference import ReferenceEvaluator
+
+        values = {name: item.value for name, item in zip(node.input, inputs, strict=True) if item is not None}
+        types = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            for name, value in values.items()
+        ]
+        results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        graph = helper.make_graph([node], "constant", types, results)
+        model = helper.make_model(graph, opset_imports=self._model.opset_import, ir_version=self._model.ir_version)
+        try:
+            with np.errstate(all="ignore"):
+                found = ReferenceEvaluator(model).run(None, values)
+        except Exception as error:  # noqa: BLE001 - whatever the evaluator cannot do
+            raise NotSupportedError(f"of constants: {error}") from None
+        made: dict[str, Node | None] = {}
+        for info, array in zip(results, found, strict=True):
+            array = np.asarray(array)
+            if array.dtype.name not in _TYPES:
+                raise NotSupportedError(f"of type {array.dtype}")
+            made[info.name] = self._b.constant(array, name=info.name)
+        return [made.get(name) for name in node.output]
+
+    # ------------------------------------------------------------------------------------------- function bodies
+    def _has_body(self, node: Any) -> bool:
+        try:
+            schema: Any = onnx.defs.get_schema(node.op_type, self._opset.get(node.domain, 1), node.domain)
+        except onnx.defs.SchemaError:
+            return False
+        return node.op_type in HANDLERS or schema.has_function or schema.has_context_dependent_function
+
+    def _body(self, node: Any, inputs: Sequence[Node | None]) -> Any | None:
+        """The operators that an operator is made of, where the standard says so."""
+        try:
+            schema: Any = onnx.defs.get_schema(node.op_type, self._opset.get(node.domain, 1), node.domain)
+        except onnx.defs.SchemaError:
+            return None
+        try:
+            if schema.has_function:
+                return schema.function_body
+            if schema.has_context_dependent_function:
+                types = [_type_bytes(item) for item in inputs]
+                body = onnx.FunctionProto()
+                body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), types))
+                return body if body.node else None
+        except Exception:  # noqa: BLE001 - the builder of a body refuses in many ways what it was not made for
+            return None
+        return None
+
+    def _inlined(self, node: Any, body: Any, inputs: Sequence[Node | None], within: str) -> Sequence[Node | None]:
+        known = dict(zip(body.input, inputs, strict=False))
+        inner: dict[str, Node | None] = dict(known)
+        attributes = {item.name: item for item in node.attribute}
+        defaults = {item.name: item for item in body.attribute_proto}
+        nodes: list[Any] = []
+        for item in body.node:
+            own = onnx.NodeProto()
+            own.CopyFrom(item)
+            own.name = f"{within}.{item.op_type}"
+            kept = [attribute for attribute in own.attribute if not attribute.ref_attr_name]
+            for attribute in item.attribute:
+                if attribute.ref_attr_name:
+                    given = attributes.get(attribute.ref_attr_name) or defaults.get(attribute.ref_attr_name)
+                    if given is not None:
+                        bound = onnx.AttributeProto()
+                        bound.CopyFrom(given)
+                        bound.name = attribute.name
+                        kept.append(bound)
+            del own.attribute[:]
+            own.attribute.extend(kept)
+            nodes.append(own)
+        shapes, self._shapes = self._shapes, {}
+        opset, self._opset = self._opset, {**self._opset, **{item.domain: item.version for item in body.opset_import}}
+        before = Counter(self._refused)
+        missing = [name for name in body.input if name not in inner]
+        for item in nodes:  # operands that are left out have no name in the body
+            for place, name in enumerate(item.input):
+                if name in missing or (name in inner and inner[name] is None):
+                    item.input[place] = ""
+        try:
+            self._run(nodes, inner, within)
+        finally:
+            self._shapes, self._opset = shapes, opset
+        if self._refused != before:
+            inside = ", ".join(self._refused - before)
+            self._refused = before
+            raise NotSupportedError(f"made of {inside}")
+        found = [inner.get(name) for name in body.output]
+        if any(name and item is None for name, item in zip(node.output, found, strict=False)):
+            raise NotSupportedError("a result that its definition does not give")
+        return found
+
+    # -------------------------------------------------------------------------------------------------- refusals
+    def _refuse(self, what: str, where: str) -> None:
+        self._refused[what] += 1
+        self._places.setdefault(what, f"{where} {self._b.source}".strip())
+
+    def _raise(self) -> None:
+        if not self._refused:
+            return
+        lines = [
+            f"{what}: {count} time{'s' * (count != 1)}"
+            + (f", first at {self._places[what]}" * bool(self._places[what]))
+            for what, count in self._refused.most_common()
+        ]
+        raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+
+
+def _named(node: Any) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+
+
+def _has_graph(node: Any) -> bool:
+    return any(item.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for item in node.attribute)
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+        return None
+    dims = value.type.tensor_type.shape.dim
+    return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+
+
+def _dtype(value: Any) -> str:
+    """numpy's name, "" for what is no tensor."""
+    if not value.type.HasField("tensor_type") or not value.type.tensor_type.elem_type:
+        return ""
+    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)).name
+
+
+def _type_bytes(node: Node | None) -> bytes:
+    if node is None:
+        return onnx.TypeProto().SerializeToString()
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(node.dtype))
+    return helper.make_tensor_type_proto(kind, node.shape).SerializeToString()
+
+
+def _source(node: Any) -> str:
+    """The user's line, where the exporter noted it."""
+    notes: Mapping[str, str] = {item.key: item.value for item in node.metadata_props}
+    trace = notes.get("pkg.torch.onnx.stack_trace", "")
+    lines: Iterator[str] = (line.strip() for line in trace.splitlines() if line.strip().startswith("File "))
+    return next(iter(reversed(list(lines))), "")
+
+
+__all__ = ["InternalError", "read_file", "read_proto"]

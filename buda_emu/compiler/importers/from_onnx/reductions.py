@@ -1,0 +1,151 @@
+"""Reductions, norms and softmax."""
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
+
+_REDUCE = {
+    "ReduceSum": "reduce_sum", "ReduceMean": "reduce_mean", "ReduceMax": "reduce_largest",
+    "ReduceMin": "reduce_smallest",
+    "ReduceProd": "reduce_product", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2", "ReduceLogSum": "reduce_log_sum",
+    "ReduceSumSquare": "reduce_sum_square", "ReduceLogSumExp": "reduce_log_sum_exp",
+}  # fmt: skip
+
+
+@onnx_op(*_REDUCE)
+def reduce(call: Call) -> Node:
+    """Axes are an attribute or a constant; none are all, or none."""
+    given = call.constant(1, "axes")
+    axes = given.tolist() if given is not None else call.attr("axes")
+    if not axes:
+        if call.attr("noop_with_empty_axes", 0):
+            axes = []
+            return call.b.emit(_REDUCE[call.op], call[0], axes=(), keepdims=True)
+        axes = None
+    keep = bool(call.attr("keepdims", 1))
+    x = call[0]
+    logical = x.dtype == "bool"
+    found = call.b.emit(_REDUCE[call.op], x, axes=None if axes is None else tuple(axes), keepdims=keep)
+    return call.b.retyped(found, "bool") if logical and found.dtype != "bool" else found
+
+
+@onnx_op("ArgMax", "ArgMin")
+def arg(call: Call) -> Node:
+    """First or last place."""
+    x = call.b.negative(call[0]) if call.op == "ArgMin" else call[0]
+    return call.b.argmax(
+        x,
+        dim=call.attr("axis", 0),
+        keepdims=bool(call.attr("keepdims", 1)),
+        last=bool(call.attr("select_last_index", 0)),
+    )
+
+
+@onnx_op("Softmax", "LogSoftmax", "Hardmax")
+def softmax(call: Call) -> Node:
+    """Before opset 13 over all dimensions from the axis on."""
+    x = call[0]
+    axis = call.attr("axis", -1 if call.opset >= 13 else 1)
+    form = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}.get(call.op)
+    if call.op == "Hardmax":
+        place = call.b.argmax(x, dim=axis, keepdims=True)
+        shape = [1] * len(x.shape)
+        shape[axis] = x.shape[axis]
+        return call.b.equal(
+            place, call.b.constant(np.arange(x.shape[axis], dtype=np.float32).reshape(shape)), dtype="float32"
+        )
+    assert form is not None
+    if call.opset >= 13 or axis % len(x.shape) == len(x.shape) - 1:
+        return call.b.emit(form, x, dim=axis)
+    axis %= len(x.shape)
+    flat = call.b.reshape(x, shape=(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
+    return call.b.reshape(call.b.emit(form, flat, dim=-1), shape=x.shape)
+
+
+@onnx_op("LayerNormalization", "RMSNormalization")
+def layer_norm(call: Call) -> Node:
+    """Mean and deviation are not told."""
+    if len(call.shapes) > 1:
+        raise call.refuse("mean and deviation as results")
+    x = call[0]
+    rank = len(x.shape) - call.attr("axis", -1) % len(x.shape)
+    weights = [node for node in call.inputs[1:] if node is not None]
+    return call.b.layer_norm(
+        x, *weights, rank=rank, epsilon=float(call.attr("epsilon", 1e-5)), centre=call.op == "LayerNormalization"
+    )
+
+
+@onnx_op("BatchNormalization")
+def batch_norm(call: Call) -> Node:
+    """With given statistics."""
+    if call.attr("training_mode", 0) or (len(call.shapes) > 1 and call.opset >= 14):
+        raise call.refuse("in training")
+    return call.b.batch_norm(*(call[place] for place in range(5)), epsilon=float(call.attr("epsilon", 1e-5)))
+
+
+@onnx_op("InstanceNormalization")
+def instance_norm(call: Call) -> Node:
+    """Groups of one channel."""
+    x = call[0]
+    return call.b.group_norm(x, call[1], call[2], groups=x.shape[1], epsilon=float(call.attr("epsilon", 1e-5)))
+
+
+@onnx_op("GroupNormalization")
+def group_norm(call: Call) -> Node:
+    """Before opset 21 weights were for groups."""
+    groups, x = call.attr("num_groups"), call[0]
+    weights = [call[1], call[2]]
+    if weights[0].shape[0] != x.shape[1]:
+        weights = [call.b.repeat(node, dim=0, times=x.shape[1] // groups) for node in weights]
+    return call.b.group_norm(x, *weights, groups=groups, epsilon=float(call.attr("epsilon", 1e-5)))
+
+
+@onnx_op("LpNormalization")
+def lp_norm(call: Call) -> Node:
+    """p is 1 or 2"""
+    return call.b.lp_normalise(call[0], dim=call.attr("axis", -1), p=call.attr("p", 2))
+
+
+@onnx_op("LRN")
+def lrn(call: Call) -> Node:
+    """x / (bias + alpha / size * sum of squares of neighbouring channels)^beta"""
+    b, x, size = call.b, call[0], call.attr("size")
+    from buda_emu.compiler.graph.sparse import Sparse
+
+    channels = x.shape[1]
+    place = np.arange(channels)
+    low, high = place - (size - 1) // 2, place + size // 2
+    band = (place[None, :] >= low[:, None]) & (place[None, :] <= high[:, None])
+    total = b.linear(b.square(x), dim=1, matrix=Sparse.dense(band.astype(np.float32)))
+    scale = b.add(b.multiply(total, call.attr("alpha", 1e-4) / size), float(call.attr("bias", 1.0)))
+    return b.divide(x, b.pow(scale, b.constant(np.float32(call.attr("beta", 0.75)))))
+
+
+@onnx_op("CumSum")
+def cumsum(call: Call) -> Node:
+    """A triangular matrix."""
+    axis = call.constant(1, "axis")
+    assert axis is not None
+    return call.b.cumsum(
+        call[0],
+        dim=int(axis.reshape(-1)[0]),
+        exclusive=bool(call.attr("exclusive", 0)),
+        reverse=bool(call.attr("reverse", 0)),
+    )
+
+
+@onnx_op("MeanVarianceNormalization")
+def mvn(call: Call) -> Node:
+    """Over axes."""
+    axes = call.attr("axes", [0, 2, 3])
+    b, x = call.b, call[0]
+    centred = b.subtract(x, b.reduce_mean(x, axes=tuple(axes)))
+    deviation = b.sqrt(b.reduce_mean(b.square(centred), axes=tuple(axes)))
+    return b.divide(centred, b.add(deviation, 1e-9))
+
+
+@onnx_op("TopK", "Unique", "NonZero", "Compress")
+def refused(call: Call) -> Node:
+    """Shapes or order that depend on values."""
+    raise call.refuse("")

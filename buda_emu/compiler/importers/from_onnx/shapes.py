@@ -1,0 +1,384 @@
+"""Operators that move elements."""
+
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
+
+
+def as_shape(call: Call, x: Node, shape: tuple[int, ...]) -> Node:
+    """A reshape, where anything changes."""
+    return x if shape == x.shape else call.b.reshape(x, shape=tuple(int(size) for size in shape))
+
+
+def stated(call: Call, place: int, what: str) -> tuple[int, ...] | None:
+    """The shape that the model states for the result when the operand that says it is an input; None to read that."""
+    node = call.get(place)
+    if node is not None and node.op != "constant":
+        shape = call.shapes[0] if call.shapes else None
+        if shape is None:
+            raise call.refuse(f"{what} that is computed or an input")
+        return shape
+    return None
+
+
+@onnx_op("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+def reshape(call: Call) -> Node:
+    """The same elements."""
+    x = call[0]
+    known = stated(call, 1, "shape or axes")
+    if known is not None:
+        if prod(known) != prod(x.shape):
+            raise call.refuse("a shape that is an input")
+        return as_shape(call, x, known)
+    rank = len(x.shape)
+    if call.op == "Flatten":
+        axis = call.attr("axis", 1)
+        axis += rank * (axis < 0)
+        return as_shape(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+    given = call.constant(1, "shape")
+    if call.op == "Reshape":
+        if given is None:
+            given = np.asarray(call.attr("shape"))
+        shape = [x.shape[place] if size == 0 and not call.attr("allowzero", 0) else int(size)
+                 for place, size in enumerate(given.tolist())]  # fmt: skip
+        rest = prod(size for size in shape if size != -1)
+        return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
+    axes = given.reshape(-1).tolist() if given is not None else call.attr("axes")
+    if call.op == "Squeeze":
+        gone = {axis % rank for axis in axes} if axes is not None else {k for k in range(rank) if x.shape[k] == 1}
+        return as_shape(call, x, tuple(size for place, size in enumerate(x.shape) if place not in gone))
+    new = rank + len(axes)
+    places = {axis % new for axis in axes}
+    rest_sizes = iter(x.shape)
+    return as_shape(call, x, tuple(1 if place in places else next(rest_sizes) for place in range(new)))
+
+
+@onnx_op("Transpose")
+def transpose(call: Call) -> Node:
+    """perm, or all reversed"""
+    perm = call.attr("perm") or list(reversed(range(len(call[0].shape))))
+    return call.b.transpose(call[0], perm=tuple(perm))
+
+
+@onnx_op("Expand")
+def expand(call: Call) -> Node:
+    """Numpy's broadcast, both ways."""
+    x = call[0]
+    given = stated(call, 1, "shape")
+    shape = given if given is not None else tuple(int(size) for size in call[1].value)
+    shape = np.broadcast_shapes(x.shape, shape)
+    return (
+        x
+        if shape == x.shape
+        else call.b.expand(as_shape(call, x, (1,) * (len(shape) - len(x.shape)) + x.shape), shape=shape)
+    )
+
+
+@onnx_op("Tile")
+def tile(call: Call) -> Node:
+    """Repeats of the whole."""
+    x = call[0]
+    given = stated(call, 1, "repeats")
+    repeats = [a // b for a, b in zip(given, x.shape, strict=True)] if given is not None else call[1].value.tolist()
+    return call.b.tile(x, repeats=tuple(int(count) for count in repeats))
+
+
+@onnx_op("Concat")
+def concat(call: Call) -> Node:
+    """Operands without elements count for nothing."""
+    parts = [node for node in call.inputs if node is not None and 0 not in node.shape]
+    dim = call.attr("axis") % len(parts[0].shape)
+    return parts[0] if len(parts) == 1 else call.b.concat(*parts, dim=dim)
+
+
+@onnx_op("Split")
+def split(call: Call) -> tuple[Node, ...]:
+    """Sizes given, or equal ones with a smaller last."""
+    x = call[0]
+    dim = call.attr("axis", 0) % len(x.shape)
+    sizes = call.constant(1, "sizes")
+    if sizes is None:
+        sizes = call.attr("split")
+    if sizes is None:
+        count = call.attr("num_outputs") or len(call.shapes)
+        each = -(-x.shape[dim] // count)
+        sizes = [min(each, x.shape[dim] - each * place) for place in range(count)]
+    ends = np.cumsum([0, *[int(size) for size in sizes]])
+    if any(size <= 0 for size in sizes):
+        raise call.refuse("parts without elements")
+    return tuple(call.b.slice(x, dim=dim, start=int(a), count=int(b - a)) for a, b in pairwise(ends))
+
+
+@onnx_op("Slice")
+def slice_(call: Call) -> Node:
+    """Starts, ends and steps along some axes."""
+    x = call[0]
+    starts, ends = (call.constant(place, "bounds") for place in (1, 2))
+    if starts is None or ends is None:
+        starts, ends = np.asarray(call.attr("starts")), np.asarray(call.attr("ends"))
+    axes, steps = call.constant(3, "axes"), call.constant(4, "steps")
+    axes = np.asarray(call.attr("axes", list(range(starts.size)))) if axes is None else axes
+    steps = np.ones(starts.size, np.int64) if steps is None else steps
+    for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
+        dim = axis % len(x.shape)
+        first, last, stride = slice(start, end, step).indices(x.shape[dim])
+        index = np.arange(first, last, stride)
+        if not index.size:
+            raise call.refuse("a slice without elements")
+        x = call.b.take(x, dim=dim, index=index)
+    return x
+
+
+@onnx_op("Pad")
+def pad(call: Call) -> Node:
+    """Constant, edge, reflect or wrap."""
+    x = call[0]
+    given = call.constant(1, "pads")
+    pads = given.tolist() if given is not None else call.attr("pads")
+    axes = call.constant(3, "axes")
+    places = [axis % len(x.shape) for axis in axes.tolist()] if axes is not None else list(range(len(x.shape)))
+    both = [(0, 0)] * len(x.shape)
+    for number, place in enumerate(places):
+        both[place] = (pads[number], pads[number + len(places)])
+    value = call.constant(2, "value")
+    number = float(value.reshape(-1)[0]) if value is not None and value.size else float(call.attr("value", 0.0))
+    return call.b.pad(x, pads=tuple(both), mode=call.attr("mode", b"constant").decode(), value=number)
+
+
+@onnx_op("Gather")
+def gather(call: Call) -> Node:
+    """By constants a move, from a constant table an embedding, else by one-hot rows."""
+    x, index = call[0], call[1]
+    dim = call.attr("axis", 0) % len(x.shape)
+    if index.op == "constant":
+        size = x.shape[dim]
+        flat = np.where(index.value < 0, index.value + size, index.value)
+        found = call.b.take(x, dim=dim, index=flat.reshape(-1))
+        return as_shape(call, found, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
+    if x.op == "constant" and dim == 0 and _is_moved_input(call, index):
+        table = call.b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
+        found = call.b.embedding(table, index)
+        return as_shape(call, found, (*index.shape, *x.shape[1:]))
+    return call.b.gather(x, index, dim=dim)
+
+
+def _is_moved_input(call: Call, node: Node) -> bool:
+    """Whether the host can pick the indices."""
+    while node.op in ("reshape", "identity", "transpose", "linear", "expand", "take", "slice"):
+        node = call.b.graph[node.inputs[0]]
+    return node.op == "input"
+
+
+@onnx_op("GatherElements")
+def gather_elements(call: Call) -> Node:
+    """One-hot along the axis."""
+    return call.b.gather_elements(call[0], call[1], dim=call.attr("axis", 0))
+
+
+@onnx_op("OneHot")
+def one_hot(call: Call) -> Node:
+    """off + (on - off) * hot"""
+    depth, values = call.constant(1, "depth"), call.get(2)
+    assert depth is not None
+    axis = call.attr("axis", -1)
+    index = call[0]
+    hot = call.b.one_hot(index, depth=int(depth.reshape(-1)[0]))
+    rank = len(hot.shape)
+    if axis % rank != rank - 1:
+        order = list(range(rank - 1))
+        order.insert(axis % rank, rank - 1)
+        hot = call.b.transpose(hot, perm=tuple(order))
+    assert values is not None
+    off, on = (call.b.slice(values, dim=0, start=place, count=1) for place in (0, 1))
+    return call.b.retyped(call.b.add(call.b.multiply(hot, call.b.subtract(on, off)), off), values.dtype)
+
+
+@onnx_op("GatherND")
+def gather_nd(call: Call) -> Node:
+    """By constant indices: a move of whole rows."""
+    x, index = call[0], call.constant(1, "indices")
+    assert index is not None
+    batch = call.attr("batch_dims", 0)
+    depth = index.shape[-1]
+    lead = x.shape[: batch + depth]
+    if batch:
+        places = np.indices(index.shape[:-1])[:batch]
+    else:
+        places = []
+    parts = [*places, *(index[..., k] % lead[batch + k] for k in range(depth))]
+    flat = np.ravel_multi_index([np.broadcast_to(part, index.shape[:-1]) for part in parts], lead)
+    rows = as_shape(call, x, (prod(lead), *x.shape[batch + depth :]))
+    found = call.b.take(rows, dim=0, index=flat.reshape(-1))
+    return as_shape(call, found, (*index.shape[:-1], *x.shape[batch + depth :]))
+
+
+@onnx_op("Shape", "Size")
+def shape(call: Call) -> Node:
+    """Known now."""
+    x = call[0]
+    if call.op == "Size":
+        return call.b.constant(np.int64(prod(x.shape)))
+    return call.b.constant(np.asarray(x.shape[call.attr("start", 0) : call.attr("end")], np.int64))
+
+
+@onnx_op("ConstantOfShape")
+def constant_of_shape(call: Call) -> Node:
+    """Of the stated shape, when the operand is an input."""
+    from onnx import numpy_helper
+
+    known = stated(call, 0, "shape")
+    value = numpy_helper.to_array(call.attr("value")) if "value" in call.attrs else np.zeros(1, np.float32)
+    if known is None:
+        raise call.refuse("a shape that is an input")
+    return call.b.constant(np.full(known, value[0]))
+
+
+@onnx_op("EyeLike")
+def eye(call: Call) -> Node:
+    """Of a shape alone."""
+    import onnx
+
+    kind = call.attr("dtype")
+    dtype = call[0].dtype if kind is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
+    return call.b.constant(np.eye(*call[0].shape, k=call.attr("k", 0), dtype=dtype))
+
+
+@onnx_op("DepthToSpace")
+def depth_to_space(call: Call) -> Node:
+    """DCR or CRD"""
+    mode = call.attr("mode", b"DCR").decode()
+    return call.b.depth_to_space(call[0], block=call.attr("blocksize"), columns_first=mode == "DCR")
+
+
+@onnx_op("SpaceToDepth")
+def space_to_depth(call: Call) -> Node:
+    """Blocks of pixels as channels: block first, or with mode CRD the channel."""
+    mode = call.attr("mode", b"DCR").decode()
+    return call.b.space_to_depth(call[0], block=call.attr("blocksize"), block_first=mode == "DCR")
+
+
+@onnx_op("Trilu")
+def trilu(call: Call) -> Node:
+    """A mask of ones below or above a diagonal."""
+    x = call[0]
+    k = call.constant(1, "diagonal")
+    number = int(k.reshape(-1)[0]) if k is not None else 0
+    ones = np.ones(x.shape[-2:], np.float32)
+    mask = np.triu(ones, number) if call.attr("upper", 1) else np.tril(ones, number)
+    return call.b.multiply(x, call.b.constant(mask), dtype=x.dtype)
+
+
+@onnx_op("ReverseSequence")
+def reverse_sequence(call: Call) -> Node:
+    """By constant lengths."""
+    raise call.refuse("lengths that are an input") if call[1].op != "constant" else call.refuse("")
+
+
+# ------------------------------------------------------------------------------------------------------ resizing
+@onnx_op("Resize", "Upsample")
+def resize(call: Call) -> Node:
+    """Nearest, linear or cubic: a matrix along each dimension."""
+    x = call[0]
+    rank = len(x.shape)
+    place_of_scales = 1 if call.op == "Upsample" else 2
+    scales = call.constant(place_of_scales, "scales")
+    if scales is None and "scales" in call.attrs:
+        scales = np.asarray(call.attr("scales"))
+    sizes = call.constant(3, "sizes") if call.op == "Resize" else None
+    axes = [axis % rank for axis in call.attr("axes", list(range(rank)))]
+    mode = call.attr("mode", b"nearest").decode()
+    if call.attr("antialias", 0):
+        raise call.refuse("antialias")
+    coordinates = call.attr("coordinate_transformation_mode", b"half_pixel").decode()
+    if call.op == "Upsample":
+        coordinates = "asymmetric"
+    roi = call.constant(1, "roi") if coordinates == "tf_crop_and_resize" else None
+    if sizes is not None and sizes.size:
+        ratio = [int(size) / x.shape[axis] for size, axis in zip(sizes, axes, strict=True)]
+        policy = call.attr("keep_aspect_ratio_policy", b"stretch").decode()
+        if policy != "stretch":
+            one = min(ratio) if policy == "not_larger" else max(ratio)
+            ratio = [one] * len(axes)
+            sizes = np.asarray([int(x.shape[axis] * one + 0.5) for axis in axes])
+        out = [int(size) for size in sizes]
+    elif scales is not None and scales.size:
+        ratio = [float(scale) for scale in scales]
+        out = [int(np.floor(x.shape[axis] * scale)) for axis, scale in zip(axes, ratio, strict=True)]
+    else:
+        raise call.refuse("without sizes and scales")
+    matrices: list[tuple[int, Sparse]] = []
+    for number, axis in enumerate(axes):
+        area = (float(roi[number]), float(roi[number + len(axes)])) if roi is not None and roi.size else None
+        if out[number] == x.shape[axis] and ratio[number] == 1 and area is None:
+            continue
+        if area and coordinates == "tf_crop_and_resize" and call.attr("extrapolation_value", 0.0) and _outside(area):
+            raise call.refuse("extrapolation by a value")
+        matrix = _resize_matrix(call, x.shape[axis], out[number], ratio[number], mode, coordinates, area)
+        matrices.append((axis, Sparse.dense(matrix)))
+    return call.b.resize(x, matrices=tuple(matrices)) if matrices else x
+
+
+def _outside(area: tuple[float, float]) -> bool:
+    return area[0] < 0 or area[1] > 1
+
+
+def _resize_matrix(
+    call: Call, size: int, out: int, scale: float, mode: str, coordinates: str, area: tuple[float, float] | None
+) -> Array:
+    """[out, size]: the weights of the ONNX reference."""
+    at = np.arange(out, dtype=np.float64)
+    if coordinates == "half_pixel":
+        at = (at + 0.5) / scale - 0.5
+    elif coordinates == "half_pixel_symmetric":
+        adjust = out / (scale * size)
+        at = size / 2 * (1 - adjust) + (at + 0.5) / scale - 0.5
+    elif coordinates == "pytorch_half_pixel":
+        at = (at + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)
+    elif coordinates == "align_corners":
+        at = at * (size - 1) / (out - 1) if out > 1 else np.zeros(1)
+    elif coordinates == "asymmetric":
+        at = at / scale
+    elif coordinates == "tf_crop_and_resize" and area is not None:
+        low, high = area
+        step = (high - low) * (size - 1) / (out - 1) if out > 1 else 0
+        at = low * (size - 1) + at * step if out > 1 else np.full(1, 0.5 * (low + high) * (size - 1))
+    else:
+        raise call.refuse(f"coordinates {coordinates}")
+    matrix = np.zeros((out, size))
+    if mode == "nearest":
+        rounding = call.attr("nearest_mode", b"round_prefer_floor" if call.op == "Resize" else b"floor").decode()
+        whole = {
+            "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5),
+            "floor": np.floor(at), "ceil": np.ceil(at),
+        }[rounding]  # fmt: skip
+        matrix[np.arange(out), np.clip(whole, 0, size - 1).astype(int)] = 1
+        return matrix.astype(np.float32)
+    base = np.floor(at)
+    ratio = at - base
+    if mode == "linear":
+        weights, first = np.stack([1 - ratio, ratio], 1), 0
+    else:
+        weights, first = _cubic(ratio, call.attr("cubic_coeff_a", -0.75)), -1
+    places = base[:, None] + first + np.arange(weights.shape[1])[None, :]
+    if call.attr("exclude_outside", 0):
+        weights = np.where((places < 0) | (places >= size), 0, weights)
+        weights = weights / weights.sum(1, keepdims=True)
+    rows = np.repeat(np.arange(out), weights.shape[1])
+    np.add.at(matrix, (rows, np.clip(places, 0, size - 1).astype(int).ravel()), weights.ravel())
+    if coordinates == "tf_crop_and_resize":
+        matrix[(at < 0) | (at > size - 1)] = 0
+    return matrix.astype(np.float32)
+
+
+def _cubic(r: Array, a: float) -> Array:
+    return np.stack([
+        ((a * (r + 1) - 5 * a) * (r + 1) + 8 * a) * (r + 1) - 4 * a,
+        ((a + 2) * r - (a + 3)) * r * r + 1,
+        ((a + 2) * (1 - r) - (a + 3)) * (1 - r) * (1 - r) + 1,
+        ((a * (2 - r) - 5 * a) * (2 - r) + 8 * a) * (2 - r) - 4 * a,
+    ], 1)  # fmt: skip

@@ -1,0 +1,1 @@
+"""PyTorch models as graphs. Importing the modules of this folder imports `torch`."""

@@ -1,0 +1,186 @@
+"""PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.importers.from_torch.aten import HANDLERS, NotSupportedError, kept_whole
+from buda_emu.errors import HostError, UnsupportedError
+
+
+def read_pt2(path: Path) -> Graph:
+    """A file of torch.export.save. Raises HostError for another one."""
+    try:
+        program = torch.export.load(path)
+    except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
+        raise HostError(f"compile: {path} is not a file of torch.export.save: {error}") from None
+    return read_program(program, path.stem)
+
+
+def read_torch(source: Any, inputs: Sequence[Any] | None) -> Graph:
+    """A module with example inputs, or an ExportedProgram. Raises HostError where torch cannot trace it."""
+    if isinstance(source, torch.export.ExportedProgram):
+        return read_program(source, "model")
+    if not isinstance(source, torch.nn.Module):
+        raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
+    if inputs is None:
+        raise HostError("compile: a torch module needs example inputs: compile(module, (tensor, ...))")
+    tensors = tuple(torch.as_tensor(item) for item in inputs)
+    name = type(source).__name__
+    try:
+        with torch.no_grad():
+            program = torch.export.export(source, tensors)
+    except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
+        reason = str(error).strip().splitlines()
+        raise HostError(f"compile: torch.export cannot trace {name}: {reason[0] if reason else error!r}") from None
+    return read_program(program, name)
+
+
+def read_program(program: Any, name: str) -> Graph:
+    """The graph of an ExportedProgram. Raises UnsupportedError naming every operator."""
+    with torch.no_grad():
+        program = program.run_decompositions(kept_whole())
+    return _Reader(program, name).read()
+
+
+class _Reader:
+    def __init__(self, program: Any, name: str) -> None:
+        self._program = program
+        self._graph = Graph(name)
+        self._b = Builder(self._graph, decompose=False)
+        self._values: dict[Any, Any] = {}
+        self._refused: Counter[str] = Counter()
+        self._places: dict[str, str] = {}
+
+    def read(self) -> Graph:
+        program = self._program
+        signature = program.graph_signature
+        held = {**program.state_dict, **program.constants, **dict(program.named_buffers())}
+        names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+        names |= signature.inputs_to_lifted_tensor_constants
+        for node in program.graph.nodes:
+            if node.op == "placeholder":
+                self._values[node] = self._placeholder(node, names, held)
+            elif node.op == "call_function":
+                self._values[node] = self._call(node)
+            elif node.op == "output":
+                self._outputs(node, signature)
+            elif node.op == "get_attr":
+                self._values[node] = None
+        if self._refused:
+            lines = [
+                f"{what}: {count} time{'s' * (count != 1)}, first at {self._places[what]}"
+                for what, count in self._refused.most_common()
+            ]
+            raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+        return self._graph
+
+    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
+        if node.name in names:
+            tensor = held[names[node.name]].detach()
+            return self._b.constant(as_array(tensor), name=names[node.name])
+        found = node.meta["val"]
+        if not isinstance(found, torch.Tensor):
+            raise UnsupportedError(f"compile: input {node.name} is no tensor")
+        return self._b.input(node.name, tuple(int(size) for size in found.shape), _dtype(found.dtype))
+
+    def _call(self, node: Any) -> Any:
+        self._b.scope, self._b.source = node.name, _source(node)
+        word = str(node.target).removeprefix("aten.")
+        arguments = [self._argument(item) for item in node.args]
+        options = {key: self._argument(item) for key, item in node.kwargs.items()}
+        flat = [*_flat(arguments), *_flat(options.values())]
+        if any(item is _POISONED for item in flat):
+            if word.split(".")[0] not in HANDLERS and "getitem" not in word:
+                self._refuse(word)
+            return _POISONED
+        if not any(isinstance(item, Node) and item.op != "constant" for item in flat) and "getitem" not in word:
+            return self._folded(node, word, arguments, options)
+        if "getitem" in word:
+            return arguments[0][arguments[1]]
+        handler = HANDLERS.get(word.split(".")[0])
+        try:
+            if handler is None:
+                raise NotSupportedError("")
+            found = handler(self._b, *arguments, **options)
+            value = node.meta.get("val")
+            if isinstance(found, Node) and isinstance(value, torch.Tensor) and _dtype(value.dtype) != found.dtype:
+                found = self._b.retyped(found, _dtype(value.dtype))
+        except (NotSupportedError, TypeError) as error:
+            self._refuse(f"{word} ({error})" if str(error) else word)
+            return _POISONED
+        return found
+
+    def _argument(self, item: Any) -> Any:
+        if isinstance(item, torch.fx.Node):
+            return self._values[item]
+        if isinstance(item, (list, tuple)):
+            return [self._argument(part) for part in item]
+        return item
+
+    def _folded(self, node: Any, word: str, arguments: Any, options: Any) -> Any:
+        """Of constants alone: by torch itself."""
+        options = {key: item for key, item in options.items() if key not in ("device", "pin_memory", "layout")}
+        if "rand" in word:
+            self._refuse(word)
+            return _POISONED
+        with torch.no_grad():
+            found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
+        if isinstance(found, torch.Tensor):
+            return self._b.constant(as_array(found))
+        return [self._b.constant(as_array(item)) if isinstance(item, torch.Tensor) else item for item in found]
+
+    def _outputs(self, node: Any, signature: Any) -> None:
+        wanted = set(signature.user_outputs)
+        number = 0
+        for item in node.args[0]:
+            if item is None or (isinstance(item, torch.fx.Node) and item.name not in wanted):
+                continue
+            value = self._values[item] if isinstance(item, torch.fx.Node) else self._b.constant(np.asarray(item))
+            if isinstance(value, Node):
+                self._graph.outputs.append(Output(f"output_{number}" if number else "output", value.name, value.dtype))
+            number += 1
+
+    def _refuse(self, what: str) -> None:
+        self._refused[what] += 1
+        self._places.setdefault(what, self._b.source or self._b.scope)
+
+
+_POISONED = object()
+
+
+def as_array(tensor: Any) -> Any:
+    """numpy has no bfloat16."""
+    plain = tensor.detach().cpu()
+    return (plain.float() if plain.dtype == torch.bfloat16 else plain).contiguous().numpy()
+
+
+def _dtype(dtype: Any) -> str:
+    return "float32" if dtype == torch.bfloat16 else str(dtype).removeprefix("torch.")
+
+
+def _flat(items: Any) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        found += _flat(item) if isinstance(item, list) else [item]
+    return found
+
+
+def _torch(item: Any) -> Any:
+    if isinstance(item, Node):
+        return torch.from_numpy(np.ascontiguousarray(item.value)).reshape(item.shape)
+    return [_torch(part) for part in item] if isinstance(item, list) else item
+
+
+def _source(node: Any) -> str:
+    """The user's line."""
+    lines = [
+        line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")
+    ]
+    return lines[-1] if lines else ""

@@ -1,0 +1,33 @@
+"""Which importer reads a model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.errors import HostError
+
+
+def read_model(source: Any, inputs: Sequence[Any] | None) -> Graph:
+    """The graph of a model as it is given to `compile`. Raises HostError, UnsupportedError."""
+    kind: type[Any] = type(source)
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if path.suffix == ".onnx":
+            from buda_emu.compiler.importers.from_onnx.reader import read_file
+
+            return read_file(path, inputs)
+        if path.suffix == ".pt2":
+            from buda_emu.compiler.importers.from_torch.reader import read_pt2
+
+            return read_pt2(path)
+        raise HostError(f"compile: {path} ends neither in .onnx nor in .pt2")
+    if kind.__name__ == "ModelProto":
+        from buda_emu.compiler.importers.from_onnx.reader import read_proto
+
+        return read_proto(source, inputs)
+    if any(base.__module__.split(".")[0] == "torch" for base in kind.__mro__):
+        from buda_emu.compiler.importers.from_torch.reader import read_torch
+
+        return read_torch(source, inputs)
+    raise HostError(f"compile: {kind.__name__} is none of: path, onnx.ModelProto, torch.nn.Module, ExportedProgram")

@@ -1,0 +1,129 @@
+"""Inputs and outputs of the model as queues."""
+
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import front_op
+from buda_emu.compiler.graph.graph import Node, Output
+from buda_emu.compiler.lower.layout import TILE, Layout, padded, standard
+from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.relayout import relayout
+from buda_emu.compiler.lower.tiles import InputQueue, OutputQueue
+from buda_emu.errors import UnsupportedError
+
+
+@lowers("input")
+def input_(low: Lowering, node: Node) -> Value:
+    """A queue that holds the values: the last dimension along columns, the one before along rows, unless another
+    division of the same order of elements takes fewer tiles."""
+    return queued(low, node, _best(node.shape))
+
+
+def queued(low: Lowering, node: Node, layout: Layout) -> Value:
+    """The input in a queue of that layout, which must keep the order of elements."""
+    t, rows, columns = layout.extent
+    view = (t, _filled(layout, "r"), _filled(layout, "c"))
+    name = low.name()
+    low.out.inputs[name] = InputQueue(name, node.attrs["label"], (t, rows // TILE, columns // TILE), view)
+    return Value(name, layout)
+
+
+def _best(shape: tuple[int, ...]) -> Layout:
+    """Of the divisions of the dimensions into z, rows and columns, the one of fewest tiles; else the standard one."""
+    rank = len(shape)
+    plain = standard(shape)
+    found = plain
+    for rows in range(rank + 1):
+        for columns in range(rank + 1 - rows):
+            if columns == 0 and rank:
+                continue
+            candidate = standard(shape, rows, columns)
+            if 2 * prod(candidate.extent) <= prod(found.extent):
+                found = candidate
+    return found
+
+
+def _filled(layout: Layout, axis: str) -> int:
+    return prod(piece.size for piece in layout.on(axis))
+
+
+def index_queue(low: Lowering, name: str) -> str:
+    """The queue of the words that an embedding reads: an input, or what the host picks of one."""
+    node, gather = _picked(low, name)
+    count = padded(prod(low.graph[name].shape))
+    known = [item for item in low.out.inputs.values() if item.indices and item.label == node.attrs["label"]]
+    for queue in known:
+        if queue.gather == gather:
+            return queue.name
+    own = low.unused(f"{node.name}.indices")
+    view = (1, 1, prod(low.graph[name].shape))
+    low.out.inputs[own] = InputQueue(own, node.attrs["label"], (1, 1, -(-count // TILE**2)), view, True, gather)
+    return own
+
+
+def _picked(low: Lowering, name: str) -> tuple[Node, tuple[int, ...]]:
+    """The input that a value picks elements of, and which; () for all in order. Raises UnsupportedError for a value
+    that is computed."""
+    chain: list[Node] = []
+    node = low.graph[name]
+    while node.op in ("reshape", "identity", "transpose", "linear", "expand"):
+        chain.append(node)
+        node = low.graph[node.inputs[0]]
+    if node.op != "input":
+        raise UnsupportedError(f"{name}: indices of an embedding that are computed ({node.op})")
+    found = np.arange(prod(node.shape)).reshape(node.shape)
+    for step in reversed(chain):
+        reference = front_op(step.op).reference
+        assert reference is not None
+        found = np.asarray(reference(found, **step.attrs))
+    flat = tuple(int(item) for item in found.ravel())
+    return node, () if flat == tuple(range(prod(node.shape))) else flat
+
+
+def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
+    """An untilizing nop and the host's queue behind it (FRONTEND 3.4)."""
+    node = low.graph[output.value]
+    low.node = node
+    if node.op == "constant":
+        value = constant_value(low, node)
+    else:
+        value = low.values[output.value]
+    shape = node.shape
+    layout = standard(shape)
+    if any(piece.axis == "-" for piece in value.layout.pieces) or not _in_order(value.layout):
+        value = relayout(low, value, layout)
+    value = low.real(value)
+    layout = value.layout
+    view = (layout.extent[0], _filled(layout, "r"), _filled(layout, "c"))
+    name = output.label
+    while name in taken:
+        name += "_out"
+    taken.add(name)
+    op = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="output_nop", untilize=True)
+    low.out.outputs[name] = OutputQueue(name, output.label, op, view, shape, output.dtype)
+
+
+def _in_order(layout: Layout) -> bool:
+    """Whether t, then rows, then columns without gaps is the order of the elements."""
+    order = {"z": 0, "r": 1, "c": 2}
+    pieces = layout.pieces
+    if [order[piece.axis] for piece in pieces] != sorted(order[piece.axis] for piece in pieces):
+        return False
+    for axis in "zrc":
+        stride = 1
+        for piece in reversed([piece for piece in pieces if piece.axis == axis]):
+            if piece.stride != stride:
+                return False
+            stride *= piece.size
+        if axis == "z" and stride != layout.extent[0]:
+            return False
+    return True
+
+
+def constant_value(low: Lowering, node: Node) -> Value:
+    """A constant as a value of the device."""
+    layout = standard(node.shape)
+    held = np.zeros(layout.extent, np.float32)
+    held.reshape(-1)[layout.place("zrc").ravel()] = np.asarray(node.value, np.float32).ravel()
+    return Value(low.constant(held), layout)

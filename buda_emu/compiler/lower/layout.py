@@ -1,0 +1,188 @@
+"""Where the elements of a value stand in its tiles.
+
+A tensor of the device is [t, rows, columns], the last two in whole tiles of 32. A layout says for each dimension of the
+value which of the three axes it runs along and with what stride; a dimension may be cut into several pieces, on several
+axes. So a reshape or a transposition of the model moves nothing: it only changes what is said. Data moves when an op
+needs it elsewhere (`relayout`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.int64]
+Extent = tuple[int, int, int]
+TILE = 32
+
+
+def padded(size: int) -> int:
+    """Up to whole tiles."""
+    return -(-max(size, 1) // TILE) * TILE
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`size` elements along axis "z", "r" or "c", `stride` apart; axis "-": one element seen `size` times."""
+
+    size: int
+    axis: str
+    stride: int
+
+    def split(self, inner: int) -> tuple["Piece", "Piece"]:
+        """Outer and inner part, the inner one of that size."""
+        return Piece(self.size // inner, self.axis, self.stride * inner), Piece(inner, self.axis, self.stride)
+
+
+Dim = tuple[Piece, ...]
+"""Outermost piece first; () is a dimension of size 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`dims` of the value, and the extent (t, rows, columns) of its tensor in elements."""
+
+    dims: tuple[Dim, ...]
+    extent: Extent
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the value."""
+        return tuple(prod(piece.size for piece in dim) for dim in self.dims)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All, in order of the dimensions."""
+        return tuple(piece for dim in self.dims for piece in dim)
+
+    def on(self, axis: str) -> tuple[Piece, ...]:
+        """The pieces along one axis, largest stride first."""
+        return tuple(sorted((piece for piece in self.pieces if piece.axis == axis), key=lambda piece: -piece.stride))
+
+    @property
+    def rows_full(self) -> bool:
+        """Whether no row of a tile is padding."""
+        return prod(piece.size for piece in self.on("r")) == self.extent[1]
+
+    @property
+    def columns_full(self) -> bool:
+        """Whether no column of a tile is padding."""
+        return prod(piece.size for piece in self.on("c")) == self.extent[2]
+
+    def place(self, axes: str) -> Index:
+        """The position of every element along some axes, z outermost, as an array of the value's shape by pieces."""
+        strides = {"c": 1, "r": self.extent[2] if "c" in axes else 1, "z": 1, "-": 0}
+        if "z" in axes:
+            strides["z"] = (self.extent[1] if "r" in axes else 1) * (self.extent[2] if "c" in axes else 1)
+        total: Index = np.zeros(tuple(piece.size for piece in self.pieces), np.int64)
+        for number, piece in enumerate(self.pieces):
+            if piece.axis in axes:
+                shape = [1] * total.ndim
+                shape[number] = piece.size
+                total = total + (np.arange(piece.size) * piece.stride * strides[piece.axis]).reshape(shape)
+        return total
+
+
+def standard(shape: Sequence[int], rows: int = 1, columns: int = 1) -> Layout:
+    """The last `columns` dimensions along c, the `rows` before them along r, the rest along z, without gaps."""
+    rank = len(shape)
+    axes = ["c" if place >= rank - columns else "r" if place >= rank - columns - rows else "z" for place in range(rank)]
+    return arranged(shape, axes)
+
+
+def arranged(shape: Sequence[int], axes: Sequence[str]) -> Layout:
+    """Each dimension whole along the axis given for it, in order, without gaps."""
+    order = {axis: [place for place, own in enumerate(axes) if own == axis] for axis in "zrc"}
+    return ordered(shape, order["z"], order["r"], order["c"])
+
+
+def ordered(shape: Sequence[int], z: Sequence[int], r: Sequence[int], c: Sequence[int]) -> Layout:
+    """Dimensions by number along each axis, outermost first."""
+    dims: list[Dim] = [() for _ in shape]
+    extent: list[int] = []
+    for axis, members in (("z", z), ("r", r), ("c", c)):
+        stride = 1
+        for place in reversed(members):
+            if shape[place] > 1:
+                dims[place] = (Piece(shape[place], axis, stride),)
+            stride *= shape[place]
+        extent.append(stride if axis == "z" else padded(stride))
+    return Layout(tuple(dims), (extent[0], extent[1], extent[2]))
+
+
+def reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
+    """The layout of the same elements in another shape; None where pieces would have to be cut at odd places."""
+    cuts: list[int] = []
+    for size in reversed(shape):
+        cuts.append(size * (cuts[-1] if cuts else 1))
+    inner, dims, taken = list(reversed(layout.pieces)), list[Dim](), 1
+    for size, end in zip(reversed(shape), cuts, strict=True):
+        found: list[Piece] = []
+        while taken < end:
+            piece = inner.pop(0)
+            room = end // taken
+            if piece.size <= room:
+                if room % piece.size:
+                    return None
+            else:
+                if piece.size % room:
+                    return None
+                outer, piece = piece.split(room)
+                inner.insert(0, outer)
+            found.insert(0, piece)
+            taken *= piece.size
+        if prod(piece.size for piece in found) != size:
+            return None
+        dims.insert(0, merged(found))
+    return Layout(tuple(dims), layout.extent)
+
+
+def merged(pieces: Iterable[Piece]) -> Dim:
+    """Neighbours that continue each other become one piece."""
+    found: list[Piece] = []
+    for piece in pieces:
+        last = found[-1] if found else None
+        if last and last.axis == piece.axis and (piece.axis == "-" or last.stride == piece.size * piece.stride):
+            found[-1] = Piece(last.size * piece.size, piece.axis, piece.stride)
+        elif piece.size > 1:
+            found.append(piece)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One piece of a value, where it is and where it is wanted."""
+
+    have: Piece
+    want: Piece
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return self.have.size
+
+
+def moves(have: Layout, want: Layout) -> list[Move] | None:
+    """Pieces that both layouts share, outermost first; None where they cut a dimension at places that do not nest."""
+    found: list[Move] = []
+    for mine, theirs in zip(have.dims, want.dims, strict=True):
+        a, b = list(mine), list(theirs)
+        part: list[Move] = []
+        while a and b:
+            first, second = a.pop(), b.pop()
+            size = min(first.size, second.size)
+            if first.size % size or second.size % size:
+                return None
+            for piece, rest in ((first, a), (second, b)):
+                if piece.size > size:
+                    rest.append(piece.split(size)[0])
+            part.append(Move(replace(first, size=size), replace(second, size=size)))
+        found += reversed(part)
+    return found
+
+
+def from_moves(parts: Sequence[Move], extent: Extent, *, want: bool) -> Layout:
+    """A layout whose dimensions are the pieces of a move, as they are or as they are wanted."""
+    return Layout(tuple(((part.want if want else part.have),) for part in parts), extent)

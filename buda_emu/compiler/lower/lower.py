@@ -1,0 +1,45 @@
+"""Core ops to netlist ops, node by node."""
+
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.lower import elementwise, inputs, moves, products
+from buda_emu.compiler.lower.lowering import RULES, Lowering
+from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.target import Target
+from buda_emu.errors import InternalError
+
+FAMILIES = (elementwise, inputs, moves, products)
+"""Modules whose import declares the rules."""
+
+
+def lower(graph: Graph, target: Target) -> TileGraph:
+    """The netlist ops of a graph of core ops. Raises UnsupportedError for what does not fit the device."""
+    low = Lowering(graph, target)
+    used = {name for node in graph for number, name in enumerate(node.inputs) if (node.op, number) != ("embedding", 1)}
+    used |= {output.value for output in graph.outputs}
+    for node in graph:
+        if node.op == "constant" or (node.op == "input" and node.name not in used):
+            continue
+        if node.op not in RULES:
+            raise InternalError(f"nothing lowers {node.op}")
+        if not all(node.shape):
+            continue
+        low.node = node
+        low.values[node.name] = RULES[node.op](low, node)
+        if low.values[node.name].layout.shape != node.shape:
+            raise InternalError(f"{node.name}: {node.op} gives {low.values[node.name].layout.shape}, not {node.shape}")
+    taken = {node.name for node in graph if node.op == "input"}
+    for output in graph.outputs:
+        inputs.emit_output(low, output, taken)
+    return pruned(low.out)
+
+
+def pruned(tiles: TileGraph) -> TileGraph:
+    """Without what no output depends on; inputs stay."""
+    needed: set[str] = {output.op for output in tiles.outputs.values()}
+    for op in reversed(tiles.ops.values()):
+        if op.name in needed:
+            needed |= {use.source for use in op.uses}
+    tiles.ops = {name: op for name, op in tiles.ops.items() if name in needed}
+    tiles.constants = {name: item for name, item in tiles.constants.items() if name in needed}
+    tiles.inputs = {name: item for name, item in tiles.inputs.items() if name in needed}
+    return tiles

@@ -1,0 +1,263 @@
+"""The state of lowering, and the few netlist ops that everything is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.compiler.graph.graph import Array, Graph, Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.lower.layout import TILE, Extent, Layout
+from buda_emu.compiler.lower.picker import make_picker
+from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after
+from buda_emu.compiler.place.blocks import picker_rows
+from buda_emu.compiler.target import Target
+from buda_emu.errors import InternalError
+
+LARGEST = 1e30
+"""Stands for infinity in constants: 0 times it is 0, and no sum of a few is infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value on the device: a tensor by name, the TMs on the way, and where its elements stand after them.
+
+    `rows`: a matrix of tile rows still to be applied, from those of the tensor to those of `layout`. `clean_rows`,
+    `clean_columns`: what is padded there is 0. `same_rows`, `same_columns`: the one row (column) of the value stands in
+    all 32 of its tile.
+    """
+
+    source: str
+    layout: Layout
+    tms: tuple[Tm, ...] = ()
+    rows: Sparse | None = None
+    clean_rows: bool = True
+    clean_columns: bool = True
+    same_rows: bool = False
+    same_columns: bool = False
+
+    @property
+    def tiles(self) -> Shape:
+        """Shape of the operand in tiles."""
+        t, r, c = self.layout.extent
+        return t, r // TILE, c // TILE
+
+
+Lower = Callable[["Lowering", Node], Value]
+RULES: dict[str, Lower] = {}
+
+
+def lowers(*names: str) -> Callable[[Lower], Lower]:
+    """Declares how core ops are lowered."""
+
+    def declare(function: Lower) -> Lower:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return declare
+
+
+class Lowering:
+    """Makes a `TileGraph` of a graph of core ops. `values` by name of the node; constants stay in the graph."""
+
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.graph = graph
+        self.target = target
+        self.out = TileGraph()
+        self.values: dict[str, Value] = {}
+        self.node: Node | None = None
+        self._known: dict[Any, str] = {}
+        self._real: dict[Any, Value] = {}
+
+    # ------------------------------------------------------------------------------------------ names, constants
+    def name(self, suffix: str = "") -> str:
+        """A name that nothing has, from the node that is being lowered."""
+        base = self.node.name if self.node else "value"
+        return self.unused(f"{base}.{suffix}" if suffix else base)
+
+    def unused(self, base: str) -> str:
+        """That name, or with a number."""
+        name, number = base, 1
+        while name in self.out.ops or name in self.out.constants or name in self.out.inputs:
+            name, number = f"{base}.{number}", number + 1
+        return name
+
+    def constant(self, values: NDArray[Any], kind: str = "value", suffix: str = "constant") -> str:
+        """The name of a queue that holds [t, rows, columns]; equal ones are one."""
+        values = np.ascontiguousarray(values)
+        if values.dtype.kind == "f":
+            values = np.nan_to_num(values, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+            values = np.clip(values, -1e38, 1e38).astype(np.float32)  # so that no sum of two is infinite
+        key = (kind, values.shape, values.dtype.str, values.tobytes())
+        if key not in self._known:
+            name = self.name(suffix)
+            self.out.constants[name] = Constant(name, values, kind)
+            self._known[key] = name
+        return self._known[key]
+
+    # ----------------------------------------------------------------------------------------------- netlist ops
+    def op(
+        self, type: str, uses: list[Use], shape: Shape, /, *, suffix: str = "", inner: int = 0, note: str = "",
+        grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Any,
+    ) -> str:  # fmt: skip
+        """Add one; returns its name."""
+        name = self.name(suffix)
+        source = self.node.name if self.node else ""
+        self.out.ops[name] = TileOp(name, type, uses, shape, attrs, inner, grid, ublock, source, note)
+        return name
+
+    def use(self, value: Value, *, transpose: bool = False) -> Use:
+        """A value as an operand; `transpose`: of one that may be transposed on the way."""
+        value = self.real(value)
+        if ("transpose",) in value.tms and not transpose:
+            value = self.copied(value)
+        return Use(value.source, value.tms)
+
+    def copied(self, value: Value, suffix: str = "nop") -> Value:
+        """The value in a tensor of its own, without TMs."""
+        key = ("copy", value.source, value.tms)
+        if key not in self._real:
+            name = self.op("nop", [Use(value.source, value.tms)], value.tiles, suffix=suffix)
+            self._real[key] = replace(value, source=name, tms=())
+        return replace(value, source=self._real[key].source, tms=())
+
+    def through(self, value: Value, tm: Tm, layout: Layout) -> Value:
+        """The value behind one more TM."""
+        value = self.real(value)
+        if after(tm, value.tiles) != replace(value, layout=layout).tiles:
+            raise InternalError(f"TM {tm} on {value.tiles} for {layout}")
+        return replace(value, tms=(*value.tms, tm), layout=layout)
+
+    # ------------------------------------------------------------------------------------------------- row moves
+    def moved(self, value: Value, matrix: Sparse, layout: Layout) -> Value:
+        """A matrix applied to tile rows, counted through t; made into an op when somebody needs it."""
+        if value.rows is not None:
+            matrix = matrix.after(value.rows)
+        return replace(value, rows=matrix, layout=layout, clean_rows=True, same_rows=False)
+
+    def real(self, value: Value) -> Value:
+        """Without rows still to be moved."""
+        if value.rows is None:
+            return value
+        matrix, shape = value.rows, value.tiles
+        key = ("rows", value.source, value.tms, matrix.shape, matrix.row.tobytes(), matrix.col.tobytes(),
+               matrix.weight.tobytes(), shape)  # fmt: skip
+        if key not in self._real:
+            self._real[key] = replace(value, source=self._apply(value, matrix, shape), tms=(), rows=None)
+        return replace(self._real[key], layout=value.layout)
+
+    def _apply(self, value: Value, matrix: Sparse, shape: Shape) -> str:
+        have = self.out.shape_of(value.source)
+        for tm in value.tms:
+            have = after(tm, have)
+        source = Use(value.source, value.tms)
+        block = _repeated_block(matrix, have, shape)
+        if block is not None and block.size <= 64 * TILE * TILE:
+            # FRONTEND 3.2: a constant left factor, the same for every slice of t.
+            # In the model's format: a product has the label of its left factor (OPS 3.1).
+            left = Use(self.constant(block[None], "value", "rows"), _broadcast_z(shape[0]))
+            return self.op("matmul", [left, source], shape, suffix="move", inner=have[1])
+        grid = picker_rows(self.target, matrix, shape)
+        picker = make_picker(matrix, shape[0], shape[1], grid)
+        kind = "picker" if np.isin(picker.tiles, (0, 1)).all() else "value"
+        tiles = Use(self.constant(picker.tiles, kind, "picker"))
+        words = Use(self.constant(picker.words, "words", "encoding"))
+        return self.op(
+            "matmul", [tiles, source, words], shape, suffix="pick", inner=have[0] * have[1], grid=(grid, 0),
+            ublock=(1, 0), identity=True, num_sparse_tiles=picker.tiles.shape[2] // TILE,
+            num_index_tiles=picker.words.shape[2] // TILE, sparse_tile_ptr_bits=picker.tile_bits,
+            sparse_ublock_idx_bits=picker.ublock_bits, fracture_factor=1, act_t=have[0],
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------------------------------------- column moves
+    def times(
+        self, value: Value, matrix: NDArray[np.float32], layout: Layout, *, suffix: str = "columns", **flags: bool
+    ) -> Value:
+        """Columns times a constant [columns before, columns after], the same for every slice of t."""
+        kind = "picker" if np.isin(matrix, (0, 1)).all() else "value"
+        extent = layout.extent
+        right = Use(self.constant(matrix[None].astype(np.float32), kind, suffix), _broadcast_z(extent[0]))
+        shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
+        name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
+        made = Value(name, layout, (), None, value.clean_rows, True, value.same_rows)
+        return replace(made, **flags)
+
+    def masked(self, value: Value, *, rows: bool = False, columns: bool = False) -> Value:
+        """With zeros in the padding of rows or columns."""
+        rows, columns = rows and not value.clean_rows, columns and not value.clean_columns
+        if not (rows or columns):
+            return value
+        value = self.real(value)
+        _, height, width = value.layout.extent
+        mask = np.ones((1, height if rows else TILE, width if columns else TILE), np.float32)
+        tms: list[Tm] = list(_broadcast_z(value.layout.extent[0]))
+        for wanted, axis, place in ((rows, "r", 1), (columns, "c", 2)):
+            extent = value.layout.extent[place]
+            if wanted:
+                valid = positions(value.layout, axis)
+                keep = np.zeros(extent, np.float32)
+                keep[valid] = 1
+                mask = mask * keep.reshape((1, -1, 1) if axis == "r" else (1, 1, -1))
+            elif extent > TILE:
+                tms.append(("broadcast", axis, extent // TILE))
+        name = self.op(
+            "multiply",
+            [self.use(value), Use(self.constant(mask, "value", "mask"), tuple(tms))],
+            value.tiles,
+            suffix="mask",
+        )
+        return replace(
+            value, source=name, tms=(), clean_rows=rows or value.clean_rows, same_rows=value.same_rows and not rows,
+            clean_columns=columns or value.clean_columns, same_columns=value.same_columns and not columns,
+        )  # fmt: skip
+
+    def array(self, name: str) -> Array | None:
+        """The value of a constant node."""
+        node = self.graph[name]
+        return node.value if node.op == "constant" else None
+
+
+def positions(layout: Layout, axis: str) -> NDArray[np.int64]:
+    """Rows (columns) of the extent that hold elements."""
+    found = np.zeros(1, np.int64)
+    for piece in layout.on(axis):
+        found = (found[:, None] + np.arange(piece.size)[None, :] * piece.stride).ravel()
+    return found
+
+
+def transposed(low: Lowering, value: Value) -> Value:
+    """Rows and columns swapped."""
+    value = low.real(value)
+    t, rows, columns = value.layout.extent
+    extent: Extent = (t, columns, rows)
+    swap = {"r": "c", "c": "r"}
+    dims = tuple(
+        tuple(replace(piece, axis=swap.get(piece.axis, piece.axis)) for piece in dim) for dim in value.layout.dims
+    )
+    flags = {
+        "clean_rows": value.clean_columns, "clean_columns": value.clean_rows, "same_rows": value.same_columns,
+        "same_columns": value.same_rows,
+    }  # fmt: skip
+    return replace(low.through(value, ("transpose",), Layout(dims, extent)), **flags)
+
+
+def _broadcast_z(count: int) -> tuple[Tm, ...]:
+    return (("broadcast", "z", count),) if count > 1 else ()
+
+
+def _repeated_block(matrix: Sparse, have: Shape, want: Shape) -> NDArray[np.float32] | None:
+    """The one matrix that acts on each slice of t alone, [rows after, rows before]; None where there is no such."""
+    t, height, width = want[0], want[1] * TILE, have[1] * TILE
+    if have[0] != t or height * width > 64 * TILE * TILE:
+        return None
+    slices = matrix.row // height
+    if (matrix.col // width != slices).any() or matrix.row.size % t:
+        return None
+    count = matrix.row.size // t
+    local = [(part % size).reshape(t, count) for part, size in ((matrix.row, height), (matrix.col, width))]
+    weight = matrix.weight.reshape(t, count)
+    if any((part != part[:1]).any() for part in (*local, weight)) or (np.bincount(slices, minlength=t) != count).any():
+        return None
+    return Sparse.of((height, width), local[0][0], local[1][0], weight[0]).to_dense()

@@ -1,0 +1,112 @@
+"""The graph of netlist ops before it is placed: tensors of tiles, TMs on operands, constants."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+Words = NDArray[Any]
+Shape = tuple[int, int, int]
+"""(t, rows, columns) in tiles."""
+
+Tm = tuple[str, ...] | tuple[str, int] | tuple[str, str, int]
+"""("transpose",), ("hslice", n) or ("broadcast", "r", n), as OPS 7 has them."""
+
+
+def after(tm: Tm, shape: Shape) -> Shape:
+    """Shape behind one TM (OPS 7)."""
+    t, r, c = shape
+    if tm[0] == "transpose":
+        return t, c, r
+    n = int(tm[-1])
+    if tm[0] == "broadcast":
+        return {"z": (t * n, r, c), "r": (t, r * n, c), "c": (t, r, c * n)}[str(tm[1])]
+    return {
+        "hslice": (t * n, r, c // n), "vslice": (t * n, r // n, c),
+        "hstack": (t // n, r, c * n), "vstack": (t // n, r * n, c),
+    }[str(tm[0])]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An operand: a tensor by name, and the TMs on the way."""
+
+    source: str
+    tms: tuple[Tm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """What a queue holds: values [t, rows, columns] in elements. `kind`: "value" in the model's format, "picker" of a
+    few bits where it is 0 and 1, "words" of an encoding, "table" of an embedding, row by row."""
+
+    name: str
+    values: Words
+    kind: str = "value"
+
+    @property
+    def shape(self) -> Shape:
+        """In tiles."""
+        t, r, c = self.values.shape
+        return t, r // 32, c // 32
+
+
+@dataclass(slots=True)
+class TileOp:
+    """One netlist op. `inner`: tiles along what a product or a maximum runs over; `grid` where it is fixed already, 0
+    where not; `source`: the node of the model's graph."""
+
+    name: str
+    type: str
+    uses: list[Use]
+    shape: Shape
+    attrs: dict[str, Any] = field(default_factory=dict[str, Any])
+    inner: int = 0
+    grid: tuple[int, int] | None = None
+    ublock: tuple[int, int] | None = None
+    source: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputQueue:
+    """What the host pushes for an input: `shape` in tiles, `view` [t, rows, columns] of the host's tensor; `indices`
+    of an embedding go as words, `gather` of them where not all are read in order."""
+
+    name: str
+    label: str
+    shape: Shape
+    view: tuple[int, int, int]
+    indices: bool = False
+    gather: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputQueue:
+    """What the host reads: `view` is the leading [t, rows, columns] of it, to be given the model's own shape."""
+
+    name: str
+    label: str
+    op: str
+    view: tuple[int, int, int]
+    host_shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(slots=True)
+class TileGraph:
+    """Netlist ops in an order in which they can run, and what feeds and leaves them."""
+
+    ops: dict[str, TileOp] = field(default_factory=dict[str, TileOp])
+    constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    inputs: dict[str, InputQueue] = field(default_factory=dict[str, InputQueue])
+    outputs: dict[str, OutputQueue] = field(default_factory=dict[str, OutputQueue])
+
+    def shape_of(self, name: str) -> Shape:
+        """In tiles, of any tensor."""
+        for group in (self.ops, self.constants, self.inputs):
+            found: Mapping[str, Any] = group
+            if name in found:
+                return found[name].shape
+        raise KeyError(name)

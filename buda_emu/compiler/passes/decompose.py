@@ -1,0 +1,35 @@
+"""Every front-end op becomes core ops; what hangs on constants alone is computed."""
+
+from dataclasses import replace
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Node, Output
+
+
+def decompose(graph: Graph) -> Graph:
+    """`softmax(x)` becomes its maximum, difference, exponential, sum, reciprocal and product; `1 + 2` becomes 3."""
+    made = Graph(graph.name)
+    builder = Builder(made)
+    known: dict[str, Node] = {}
+    for node in graph:
+        builder.scope, builder.source = node.name, node.source
+        if node.op in ("input", "constant"):
+            made.nodes[node.name] = known[node.name] = node
+            continue
+        before = len(made.nodes)
+        found = builder.emit(node.op, *(known[name] for name in node.inputs), dtype=node.dtype, **node.attrs)
+        if found.op not in ("constant", "input") and len(made.nodes) > before:
+            found = _named(made, found, node.name)
+        known[node.name] = found
+    made.inputs = list(graph.inputs)
+    made.outputs = [Output(item.label, known[item.value].name, item.dtype) for item in graph.outputs]
+    return made
+
+
+def _named(graph: Graph, node: Node, name: str) -> Node:
+    """The last node that stands for another one takes its name."""
+    if name in graph.nodes or next(reversed(graph.nodes)) != node.name:
+        return node
+    del graph.nodes[node.name]
+    graph.nodes[name] = replace(node, name=name)
+    return graph.nodes[name]

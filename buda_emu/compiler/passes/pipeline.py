@@ -1,0 +1,31 @@
+"""The passes in their order, and what the graph may hold behind each."""
+
+from collections.abc import Callable
+
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
+from buda_emu.compiler.passes.common import common
+from buda_emu.compiler.passes.dead import dead
+from buda_emu.compiler.passes.decompose import decompose
+from buda_emu.compiler.passes.gelu import gelu
+
+Pass = Callable[[Graph], Graph]
+PASSES: dict[str, tuple[Pass, str]] = {
+    "gelu": (gelu, FRONT),
+    "decompose": (decompose, CORE),
+    "common": (common, CORE),
+    "dead": (dead, CORE),
+}
+"""Each with the stage of the graph behind it."""
+STEPS = ("import", *PASSES)
+
+
+def run_passes(graph: Graph, dump: Callable[[str, Graph], None]) -> Graph:
+    """All of them; the graph is checked after each."""
+    check_graph(graph, FRONT, "import")
+    dump("import", graph)
+    for name, (run, stage) in PASSES.items():
+        graph = run(graph)
+        check_graph(graph, stage, name)
+        dump(name, graph)
+    return graph

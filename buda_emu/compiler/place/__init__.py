@@ -1,0 +1,1 @@
+"""Blocks, cores, epochs and addresses."""

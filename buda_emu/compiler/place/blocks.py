@@ -1,0 +1,150 @@
+"""Grids, blocks and buffers of one op: the smallest grid that fits, within a measure of work for each core
+(FRONTEND 4.2, 4.3, 4.6)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.lower.tiles import Shape, TileOp
+from buda_emu.compiler.target import Target
+from buda_emu.errors import UnsupportedError
+from buda_emu.spec.formats import tile_bytes
+
+WORK = 192
+"""Tile operations of one core that a larger grid is taken for: above, cores are added while there are any."""
+L1_RESERVED = 471_040
+L1_RESERVED_BLACKHOLE = 483_392
+"""Bytes that firmware and streams keep (FRONTEND 4.1)."""
+PICKER_PAIRS = 700
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """What a netlist says of one op's division. Sizes as in the netlist language."""
+
+    grid: tuple[int, int]
+    t: int
+    mblock: tuple[int, int]
+    ublock: tuple[int, int]
+    buf_size_mb: int = 2
+    m_k: int = 0
+    u_kt: int = 0
+
+
+def divisors(number: int) -> list[int]:
+    """Ascending."""
+    return [size for size in range(1, number + 1) if number % size == 0]
+
+
+def l1_bytes(target: Target) -> int:
+    """Bytes of one core that buffers may take."""
+    reserved = L1_RESERVED_BLACKHOLE if target.arch.name == "blackhole" else L1_RESERVED
+    return target.arch.l1_bytes - reserved
+
+
+def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
+    """The division of one op. Raises UnsupportedError when no grid has room for its buffers. `scale` of the work that
+    one core is given."""
+    t, rows, columns = op.shape
+    work = t * rows * columns * max(1, _depth(op)) / (WORK * scale)
+    best: Blocks | None = None
+    for grid in _grids(target, op):
+        blocks = _blocks(target, op, grid)
+        if blocks is None or buffer_bytes(target, op, blocks) > l1_bytes(target):
+            continue
+        if best is None or prod(best.grid) < work:
+            best = blocks
+        if prod(best.grid) >= work:
+            break
+    if best is None:
+        raise UnsupportedError(
+            f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
+        )
+    return best
+
+
+def _depth(op: TileOp) -> int:
+    if op.attrs.get("identity"):
+        return 1
+    return op.inner
+
+
+def _grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
+    """Legal grids by number of cores (FRONTEND 4.2)."""
+    _, rows, columns = op.shape
+    limit_r, limit_c = target.arch.grid
+    heights = [n for n in divisors(rows) if n <= limit_r]
+    widths = [n for n in divisors(columns) if n <= limit_c]
+    if op.type == "reduce" and op.attrs["dim"] in "rc":
+        heights, widths = ([1], widths) if op.attrs["dim"] == "r" else (heights, [1])
+    if op.type in ("depthwise",):
+        widths = [1]
+    if op.type == "embedding":
+        heights = [1]
+    if op.grid is not None:
+        heights = [op.grid[0]] if op.grid[0] else heights
+        widths = [op.grid[1]] if op.grid[1] else widths
+    found = [(height, width) for height in heights for width in widths]
+    yield from sorted(found, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
+
+
+def _blocks(target: Target, op: TileOp, grid: tuple[int, int]) -> Blocks | None:
+    t, rows, columns = op.shape
+    block = (rows // grid[0], columns // grid[1])
+    dest = target.dest_tiles
+    ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.type == "embedding")
+    mblock = (block[0] // ublock[0], block[1] // ublock[1])
+    buffers = 1 if op.attrs.get("untilize") and prod(block) > 256 else 2
+    if op.attrs.get("identity"):
+        return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
+    if op.type == "depthwise":
+        return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
+    if op.type in ("matmul", "reduce") and op.inner:
+        for inner in reversed(divisors(op.inner)):
+            found = Blocks(grid, t, mblock, ublock, buffers, op.inner // inner, inner)
+            if buffer_bytes(target, op, found) <= l1_bytes(target):
+                return found
+        return None
+    return Blocks(grid, t, mblock, ublock, buffers)
+
+
+def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
+    """The largest that divides the block and fits dest, the wider of equal ones (FRONTEND 4.2)."""
+    heights = [1] if rows_fixed else divisors(block[0])
+    found = [(height, width) for height in heights for width in divisors(block[1]) if height * width <= dest]
+    return max(found, key=lambda ublock: (prod(ublock), ublock[1]))
+
+
+def buffer_bytes(target: Target, op: TileOp, blocks: Blocks) -> int:
+    """L1 of one core: operands double, the result's buffer, partial sums (FRONTEND 4.3, NETLIST 2.2)."""
+    align = target.arch.alignment
+
+    def size(df: str) -> int:
+        return tile_bytes(df, 32, 32, align, header=True)
+
+    act, ublock, mblock = size(target.activation_df), prod(blocks.ublock), prod(blocks.mblock)
+    result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
+    total = blocks.buf_size_mb * (blocks.mblock[1] if op.attrs.get("untilize") else mblock) * ublock * result
+    if op.attrs.get("identity"):
+        tiles = op.attrs["num_sparse_tiles"] * size(target.picker_df) + op.attrs["num_index_tiles"] * size("RawUInt32")
+        total += tiles + 2 * blocks.mblock[1] * blocks.ublock[1] * act
+    elif op.type in ("matmul", "depthwise"):
+        left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
+        total += 2 * blocks.u_kt * (left + right) * act
+    elif op.type == "reduce":
+        total += 2 * ublock * max(1, blocks.u_kt) * act
+    else:
+        total += 2 * len(op.uses) * ublock * act
+    if op.type == "matmul" and target.intermed_df != target.activation_df:
+        total += mblock * ublock * size(target.intermed_df)
+    return total
+
+
+def picker_rows(target: Target, matrix: Sparse, shape: Shape) -> int:
+    """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many."""
+    pairs = np.unique((matrix.row // 32) * (matrix.shape[1] // 32 + 1) + matrix.col // 32).size
+    fits = [n for n in divisors(shape[1]) if n <= target.arch.grid[0]]
+    return next((n for n in fits if pairs / n <= PICKER_PAIRS), fits[-1])

@@ -1,0 +1,14 @@
+"""What the compiler takes: from the declarations, for `--ops` and the docs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from buda_emu.compiler.frontend_ops.registry import front_ops
+
+HEADERS: Final = ("op", "stage", "family", "what it is")
+
+
+def rows() -> Iterator[Sequence[str]]:
+    """One for each front-end op."""
+    for op in front_ops():
+        yield op.name, "core" if op.is_core else "decomposes", op.family, op.doc

@@ -1,0 +1,73 @@
+"""What is compiled for: architecture, formats, fidelity."""
+
+from dataclasses import dataclass
+
+from buda_emu.errors import HostError
+from buda_emu.spec.archs import ARCHS, Arch
+from buda_emu.spec.formats import FORMATS
+
+FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")
+DF_CHOICES = ("Float32", "Float16", "Float16_b", "Bfp8", "Bfp8_b")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df)."""
+
+    arch: Arch
+    df: str = "Float16_b"
+    fidelity: str = "HiFi3"
+    acc: str = ""
+
+    @staticmethod
+    def named(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
+        """From words. Raises HostError for one that is not known."""
+        for what, word, words in (
+            ("arch", arch, ARCH_CHOICES), ("df", df, DF_CHOICES), ("fidelity", fidelity, FIDELITIES),
+            ("acc_df", acc_df, ("", "Float32", "Float16", "Float16_b")),
+        ):  # fmt: skip
+            if word not in words:
+                raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(item for item in words if item)}")
+        if arch == "grayskull" and acc_df == "Float32":
+            raise HostError("compile: grayskull cannot sum in Float32")  # V090
+        return Target(ARCHS[arch], df, fidelity, acc_df)
+
+    @property
+    def activation_df(self) -> str:
+        """FRONTEND 3.5: Grayskull has no Float32."""
+        return "Float16_b" if self.df == "Float32" and self.arch.name == "grayskull" else self.df
+
+    @property
+    def acc_df(self) -> str:
+        """FRONTEND 3.5."""
+        if self.acc:
+            return self.acc
+        if self.activation_df == "Float32":
+            return "Float32"
+        return "Float16_b" if FORMATS[self.activation_df].family == "b" else "Float16"
+
+    @property
+    def intermed_df(self) -> str:
+        """Of partial sums: what is summed in, in its 16-bit form for block formats."""
+        return "Float32" if self.acc_df == "Float32" else self.acc_df
+
+    @property
+    def picker_df(self) -> str:
+        """Of constants that are 0 and 1 only (FRONTEND 3.2)."""
+        return "Bfp2_b" if FORMATS[self.activation_df].family == "b" else "Bfp2"
+
+    @property
+    def output_df(self) -> str:
+        """Of what the host reads: untilized, so no block format (V030)."""
+        return {"Bfp8": "Float16", "Bfp8_b": "Float16_b"}.get(self.activation_df, self.activation_df)
+
+    @property
+    def table_df(self) -> str:
+        """Of embedding tables: 16 bits at least (FRONTEND 3.5)."""
+        return self.output_df
+
+    @property
+    def dest_tiles(self) -> int:
+        """V040."""
+        return 4 if self.acc_df == "Float32" else 8

@@ -1,0 +1,127 @@
+"""The model's own inputs and outputs of a compiled netlist: what the host holds, and what its queues hold.
+
+An image of `buda-emu compile` says it under `buda_emu_model` in device.json; the vendor's transforms know no names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import HostError
+
+Array = NDArray[Any]
+KEY = "buda_emu_model"
+_PARTS = ("inputs", "outputs")
+INFINITE = np.float32(0.99e30)
+"""From here on a number stands for infinity, which constants of a compiled model do not hold."""
+NO_INDEX = 0xFFFFFFFF
+"""Reads a row of zeros (OPS 6.9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """A queue that one input of the model goes to. `extent` [t, rows, columns] of the queue in elements, `view` the
+    leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words."""
+
+    queue: str
+    label: str
+    shape: tuple[int, ...]
+    dtype: str
+    view: tuple[int, int, int]
+    extent: tuple[int, int, int]
+    indices: bool = False
+    gather: tuple[int, ...] = ()
+
+    def to_queue(self, array: Any) -> Array:
+        """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
+        given = np.asarray(array)
+        if given.shape != self.shape:
+            raise HostError(f"input {self.label}: shape {list(given.shape)}, the model takes {list(self.shape)}")
+        flat = given.reshape(-1)
+        if self.gather:
+            flat = flat[list(self.gather)]
+        if self.indices:
+            words = np.full(prod(self.extent), NO_INDEX, np.uint32)
+            words[: flat.size] = flat.astype(np.int64).astype(np.uint32)
+            return words.reshape(1, *self.extent)  # raw words stay in order (OPS 6.10)
+        held = np.zeros((1, *self.extent), np.float32)
+        held[0, : self.view[0], : self.view[1], : self.view[2]] = flat.astype(np.float32).reshape(self.view)
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """A queue that holds an output of the model in its leading `view` [t, rows, columns]."""
+
+    queue: str
+    label: str
+    shape: tuple[int, ...]
+    dtype: str
+    view: tuple[int, int, int]
+
+    def from_queue(self, array: Array) -> Array:
+        """The model's tensor of one entry [1, t, rows, columns]; of several, with a dimension for them in front."""
+        held = array[:, : self.view[0], : self.view[1], : self.view[2]].reshape(-1, *self.shape)
+        held = held[0] if len(array) == 1 else held
+        kind = np.dtype(self.dtype)
+        if kind.kind == "f":
+            held = np.where(np.abs(held) >= INFINITE, np.copysign(np.float32(np.inf), held), held)
+            return held.astype(kind)
+        whole = np.rint(np.nan_to_num(held))
+        return whole != 0 if kind.kind == "b" else whole.astype(kind)
+
+
+def _plain(item: Any) -> Any:
+    return item if isinstance(item, str) else asdict(item)
+
+
+@dataclass(frozen=True)
+class ModelIo:
+    """`labels`: names of the model's inputs in its order, those that no queue takes included."""
+
+    labels: tuple[str, ...]
+    inputs: tuple[ModelInput, ...]
+    outputs: tuple[ModelOutput, ...]
+
+    @cached_property
+    def by_queue(self) -> Mapping[str, ModelOutput]:
+        """Outputs by the name of their queue."""
+        return {item.queue: item for item in self.outputs}
+
+    def as_json(self) -> dict[str, Any]:
+        """For device.json."""
+        parts = {"labels": self.labels, "inputs": self.inputs, "outputs": self.outputs}
+        return {"schema_version": 1, **{key: [_plain(item) for item in value] for key, value in parts.items()}}
+
+    @staticmethod
+    def from_json(source: Mapping[str, Any]) -> "ModelIo":
+        """Raises HostError for what is none."""
+
+        def plain(value: Any) -> Any:
+            if not isinstance(value, (list, tuple)):
+                return value
+            return tuple(plain(item) for item in cast("Sequence[Any]", value))
+
+        try:
+            if source["schema_version"] != 1:
+                raise HostError(f"{KEY}: schema_version {source['schema_version']} is not known")
+            fields = [[{key: plain(item) for key, item in entry.items()} for entry in source[name]] for name in _PARTS]
+            inputs = tuple(ModelInput(**item) for item in fields[0])
+            return ModelIo(plain(source["labels"]), inputs, tuple(ModelOutput(**item) for item in fields[1]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise HostError(f"{KEY}: not what buda-emu compile writes: {error}") from None
+
+    def queues(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """What to push, by queue, for inputs by name. Raises HostError for names that are missing or not known."""
+        missing = [label for label in dict.fromkeys(item.label for item in self.inputs) if label not in arrays]
+        unknown = [label for label in arrays if label not in self.labels]
+        if missing or unknown:
+            what = [f"no {', '.join(missing)}"] if missing else []
+            what += [f"unknown {', '.join(unknown)}"] if unknown else []
+            raise HostError(f"inputs: {'; '.join(what)}; the model takes {', '.join(self.labels)}")
+        return {item.queue: item.to_queue(arrays[item.label]) for item in self.inputs}

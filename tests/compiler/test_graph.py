@@ -1,0 +1,190 @@
+"""Passes before and after, front-end ops against numpy, and the netlist against the graph, on random graphs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.frontend_ops.registry import front_ops
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.evaluate import evaluate
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
+from buda_emu.compiler.lower.layout import ordered, reshaped, standard
+from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.picker import make_picker
+from buda_emu.compiler.passes.common import common
+from buda_emu.compiler.passes.dead import dead
+from buda_emu.compiler.passes.decompose import decompose
+from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.target import Target
+from buda_emu.errors import InternalError
+from buda_emu.ops.sparse_encoding import Encoding
+
+
+def started(*shape, decomposed=False):
+    """A builder on a new graph, and its input x."""
+    b = Builder(Graph("g"), decompose=decomposed)
+    return b, b.input("x", shape, "float32")
+
+
+def ended(b, *nodes):
+    """The graph with these outputs."""
+    b.graph.outputs = [Output(f"out{k}", node.name, "float32") for k, node in enumerate(nodes)]
+    return b.graph
+
+
+def ops(graph):
+    """Names of all ops but inputs and constants."""
+    return [node.op for node in graph if node.op not in ("input", "constant")]
+
+
+def test_gelu_is_found_in_what_exporters_write():
+    b, x = started(3, 4)
+    one = b.add(b.erf(b.divide(x, np.float32(np.sqrt(2)))), 1.0)
+    graph = ended(b, b.multiply(b.multiply(x, one), 0.5))
+    assert ops(dead(gelu(graph))) == ["gelu"]
+
+
+def test_gelu_is_left_alone_where_a_part_is_used_elsewhere():
+    b, x = started(3, 4)
+    one = b.add(b.erf(b.divide(x, np.float32(np.sqrt(2)))), 1.0)
+    graph = ended(b, b.multiply(b.multiply(x, one), 0.5), one)
+    assert "gelu" not in ops(gelu(graph))
+
+
+def test_decompose_leaves_core_ops_and_folds_constants():
+    b, x = started(2, 3)
+    graph = ended(b, b.add(b.softmax(x, dim=-1), b.exp(b.constant(np.zeros(3, np.float32)))))
+    made = decompose(graph)
+    check_graph(made, CORE, "decompose")
+    assert ops(made) == ["reduce_max", "subtract", "exp", "linear", "reciprocal", "multiply", "add"]
+
+
+def test_common_joins_equal_nodes():
+    b, x = started(2, 3, decomposed=True)
+    graph = common(ended(b, b.add(b.exp(x), b.exp(x))))
+    assert ops(graph) == ["exp", "add"]
+
+
+def test_dead_drops_what_no_output_needs():
+    b, x = started(2, 3, decomposed=True)
+    b.log(x)
+    graph = dead(ended(b, b.exp(x)))
+    assert ops(graph) == ["exp"]
+    assert graph.inputs == ["x"]
+
+
+def test_the_spec_of_a_stage_names_pass_node_and_rule():
+    b, x = started(2, 3)
+    graph = ended(b, b.softmax(x, dim=-1))
+    check_graph(graph, FRONT, "import")
+    with pytest.raises(InternalError, match=r"behind import: softmax = softmax\(x\).*is a core op"):
+        check_graph(graph, CORE, "import")
+
+
+def test_every_op_is_core_with_shape_and_reference_or_made_of_others():
+    for op in front_ops():
+        assert op.doc
+        assert (op.decompose is None) == (op.shape is not None and op.reference is not None)
+
+
+def test_a_reshape_of_a_layout_moves_nothing():
+    layout = standard((4, 6, 8))
+    split = reshaped(layout, (2, 2, 6, 4, 2))
+    assert split is not None
+    np.testing.assert_array_equal(split.place("zrc").ravel(), layout.place("zrc").ravel())
+    assert reshaped(ordered((6, 4), [], [0], [1]), (4, 6)) is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 6), st.integers(1, 5), st.data())
+def test_a_picker_is_its_matrix(seed, t, rows, inner, data):
+    grid = data.draw(st.sampled_from([n for n in range(1, rows + 1) if rows % n == 0]))
+    index = np.random.default_rng(seed).integers(-1, inner * 32, t * rows * 32)
+    matrix = Sparse.gather(index, inner * 32)
+    picker = make_picker(matrix, t, rows, grid)
+    found = np.zeros(matrix.shape)
+    for core in range(grid):
+        own = slice(core * 32, core * 32 + 32)
+        words = picker.words[0, own].reshape(-1).view("<u2").tolist()
+        tiles = picker.tiles[0, own].reshape(32, -1, 32).transpose(1, 0, 2)
+        code = Encoding("x", picker.tile_bits, picker.ublock_bits, rows // grid, 1, 1, len(tiles), inner)
+        for term in code.decode(words, t):
+            row = (term.b * rows + core * rows // grid + term.row) * 32
+            found[row : row + 32, term.act_row * 32 : term.act_row * 32 + 32] += tiles[term.weight]
+    np.testing.assert_array_equal(found, matrix.to_dense())
+
+
+SIZES = st.sampled_from([1, 2, 3, 5, 31, 32, 33, 40, 64])
+_UNARY = ["exp", "tanh", "sigmoid", "relu", "abs", "square", "negative", "silu", "gelu_tanh"]
+
+KINDS = [
+    "unary", "binary", "broadcast", "reduce", "matmul", "transpose", "reshape", "softmax", "slice", "concat", "pad",
+    "norm",
+]  # fmt: skip
+
+
+@st.composite
+def graphs(draw):
+    """A few ops on an input of rank 2 to 4, shapes as odd as they come."""
+    shape = draw(st.lists(SIZES, min_size=2, max_size=4).filter(lambda sizes: np.prod(sizes) <= 20000))
+    b, x = started(*shape)
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    nodes = [b.multiply(x, 0.5)]
+    for _ in range(draw(st.integers(1, 5))):
+        y = draw(st.sampled_from(nodes))
+        rank = len(y.shape)
+        dim = draw(st.integers(0, rank - 1))
+        kind = draw(st.sampled_from(KINDS))
+        if kind == "unary":
+            y = b.emit(draw(st.sampled_from(_UNARY)), b.tanh(y))
+        elif kind == "binary":
+            same = [node for node in nodes if node.shape == y.shape]
+            y = b.emit(
+                draw(st.sampled_from(["add", "subtract", "multiply", "maximum"])), y, draw(st.sampled_from(same))
+            )
+        elif kind == "broadcast":
+            other = tuple(size if draw(st.booleans()) else 1 for size in y.shape)
+            y = b.add(y, b.constant(rng.standard_normal(other, np.float32)))
+        elif kind == "reduce":
+            op = draw(st.sampled_from(["reduce_sum", "reduce_mean", "reduce_largest"]))
+            y = b.multiply(y, b.tanh(b.emit(op, y, axes=(dim,))))
+        elif kind == "matmul":
+            y = b.matmul(y, b.constant(rng.standard_normal((y.shape[-1], draw(SIZES)), np.float32) / 8))
+        elif kind == "transpose":
+            y = b.transpose(y, perm=tuple(draw(st.permutations(range(rank)))))
+        elif kind == "reshape":
+            y = b.reshape(y, shape=(int(np.prod(y.shape[:dim])), int(np.prod(y.shape[dim:]))))
+        elif kind == "softmax":
+            y = b.softmax(y, dim=dim)
+        elif kind == "slice":
+            count = draw(st.integers(1, y.shape[dim]))
+            y = b.slice(y, dim=dim, start=y.shape[dim] - count, count=count)
+        elif kind == "concat" and np.prod(y.shape) < 10000:
+            y = b.concat(y, b.tanh(y), dim=dim)
+        elif kind == "pad":
+            y = b.pad(y, pads=tuple((k == dim, 2 * (k == dim)) for k in range(rank)))
+        elif kind == "norm":
+            y = b.layer_norm(y, rank=1, epsilon=1e-3)
+        nodes.append(y)
+    return ended(b, nodes[-1])
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(graphs())
+def test_a_random_graph_is_its_numpy_reference_and_has_no_findings(graph):
+    target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+    inputs = {"x": np.random.default_rng(1).standard_normal(graph["x"].shape, np.float32)}
+    made = run_passes(graph, lambda *_: None)
+    compiled = CompiledModel(made, place(lower(made, target), target), "test")
+    assert compiled.check(strict=True) == ()
+    expected = evaluate(made, inputs)
+    for got, output in zip(compiled.run(inputs), made.outputs, strict=True):
+        want = expected[output.value]
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(want).max())))
+    compiled.close()

@@ -1,0 +1,124 @@
+"""Models of many families against what onnxruntime and torch say of them."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu.compiler.compiled import CompiledModel
+from shared_files import SHARED
+
+pytest.importorskip("onnx")
+MODELS = sorted((SHARED / "compile" / "onnx").glob("*.onnx"))
+
+
+def case(path):
+    """Inputs and expected outputs."""
+    with np.load(path.with_suffix(".npz")) as data:
+        ins = [data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data.files))]
+        return ins, [data[f"out{n}"] for n in range(sum(key.startswith("out") for key in data.files))]
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_outputs_are_those_of_onnxruntime(path):
+    inputs, expected = case(path)
+    compiled = be.compile(path)
+    assert compiled.check(strict=True) == ()
+    for got, want in zip(compiled(*inputs), expected, strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(want).max())))
+
+
+@pytest.mark.parametrize("arch", ["grayskull", "blackhole"])
+@pytest.mark.parametrize("path", MODELS[:3], ids=lambda path: path.stem)
+def test_other_architectures_have_no_findings(path, arch):
+    assert be.compile(path, arch=arch).check(strict=True) == ()
+
+
+@pytest.mark.skipif(not MODELS, reason="needs ../shared")
+def test_a_saved_model_runs_from_its_image(tmp_path):
+    path = next(item for item in MODELS if item.stem == "dlrm")
+    inputs, expected = case(path)
+    compiled = be.compile(path)
+    _, image = compiled.save(tmp_path)
+    held = be.load_image(image)
+    arrays = held.model.queues(dict(zip(compiled.io.labels, inputs, strict=True)))
+    with held.emulator("ideal") as machine:
+        for name, array in arrays.items():
+            machine.push(name, array)
+        machine.run("run_fwd_0", {"$p_loop_count": 1})
+        found = held.host_outputs({item.queue: machine.pop(item.queue) for item in held.model.outputs})
+    np.testing.assert_allclose(
+        next(iter(found.values())), expected[0], rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.skipif(not MODELS, reason="needs ../shared")
+def test_the_model_has_a_pace():
+    perf = be.compile(next(item for item in MODELS if item.stem == "mlp")).perf()
+    assert perf.cycles > 0
+    assert perf.inputs_per_second > 0
+
+
+def test_calls_may_be_repeated_and_closed(mlp):
+    compiled = be.compile(mlp)
+    assert isinstance(compiled, CompiledModel)
+    x = np.linspace(-1, 1, 2 * 5, dtype=np.float32).reshape(2, 5)
+    first = compiled(x)[0]
+    compiled.close()
+    np.testing.assert_array_equal(first, compiled(x)[0])
+
+
+def test_wrong_inputs_are_refused_by_name(mlp):
+    compiled = be.compile(mlp)
+    with pytest.raises(be.HostError, match="the model takes 1: x"):
+        compiled()
+    with pytest.raises(be.HostError, match=r"input x: shape \[3\], the model takes \[2, 5\]"):
+        compiled(np.zeros(3, np.float32))
+
+
+def test_every_unsupported_operator_is_named_with_its_count():
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("NonZero", ["x"], [f"n{k}"]) for k in range(2)]
+    nodes.append(helper.make_node("Det", ["x"], ["d"]))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])
+    outs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("n0", "n1", "d")]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], outs))
+    with pytest.raises(be.UnsupportedError, match=r"NonZero: 2 times.*Det: 1 time"):
+        be.compile(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [({"arch": "jawbridge"}, "arch 'jawbridge'"), ({"df": "Int8"}, "df 'Int8'"), ({"fidelity": "Hi"}, "fidelity 'Hi'")],
+)
+def test_wrong_words_are_refused(mlp, options, complaint):
+    with pytest.raises(be.HostError, match=complaint):
+        be.compile(mlp, **options)
+
+
+@pytest.mark.parametrize("name", ["none.onnx", "none.txt", "none.pt2"])
+def test_a_file_that_is_no_model_is_refused(tmp_path, name):
+    if name.endswith("pt2"):
+        pytest.importorskip("torch")
+    (tmp_path / name).write_bytes(b"\x00nothing")
+    with pytest.raises(be.HostError, match="none"):
+        be.compile(tmp_path / name)
+
+
+@pytest.fixture
+def mlp():
+    """x [2, 5] -> softmax(relu(x W + b))."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["y"]),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "mlp", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])],
+        [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.ones(3, np.float32), "b")],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])

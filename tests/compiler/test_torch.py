@@ -1,0 +1,76 @@
+"""Modules and torch.compile. What a model is made of is told apart in test_models.py, without torch."""
+
+import importlib.metadata
+import warnings
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+
+
+class Block(torch.nn.Module):
+    """Convolution, norm, pooling, attention and a linear layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 10, 3, 2, 1), torch.nn.BatchNorm2d(10)
+        self.table, self.head = torch.nn.Embedding(20, 10), torch.nn.Linear(10, 7)
+
+    def forward(self, image, words):
+        x = torch.relu(self.norm(self.conv(image))).flatten(2).transpose(1, 2)
+        y = torch.nn.functional.scaled_dot_product_attention(self.table(words), x, x)
+        return self.head(y), torch.nn.functional.gelu(y).mean(1)
+
+
+def built():
+    """The module and its inputs."""
+    torch.manual_seed(0)
+    return Block().eval(), (torch.randn(2, 3, 9, 11), torch.randint(0, 20, (2, 5)))
+
+
+def test_a_module_gives_what_torch_gives():
+    module, inputs = built()
+    with torch.no_grad():
+        expected = module(*inputs)
+    compiled = be.compile(module, inputs)
+    assert compiled.check(strict=True) == ()
+    for got, want in zip(compiled(*inputs), expected, strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-3, atol=2e-4)
+
+
+def test_a_pt2_file_is_a_model(tmp_path):
+    module, inputs = built()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(torch.export.export(module, inputs), tmp_path / "block.pt2")
+    compiled = be.compile(tmp_path / "block.pt2")
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(*inputs)[0], module(*inputs)[0].numpy(), rtol=1e-3, atol=2e-4)
+
+
+def test_the_backend_is_an_entry_point_that_torch_finds():
+    found = {item.name: item for item in importlib.metadata.entry_points(group="torch_dynamo_backends")}
+    if "buda" not in found:
+        pytest.skip("buda-emu was installed before it had this entry point")
+    module, inputs = built()
+    with torch.no_grad():
+        got = torch.compile(module, backend="buda")(*inputs)
+        np.testing.assert_allclose(got[0].numpy(), module(*inputs)[0].numpy(), rtol=1e-3, atol=2e-4)
+
+
+def test_operators_without_a_handler_are_named_with_the_users_line():
+    class Odd(torch.nn.Module):
+        def forward(self, x):
+            return torch.fft.rfft(x).real
+
+    with pytest.raises(be.UnsupportedError, match=r"_fft_r2c.*test_torch.py"):
+        be.compile(Odd(), (torch.randn(2, 8),))
+
+
+def test_a_module_needs_inputs():
+    with pytest.raises(be.HostError, match="needs example inputs"):
+        be.compile(built()[0])
