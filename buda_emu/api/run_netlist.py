@@ -167,6 +167,8 @@ def _image_args(image: "DeviceImage | None") -> dict[str, str]:
 
 def _archive(netlist: Netlist, path: Path, image: "DeviceImage | None") -> Iterator[InputBlock]:
     """The arrays of an .npz file, by queue or by input of the model. Raises HostError."""
+    import numpy as np
+
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive)
