@@ -28,10 +28,24 @@ _BINARY: Final = {"add": "add", "subtract": "subtract", "multiply": "multiply", 
 def sfpu(low: Lowering, node: Node) -> Value:
     """One netlist op."""
     value = settled(low, low.values[node.inputs[0]])
-    if node.op in _NEEDS_ZEROS:
+    if node.op in _NEEDS_ZEROS and not never_negative(low, node.inputs[0]):
         value = low.masked(value, rows=not value.same_rows, columns=not value.same_columns)
     attrs = {{"exp": "exp", "slope": "slope"}[key]: item for key, item in node.attrs.items()}
     return _made(low, value, low.op(_SFPU[node.op], [low.use(value, transpose=True)], value.tiles, **attrs), node.op)
+
+
+def never_negative(low: Lowering, name: str) -> bool:
+    """Whether a value is known not to be below 0, its padding included: then nothing there needs to be zeroed, and what
+    is normalised stays small there, too."""
+    node = low.graph[name]
+    if node.op == "constant":
+        return bool((node.value >= 0).all())
+    if node.op == "linear" and (node.attrs["matrix"].weight < 0).any():
+        return False
+    if node.op in ("square", "abs", "exp", "relu", "sigmoid", "sqrt"):
+        return True
+    same = ("linear", "reshape", "transpose", "expand", "identity", "add", "multiply", "concat")
+    return node.op in same and all(never_negative(low, operand) for operand in node.inputs)
 
 
 @lowers("relu")
