@@ -18,21 +18,21 @@ from buda_emu.errors import BudaError, DocumentError
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
-    "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
+    "check": "Check netlists and device images against the rules and print every finding with its place.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
-    "check": "Check netlists and device images against the rules and print every finding with its place.",
-    "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
+    "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
+    "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
+    "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
     "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
-    "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
-    "darwinn": "Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
     "vpux": "Check, run and time software-layer schedules of an NPU compiler (MLIR text).",
+    "darwinn": "Packages of the Edge TPU compiler: inspect, check, link, replay, run, verify.",
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",
-    "cache": "Show, fill or clear what is kept between runs: compiled kernels, large netlists.",
     "formats": "List the number formats of the netlist language.",
+    "cache": "Show, fill or clear what is kept between runs: compiled kernels, large netlists.",
 }
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
