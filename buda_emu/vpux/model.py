@@ -155,11 +155,6 @@ class Type:
         return True
 
     @property
-    def memory_perm(self) -> tuple[int, ...]:
-        """The logical dimension at each place in memory."""
-        return self._order.perm
-
-    @property
     def _order(self) -> DimsOrder:
         return self.order if self.order is not None else DimsOrder.identity(len(self.shape or ()))
 

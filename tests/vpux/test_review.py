@@ -1,6 +1,7 @@
 """Sentences of the facts that are easy to read too narrowly: types of elements, scalars, modules, hostile text."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def out(text: str, **inputs: Any) -> list[Any]:
         ("memref<2xf32>", 'dense<"0x803F00C0"> : tensor<2xbf16>, [#const.ConvertElemType<f32>]', [1.0, -2.0]),
         ("memref<3xi4>", "dense<[1, 2, -1]> : tensor<3xi4>", [0x21, 0x0F]),
         ("memref<9xi1>", "dense<true> : tensor<9xi1>", [255, 1]),
+        ("memref<8xi1>", "dense<true> : tensor<8xi1>", [255]),
         ("memref<8xi1>", 'dense<"0x05"> : tensor<8xi1>', [5]),
         ("memref<0xf16>", "dense<> : tensor<0xf16>", []),
     ],
@@ -250,3 +252,42 @@ def test_the_shape_of_a_dynamic_output(
     with pytest.raises(ProgramError) as caught:
         run(text, i0=x, i1=np.array(dims, np.int32), i2=x)
     assert caught.value.rule == "X046"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "given", "wanted"),
+    [
+        ("ui64", "si64", [2**64 - 1, 5], [2**63 - 1, 5]),
+        ("ui64", "f64", [2**63, 5], [2.0**63, 5.0]),
+        ("ui8", "si8", [255, 5], [127, 5]),
+        ("si8", "ui16", [-3, 5], [0, 5]),
+        ("f32", "ui64", [1.8e19, -1.0], [int(np.float32(1.8e19)), 0]),
+    ],
+)
+def test_conversions_saturate(source: str, target: str, given: list[float], wanted: list[float]) -> None:
+    numpy = {"ui64": np.uint64, "ui8": np.uint8, "si8": np.int8, "f32": np.float32}[source]
+    text = called("convert", [f"memref<2x{source}>"], f"memref<2x{target}>")
+    assert out(text, i0=np.array(given, numpy)) == wanted
+
+
+def test_a_permutation_of_other_rank_is_a_fault() -> None:
+    three = "memref<2x2x2xf16>"
+    text = f"""func.func @main(%a: {three}) -> {three} {{
+  %o = memref.alloc() : {three}
+  %r = VPUIP.PermuteDMA {{mem_perm = affine_map<(a, b) -> (b, a)>}} inputs(%a : {three}) outputs(%o : {three}) -> {three}
+  return %r : {three}
+}}
+"""
+    with pytest.raises(ProgramError) as caught:
+        run(text)
+    assert caught.value.rule == "X046"
+
+
+def test_arguments_of_one_function_are_shown_beside_a_broken_one(tmp_path: Path) -> None:
+    from buda_emu.cli.main import main
+
+    path = tmp_path / "two.mlir"
+    broken = "func.func @broken() {\n%b = VPURT.ConfigureBarrier<64> -> !VPURT.Barrier\nreturn\n}\n"
+    path.write_text(called("activation_relu", [F16], F16) + broken)
+    assert main(["vpux", "args", str(path), "--json"]) == 0
+    assert main(["vpux", "args", str(path), "--function", "broken"]) == 2

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
 from buda_emu.vpux.elements import Element
-from buda_emu.vpux.execute.values import bf16_bits, bf16_values, rounded
+from buda_emu.vpux.execute.values import bf16_bits, bf16_values, packed, rounded
 from buda_emu.vpux.model import Dense, Op, Type
 
 Array = NDArray[Any]
@@ -28,20 +28,14 @@ def logical_values(op: Op) -> Array:
     if not isinstance(content, Dense) or of.shape is None or of.element is None:
         raise ProgramError("a constant without content")
     values = _values(content, of)
-    if of.bits < 8 and values.dtype == np.uint8 and values.size == of.compact_bytes != of.count:
+    if of.bits < 8 and content.text.startswith('"') and values.size == of.compact_bytes != of.count:
         return values  # packed already
     if values.size == 1:
         values = np.broadcast_to(values.reshape(()), of.shape)
     if values.size != of.count:
         raise ProgramError(f"a constant of {values.size} elements for a shape of {of.count}")
     values = values.reshape(of.shape)
-    return values if of.bits >= 8 else _packed(np.ascontiguousarray(values.transpose(of.memory_perm)), of.bits)
-
-
-def _packed(values: Array, bits: int) -> Array:
-    """Elements narrower than a byte, the first one in the lowest bits."""
-    places = np.arange(bits, dtype=np.uint8)
-    return np.packbits((values.reshape(-1, 1).astype(np.uint8) >> places & 1).reshape(-1), bitorder="little")
+    return values if of.bits >= 8 else packed(values, of)
 
 
 def _values(content: Dense, of: Type) -> Array:

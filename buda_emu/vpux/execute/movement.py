@@ -64,7 +64,9 @@ def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     order = given.order if isinstance(given, AffineMap) else None
     shape = source.type.memory_shape
     if order is None or order.rank != len(shape) or source.type.bits % 8:
-        raise ProgramError(f"{op.name}: mem_perm does not permute the {len(shape)} dimensions of its input", kind="op")
+        raise ProgramError(
+            f"{op.name}: mem_perm does not permute the {len(shape)} dimensions of its input", kind="op", rule="X046"
+        )
     data = watch.read(regions(source)[0]).reshape(*shape, -1)
     moved = np.ascontiguousarray(data.transpose(*order.perm, len(shape))).reshape(-1)
     for region in regions(target):

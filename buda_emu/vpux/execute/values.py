@@ -35,6 +35,9 @@ def rounded(values: Array, target: Element) -> Array:
         low, high = whole <= float(limits.min), whole >= float(limits.max)
         inside = np.where(low | high, 0.0, whole).astype(kind)
         return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(kind)
+    if values.dtype.kind == "u":
+        most = min(int(limits.max), int(np.iinfo(values.dtype).max))
+        return np.minimum(values, values.dtype.type(most)).astype(kind)
     low, high = values < int(limits.min), values > int(limits.max)
     return np.where(low, limits.min, np.where(high, limits.max, values)).astype(kind)
 
