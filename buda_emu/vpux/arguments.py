@@ -148,7 +148,7 @@ def _scalar(item: Scalar, abi: Abi) -> bytes:
             raise HostError(f"scalars of type {of!r} cannot be packed")
         form = _FORMS[str(of)]
         return _float(form, float(value)) if form in "efd" else struct.pack(f"<{form}", value)
-    except (struct.error, OverflowError) as error:
+    except (struct.error, OverflowError, ValueError, TypeError) as error:
         raise HostError(f"scalar {item!r} cannot be packed: {error}") from None
 
 

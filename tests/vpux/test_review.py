@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from buda_emu import vpux
-from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.vpux.arguments import flat, pack
 from buda_emu.vpux.execute.result import RunResult
 from vpux_documents import document, rules
@@ -274,7 +274,8 @@ def test_a_permutation_of_other_rank_is_a_fault() -> None:
     three = "memref<2x2x2xf16>"
     text = f"""func.func @main(%a: {three}) -> {three} {{
   %o = memref.alloc() : {three}
-  %r = VPUIP.PermuteDMA {{mem_perm = affine_map<(a, b) -> (b, a)>}} inputs(%a : {three}) outputs(%o : {three}) -> {three}
+  %r = VPUIP.PermuteDMA {{mem_perm = affine_map<(a, b) -> (b, a)>}}
+    inputs(%a : {three}) outputs(%o : {three}) -> {three}
   return %r : {three}
 }}
 """
@@ -291,3 +292,15 @@ def test_arguments_of_one_function_are_shown_beside_a_broken_one(tmp_path: Path)
     path.write_text(called("activation_relu", [F16], F16) + broken)
     assert main(["vpux", "args", str(path), "--json"]) == 0
     assert main(["vpux", "args", str(path), "--function", "broken"]) == 2
+
+
+@pytest.mark.parametrize("item", [(0, "fixed", 16, 5), (True, "fixed", 16), (0, "aligned", True), (0,)])
+def test_what_is_no_requirement_is_refused(item: tuple[object, ...]) -> None:
+    with pytest.raises(HostError):
+        vpux.layout.StrideReqs([item])
+
+
+@pytest.mark.parametrize(("scalar", "abi"), [("x", 36), (("f16", "x"), 32), (("i32", 1.5), 32), (1 << 64, 36)])
+def test_what_is_no_scalar_is_refused(scalar: Any, abi: Any) -> None:
+    with pytest.raises(HostError):
+        pack([], [scalar], abi=abi)
