@@ -3,6 +3,7 @@
 Two forms: 32 bytes a tensor with scalars in their own types (the design documents), 36 with wide scalars (today).
 """
 
+import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ WINDOW_CMX: Final = 0x1F000000
 SLICE_BYTES: Final = 0x200000
 MOST_TENSORS: Final = 8
 """Inputs, and outputs, of one kernel."""
+MOST_SCALARS: Final = 1 << 16
+_END: Final = object()
 LOCATIONS: Final[Mapping[str | None, int]] = MappingProxyType({None: 0, "DDR": 1, "CMX_NN": 2})
 
 _HEAD: Final = struct.Struct("<6IQ")
@@ -143,27 +146,44 @@ def _scalar(item: Scalar, abi: Abi) -> bytes:
         of, value = item
         if of not in _FORMS:
             raise HostError(f"scalars of type {of!r} cannot be packed")
-        return struct.pack(f"<{_FORMS[str(of)]}", value)
-    except (struct.error, OverflowError) as error:
+        form = _FORMS[str(of)]
+        return _float(form, float(value)) if form in "efd" else struct.pack(f"<{form}", value)
+    except (struct.error, OverflowError, ValueError, TypeError) as error:
         raise HostError(f"scalar {item!r} cannot be packed: {error}") from None
 
 
 def _wide(value: bool | int | float) -> bytes:
-    """Today's form: booleans as one bit, sign-extended; integers 8 bytes; floats 4."""
+    """Today's form: booleans as one bit, sign-extended; integers 8 bytes, whether signed or not; floats 4."""
     if isinstance(value, bool):
         return struct.pack("<q", -int(value))
-    return struct.pack("<f" if isinstance(value, float) else "<q", value)
+    if isinstance(value, float):
+        return _float("f", value)
+    return struct.pack("<Q" if value >= 1 << 63 else "<q", value)
+
+
+def _float(form: str, value: float) -> bytes:
+    """A float in a narrower form; what is too large for it is infinite."""
+    try:
+        return struct.pack(f"<{form}", value)
+    except OverflowError:
+        return struct.pack(f"<{form}", math.copysign(math.inf, value))
 
 
 def flat(values: Iterable[Any]) -> list[Any]:
-    """Values of lists in lists, in order."""
+    """Values of lists in lists, in order. Raises HostError for more than 65 536 values and lists."""
     found: list[Any] = []
-    for value in values:
-        if isinstance(value, tuple | list):
-            found += flat(cast(Iterable[Any], value))
+    left: list[Any] = [iter(values)]
+    for _ in range(MOST_SCALARS):
+        value = next(left[-1], _END)
+        if value is _END:
+            left.pop()
+            if not left:
+                return found
+        elif isinstance(value, tuple | list):
+            left.append(iter(cast(Iterable[Any], value)))
         else:
             found.append(value)
-    return found
+    raise HostError(f"more than {MOST_SCALARS} values and lists of them")
 
 
 def unpack(

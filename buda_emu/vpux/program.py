@@ -323,6 +323,9 @@ def _static_spaces(op: Op) -> tuple[str, ...]:
     of = op.types[0] if op.types else None
     if of is None or of.space != "CMX_NN":
         return ("DDR",)
+    clusters = of.traits.get("num_clusters")
+    if of.is_distributed and isinstance(clusters, int):
+        return tuple(f"CMX{n}" for n in range(min(clusters, 64)))
     return (f"CMX{of.space_index or 0}",)
 
 

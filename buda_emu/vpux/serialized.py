@@ -98,9 +98,8 @@ class _Serializer:
 
 
 def kernel_functions(function: Function) -> list[Function]:
-    """The declarations of the nearest module @VPU.SW, in order."""
-    for module in reversed(function.modules):
-        found: list[Module] = [inner for inner in module.modules if inner.name == "VPU.SW"]
-        if found:
-            return [declaration for inner in found for declaration in inner.functions]
-    return []
+    """The declarations of modules @VPU.SW, in order: the nearest one first, then those further outside."""
+    found: list[Module] = [
+        inner for module in reversed(function.modules) for inner in module.modules if inner.name == "VPU.SW"
+    ]
+    return [declaration for inner in found for declaration in inner.functions]

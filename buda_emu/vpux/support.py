@@ -71,7 +71,7 @@ def type_reasons(of: Type) -> Iterator[str]:
         if trait in of.traits:
             yield f"type:{trait}"
     for name, trait in of.traits.items():
-        if isinstance(trait, Type):  # a layout of another kind
+        if isinstance(trait, Type) or "." in name:  # a layout of another kind
             yield f"type:{name}"
 
 
@@ -100,6 +100,11 @@ def _constant_reasons(op: Op) -> Iterator[str]:
         return
     if content.kind != "dense":
         yield f"const:{content.kind}"
+    for of in (*op.types, content.type):
+        element = None if of is None else of.element
+        if element is not None and element.name.startswith("f8") and not content.text.startswith('"'):
+            yield f"type:{element.name}"
+            break
     allowed = SPLAT_TRANSFORMS if is_splat(content) else TRANSFORMS
     for name in transforms(op.attributes.get("transforms")):
         if name not in allowed:
@@ -126,10 +131,9 @@ def _kernel_reasons(program: Program, op: Op, kernels: Mapping[str, object], raw
     if entry not in kernels:
         yield f"kernel:{entry}"
         return
-    if entry not in raw:
-        for use in op.uses():
-            if use.type is not None:
-                yield from _raw_reasons(use.type)
+    for use in op.uses():
+        if use.type is not None and (entry not in raw or use.type.bits < 8):
+            yield from _raw_reasons(use.type)
 
 
 def _raw_reasons(of: Type) -> Iterator[str]:

@@ -136,7 +136,7 @@ WHOLE: dict[str, Callable[[int, int], int]] = {
     "eltwise_add": lambda a, b: a + b,
     "eltwise_mod": lambda a, b: int(math.fmod(a, b)) if b else 0,
     "eltwise_floor_mod": lambda a, b: a % b if b else 0,
-    "eltwise_div": lambda a, b: int(a / b) if b else 0,
+    "eltwise_div": lambda a, b: int(a / b) if b else (a > 0) * (2**31 - 1) - (a < 0) * 2**31,
 }
 POINTS = [-4.0, -2.5, -1.5, -1.0, -0.75, -0.25, 0.0, 0.125, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.25, 4.0]
 

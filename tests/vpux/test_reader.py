@@ -159,7 +159,7 @@ def test_networks_describe_their_inputs() -> None:
         (in_function("%0 = Some.Op (["), "closes nothing"),
         (in_function("Some.Op (]"), "closes nothing"),
         (in_function("VPURT.DeclareBuffer <DDR> <0> -> memref<" + "(" * 200), "more than 64 brackets|not closed"),
-        ("module " + "{ module " * 200, "more than 64"),
+        ("module " + "{ module " * 1200, "more than 1000 modules"),
         (in_function("%a:99999999 = Some.Op"), "results"),
         (in_function("%0 = memref.alloc() : memref<99999999999999999999xf16>"), "18 digits"),
         (in_function("%0 = memref.alloc() : memref<9999999x9999999x9999999xf16>"), "elements"),

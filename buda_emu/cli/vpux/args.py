@@ -25,21 +25,24 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.checker.render import render
     from buda_emu.errors import VpuxError
     from buda_emu.vpux import load
-    from buda_emu.vpux.rules import check_document
+    from buda_emu.vpux.rules import check_document, check_function
 
     document = load(args.file)
-    errors = [item for item in check_document(document, args.arch) if item.severity == "error"]
-    if errors:
+    unreadable = [] if document.functions else check_document(document, args.arch)
+    function = None if unreadable else document.function(args.function, args.split)
+    found = unreadable if function is None else check_function(function, args.arch)
+    errors = [item for item in found if item.severity == "error"]
+    if errors or function is None:
         raise VpuxError(render(errors), errors)
-    found = list(_buffers(document.function(args.function, args.split), args))
-    if not found:
+    buffers = list(_buffers(function, args))
+    if not buffers:
         raise HostError("no task calls a kernel" if args.task is None else f"task {args.task} calls no kernel")
     if args.json:
         import json
 
-        say(json.dumps({"schema_version": 1, "arguments": found}, indent=1))
+        say(json.dumps({"schema_version": 1, "arguments": buffers}, indent=1))
         return 0
-    for item in found:
+    for item in buffers:
         say(f"task {item['task']} ({item['kernel']}), run {item['run']}: {len(item['hex']) // 2} bytes")
         for number, tensor in enumerate(item["tensors"]):
             say(

@@ -110,7 +110,11 @@ def _invocation(program: Program, kernel: Op, run: Op) -> Invocation:
             shapes.append(shape)
     abi = program.abi
     given = run.attributes.get("attrs")
-    for item in flat(given if isinstance(given, tuple) else ()):
+    try:
+        attributes = flat(given if isinstance(given, tuple) else ())
+    except HostError as error:
+        impossible(str(error))
+    for item in attributes:
         if not isinstance(item, int | float):
             impossible(f"{item!r} is no scalar of a kernel")
         types.append("f32" if isinstance(item, float) else "i64")
@@ -170,18 +174,32 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     for n, tensor in enumerate(tensors):
         if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:
             raise ProgramError(f"{kernel.name}: an operand of more than {MOST_ELEMENTS} elements", kind="limit")
-    decoded = [_read(watch, kernel, call, n, tensors[n]) for n in inputs]
-    shapes = tuple(_bound(tensors[n], call, n) for n in outputs)
+    # bits are moved as they are only between equal types; otherwise their values are converted (VPUX 5)
+    moved = kernel.moves_raw and all(tensors[n]["dtype"] == tensors[0]["dtype"] for n in outputs)
+    decoded = [_read(watch, kernel, call, n, tensors[n], moved and n == 0) for n in inputs]
+    shapes = tuple(_result_shape(kernel, decoded, tensors[n], _bound(tensors[n], call, n)) for n in outputs)
     orders = tuple(_order(tensors[n]) for n in outputs)
-    attributes = kernel.read(arguments["scalars"], decoded[0].order.rank if decoded else 0)
     try:
+        attributes = kernel.read(arguments["scalars"], decoded[0].order.rank if decoded else 0)
         with np.errstate(all="ignore"):
             computed = kernel.compute(Call(tuple(decoded), attributes, shapes, orders))
     except (ValueError, IndexError, OverflowError) as error:
         impossible(f"{kernel.name}: {error}")
-    results = [computed] if isinstance(computed, np.ndarray) else list(computed)
+    results = [computed] if isinstance(computed, np.ndarray | np.generic) else list(computed)
     for n, values in zip(outputs, results, strict=True):
-        _write(watch, kernel, call, n, tensors[n], np.asarray(values))
+        _write(watch, kernel, call, n, tensors[n], shapes[n - kernel.inputs], np.asarray(values), moved)
+
+
+def _result_shape(
+    kernel: Kernel, inputs: Sequence[Tensor], tensor: Mapping[str, Any], bound: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The shape that an output takes: of a dynamic one the first input's, where the kernel keeps it (VPUX 2)."""
+    if tensor["static"] or not kernel.keeps_shape:
+        return bound
+    shape = inputs[0].shape
+    if len(shape) != len(bound) or any(size > most for size, most in zip(shape, bound, strict=True)):
+        impossible(f"{kernel.name}: result {list(shape)} exceeds the bound {list(bound)}", "X045")
+    return shape
 
 
 def _order(tensor: Mapping[str, Any]) -> DimsOrder:
@@ -210,14 +228,13 @@ def _dims_region(tensor: Mapping[str, Any], call: Invocation, n: int, space: str
     return Region(space or relocation.spaces[0], relocation.place(tensor["dims_address"]), (rank,), (4,), 4)
 
 
-def _kind(kernel: Kernel, n: int, tensor: Mapping[str, Any], bits: int) -> Any:
+def _kind(tensor: Mapping[str, Any], bits: int, moved: bool) -> Any:
     """The numpy type of stored elements. What is only moved is the first input: indices are numbers."""
     found = element(tensor["dtype"])
-    moved = kernel.moves_raw and not 0 < n < kernel.inputs
     return f"uint{bits}" if moved or found is None else found.numpy
 
 
-def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any]) -> Tensor:
+def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], moved: bool) -> Tensor:
     order = _order(tensor)
     bound = call.tensors[n].memory()[0]
     if tensor["static"]:
@@ -228,23 +245,21 @@ def _read(watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mappin
         if any(not 0 <= size <= most for size, most in zip(shape, bound, strict=True)):
             impossible(f"{kernel.name}: actual shape {list(shape)} in memory exceeds its bound {list(bound)}", "X045")
     data = watch.read(_region(tensor, call, n, shape, call.relocations[n].spaces[0]))
-    raw = data.view(_kind(kernel, n, tensor, call.relocations[n].bits)).reshape(shape)
+    raw = data.view(_kind(tensor, call.relocations[n].bits, moved)).reshape(shape)
     return Tensor(raw.transpose([order.perm.index(dim) for dim in range(order.rank)]), order)
 
 
 def _write(
-    watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], values: np.ndarray[Any, Any]
-) -> None:
+    watch: Watch, kernel: Kernel, call: Invocation, n: int, tensor: Mapping[str, Any], shape: tuple[int, ...],
+    values: np.ndarray[Any, Any], moved: bool,
+) -> None:  # fmt: skip
     order = _order(tensor)
-    bound = _bound(tensor, call, n)
-    if values.ndim != len(bound) or (tensor["static"] and values.shape != bound):
-        impossible(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(bound)}")
-    if any(size > most for size, most in zip(values.shape, bound, strict=True)):
-        impossible(f"{kernel.name}: result {list(values.shape)} exceeds the bound {list(bound)}", "X045")
+    if values.shape != shape:
+        impossible(f"{kernel.name}: a result of shape {list(values.shape)} for an output of {list(shape)}")
     found = element(tensor["dtype"])
-    kind = _kind(kernel, n, tensor, call.relocations[n].bits)
-    stored = values.astype(kind) if kernel.moves_raw or found is None else rounded(values, found)
-    memory = np.ascontiguousarray(stored.transpose(order.perm))
+    kind = _kind(tensor, call.relocations[n].bits, moved)
+    stored = values.astype(kind) if moved or found is None else rounded(values, found)
+    memory = stored.transpose(order.perm)
     data = np.frombuffer(memory.tobytes(), np.uint8)
     for space in call.relocations[n].spaces:
         watch.write(_region(tensor, call, n, memory.shape, space), data)

@@ -1,6 +1,7 @@
 """DMAs: bytes from one layout to another, or as a descriptor says (VPUX 4)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
 from buda_emu.vpux.execute.memory import MOST_BYTES, Region, Watch, regions
-from buda_emu.vpux.execute.values import load, rounded, store
+from buda_emu.vpux.execute.values import bf16_bits, load, rounded, store
 from buda_emu.vpux.model import AffineMap, Op, Opaque
 from buda_emu.vpux.program import Buffer, Program
 
@@ -24,7 +25,9 @@ def move(watch: Watch, program: Program, op: Op) -> None:
     if op.name not in _PLAIN and isinstance(op.attributes.get("dma_descriptor"), Opaque):
         read, written = descriptor_regions(op, source, target)
         if read:
-            _write_planes(watch, written, _read_planes(watch, read))
+            data = _read_planes(watch, read)
+            for space in target.spaces:  # a broadcast buffer lies in several
+                _write_planes(watch, [replace(part, space=space) for part in written], data)
     else:
         _MOVES[op.name](watch, op, source, target)
 
@@ -52,15 +55,8 @@ def _convert(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     assert wanted is not None
     if source.type.shape != target.type.shape:
         raise ProgramError(f"{op.name} changes the shape", kind="op", rule="X024")
-    result: Any = _bf16(values) if wanted.name == "bf16" else rounded(values, wanted)
+    result: Any = bf16_bits(values) if wanted.name == "bf16" else rounded(values, wanted)
     store(watch, target, result)
-
-
-def _bf16(values: NDArray[Any]) -> NDArray[np.uint16]:
-    """The upper half of a float, rounded to nearest even; NaN stays NaN."""
-    bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
-    kept = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(values), (bits >> 16 | 0x40).astype(np.uint16), kept)
 
 
 def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
@@ -68,7 +64,9 @@ def _permute(watch: Watch, op: Op, source: Buffer, target: Buffer) -> None:
     order = given.order if isinstance(given, AffineMap) else None
     shape = source.type.memory_shape
     if order is None or order.rank != len(shape) or source.type.bits % 8:
-        raise ProgramError(f"{op.name}: mem_perm does not permute the {len(shape)} dimensions of its input", kind="op")
+        raise ProgramError(
+            f"{op.name}: mem_perm does not permute the {len(shape)} dimensions of its input", kind="op", rule="X046"
+        )
     data = watch.read(regions(source)[0]).reshape(*shape, -1)
     moved = np.ascontiguousarray(data.transpose(*order.perm, len(shape))).reshape(-1)
     for region in regions(target):

@@ -122,8 +122,9 @@ class _Run:
             if isinstance(op.attributes.get("dma_descriptor"), Opaque):
                 source, target = movement.operands(program, op)
                 if source is not None and target is not None:
-                    for parts in movement.descriptor_regions(op, source, target):
-                        yield from ((part.space, *part.extent) for part in parts)
+                    read, written = movement.descriptor_regions(op, source, target)
+                    yield from ((part.space, *part.extent) for part in read)
+                    yield from ((space, *part.extent) for part in written for space in target.spaces)
         for buffer in buffers:
             if buffer.type.is_laid_out:
                 for region in regions(buffer):

@@ -35,8 +35,23 @@ def rounded(values: Array, target: Element) -> Array:
         low, high = whole <= float(limits.min), whole >= float(limits.max)
         inside = np.where(low | high, 0.0, whole).astype(kind)
         return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(kind)
+    if values.dtype.kind == "u":
+        most = min(int(limits.max), int(np.iinfo(values.dtype).max))
+        return np.minimum(values, values.dtype.type(most)).astype(kind)
     low, high = values < int(limits.min), values > int(limits.max)
     return np.where(low, limits.min, np.where(high, limits.max, values)).astype(kind)
+
+
+def bf16_bits(values: Array) -> NDArray[np.uint16]:
+    """The upper half of a float32, rounded to nearest even; NaN stays NaN."""
+    bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+    kept = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), (bits >> 16 | 0x40).astype(np.uint16), kept)
+
+
+def bf16_values(bits: Array) -> NDArray[np.float32]:
+    """What 16 bits stand for."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def to_logical(data: NDArray[np.uint8], of: Type) -> Array:

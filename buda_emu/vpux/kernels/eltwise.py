@@ -18,7 +18,8 @@ def _is_whole(*arrays: Array) -> bool:
 def _div(a: Array, b: Array) -> Array:
     if not _is_whole(a, b):
         return np.divide(a, b)
-    return np.where(b == 0, 0, _truncated(a, np.where(b == 0, 1, b)))
+    # infinite where b is 0, NaN where a is 0, too: the largest, the smallest, 0 of a whole type (VPUX 5)
+    return np.where(b == 0, np.sign(a) * np.iinfo(np.int64).max, _truncated(a, np.where(b == 0, 1, b)))
 
 
 def _truncated(a: Array, b: Array) -> Array:
@@ -93,6 +94,12 @@ def _prelu(call: Call) -> Array:
     return np.where(a > 0, a, s * a)
 
 
+def _bitwise_not(call: Call) -> Array:
+    x = call.inputs[0]
+    inverted = ~x.values.astype(np.int64)
+    return inverted & np.iinfo(x.raw.dtype).max if x.raw.dtype.kind == "u" else inverted
+
+
 def _select(call: Call) -> Array:
     condition, a, b = broadcast(*(item.values for item in call.inputs))
     return np.where(condition != 0, a, b)
@@ -104,9 +111,7 @@ def _all() -> Iterator[Kernel]:
     yield Kernel("prelu_fp16", 2, _prelu, "x > 0: x, else slope·x; leading 1s are added to slope", keeps_shape=True)
     yield Kernel("eltwise_select", 3, _select, "cond ≠ 0: a, else b", keeps_shape=True)
     yield Kernel("eltwise_logical_not", 1, lambda call: call.inputs[0].values == 0, "1 where x = 0", keeps_shape=True)
-    yield Kernel(
-        "eltwise_bitwise_not", 1, lambda call: ~call.inputs[0].values.astype(np.int64), "all bits", keeps_shape=True
-    )
+    yield Kernel("eltwise_bitwise_not", 1, _bitwise_not, "all bits", keeps_shape=True)
 
 
 KERNELS: Final = family("element by element", tuple(_all()))

@@ -8,7 +8,7 @@ from buda_emu.vpux.kernels.declare import Array, Call, Kernel, family, impossibl
 
 
 def _convert(call: Call) -> Array:
-    return call.inputs[0].values
+    return call.inputs[0].raw  # as stored: the widest unsigned numbers do not fit int64
 
 
 def _reorder(call: Call) -> Array:

@@ -145,7 +145,8 @@ def _base(strides: Sequence[int], shape: Sequence[int], dim: int, bits: int) -> 
 
 def _requirement(item: Sequence[object]) -> Requirement:
     dim, kind, value = (*item, None, None)[:3]
-    if not isinstance(kind, str) or not isinstance(value, int | None) or not isinstance(dim, int | MemDim):
+    odd = len(item) > 3 or isinstance(value, bool) or isinstance(dim, bool)
+    if odd or not isinstance(kind, str) or not isinstance(value, int | None) or not isinstance(dim, int | MemDim):
         raise HostError(f"{item!r} is no requirement: (dimension, kind, value)")
     return Requirement(dim if isinstance(dim, MemDim) else MemDim(dim), kind, value)
 

@@ -16,7 +16,7 @@ _LOCATION = re.compile(r"loc\s*(?=\()")
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _BRACKET = re.compile(r'[()\[\]{}]|"(?:[^"\\\n]|\\.)*"')
 _ANGLE = re.compile(r'[<>]|->|"(?:[^"\\\n]|\\.)*"')
-_HIDDEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|\{-#.*?#-\}', re.DOTALL)
+_HIDDEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)|\{-#.*?(?:#-\}|\Z)', re.DOTALL)
 
 
 class ReadError(Exception):
@@ -29,7 +29,15 @@ class ReadError(Exception):
 
 def without_comments(text: str) -> str:
     """The text with blanks in place of comments and resource blocks, every other character where it was."""
-    return _HIDDEN.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text)
+    return _HIDDEN.sub(_blank, text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Blanks for a comment. Strings stay, and so does what is opened and not closed."""
+    text = found[0]
+    closing = {"/*": "*/", "{-": "#-}"}.get(text[:2], "")
+    whole = text.endswith(closing) and len(text) >= 2 * len(closing)
+    return text if text[0] == '"' or not whole else re.sub(r"[^\n]", " ", text)
 
 
 class Scanner:

@@ -17,7 +17,7 @@ _GENERIC = re.compile(r'"([A-Za-z_][\w$]*(?:\.[\w$]+)+)"(?=\s*\()')
 _ALIAS_IS = re.compile(r"[#!][A-Za-z_][\w$-]*(?=\s*=)")
 _BLOCK = re.compile(r"\^[\w$.-]+")
 _BEGINS = re.compile(
-    r"""[ \t\r]*(?:%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=(?!=)|[A-Za-z_][\w$]*\.[A-Za-z_]
+    r"""[ \t\r]*(?:%[\w$.-]+(?::\d+)?(?:[ \t]*,[ \t]*%[\w$.-]+(?::\d+)?)*[ \t]*=(?!=)|[A-Za-z_][\w$]*\.[A-Za-z_]
     |"[\w$.]+"\s*\(|(?:return|module|func|alloc|dealloc|constant|call|DataInfo)\b|\}|\^\w|[#!][A-Za-z_][\w$-]*\s*=)""",
     re.VERBOSE,
 )
@@ -25,6 +25,8 @@ _STOPS = re.compile(r'[()\[\]{}\n]|"(?:[^"\\\n]|\\.)*"')
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 _EMPTY: Final = MappingProxyType[str, Attribute]({})
 MOST_RESULTS: Final = 10_000
+MOST_MODULES: Final = 1_000
+"""Inside each other."""
 
 
 class StatementReader:
@@ -41,14 +43,22 @@ class StatementReader:
 
     def read(self) -> Module:
         """The whole split. Raises ReadError."""
+        scanner = self._scanner
         root = Module("")
         self._modules.append(root)
-        self._module_body(root)
-        if self._scanner.at < self._scanner.end:
-            raise self._scanner.fail(f"{self._scanner.shown()} closes nothing")
+        while True:
+            self._module_body(self._modules[-1])
+            if len(self._modules) == 1:
+                break
+            scanner.expect("}")
+            scanner.location()
+            self._modules.pop()
+        if scanner.at < scanner.end:
+            raise scanner.fail(f"{scanner.shown()} closes nothing")
         return root
 
     def _module_body(self, module: Module) -> None:
+        """What stands in a module, and in those inside of it up to where the innermost one ends."""
         scanner = self._scanner
         while not scanner.sees("}") and scanner.at < scanner.end:
             if self._alias():
@@ -56,7 +66,9 @@ class StatementReader:
             start = scanner.at
             if scanner.word("builtin.module") or scanner.word("module"):
                 module.modules.append(self._module())
-            elif scanner.word("func.func") or scanner.word("func"):
+                module = module.modules[-1]
+                continue
+            if scanner.word("func.func") or scanner.word("func"):
                 function = self._function(start)
                 module.functions.append(function)
                 if function.body is not None:
@@ -66,16 +78,15 @@ class StatementReader:
             scanner.location()
 
     def _module(self) -> Module:
+        """The beginning of a module, up to its brace."""
         scanner = self._scanner
         name = ".".join(self._values.symbol().path) if scanner.sees("@") else ""
         attributes = self._values.dictionary() if scanner.word("attributes") else _EMPTY
         module = Module(name, attributes)
+        if len(self._modules) > MOST_MODULES:
+            raise scanner.fail(f"more than {MOST_MODULES} modules inside each other")
         scanner.expect("{")
         self._modules.append(module)
-        with scanner.nested():
-            self._module_body(module)
-        self._modules.pop()
-        scanner.expect("}")
         return module
 
     def _alias(self) -> bool:

@@ -63,7 +63,7 @@ def _rows() -> Iterable[OpSpec]:
 
     yield row("VPURT.ConfigureBarrier", "barrier", "a physical barrier, by its number", "{} <number> {} ->T")
     yield row("VPURT.DeclareVirtualBarrier", "barrier", "a barrier without a number yet", "{} ->T")
-    yield row("VPURT.ConfigurePhysicalBarrier", "barrier", "the same in the old dialect", "{} <number> {}")
+    yield row("VPURT.ConfigurePhysicalBarrier", "barrier", "the same in the old dialect", "{} <number> {} ->T?")
     yield row(
         "VPURT.DeclareBuffer", "buffer", "bytes of a section, from an offset on", "<section> [index]? <offset> {} ->T"
     )

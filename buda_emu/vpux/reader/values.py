@@ -147,6 +147,8 @@ class ValueReader:
         """A number, read as the type behind it says."""
         of = self._skip_type()
         digits = text.lstrip("-")
+        if of == "i1":
+            return text not in ("0", "0x0")
         if digits.startswith("0x"):
             value = int(text, 16)
             return _float_of_bits(value, of) if of.startswith(("f", "bf")) else value
@@ -274,8 +276,8 @@ class ValueReader:
             count = 1
             for size in shape:
                 count *= max(size, 1)
-            if count > MOST_ELEMENTS:
-                raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
+                if count > MOST_ELEMENTS:
+                    raise scanner.fail(f"a shape of more than {MOST_ELEMENTS} elements")
         of = self.type() if scanner.sees("!") else None
         element = of.text if of is not None else scanner.need(_ELEMENT, "the type of the elements")
         if of is None and scanner.sees("<"):
@@ -291,8 +293,8 @@ class ValueReader:
             part = self.attribute()
             if isinstance(part, AffineMap):
                 order = part.order
-            elif isinstance(part, Symbol):
-                space = part.leaf
+            elif isinstance(part, Symbol | str):  # a string in the old dialect
+                space = part.leaf if isinstance(part, Symbol) else part
             elif isinstance(part, tuple):
                 space, index = _space(scanner, part)
             elif isinstance(part, Mapping) and "mode" in part:  # of a distribution, with words of its own
@@ -343,9 +345,10 @@ def _strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
 
 
 def _trait(name: str) -> str:
-    """`VPUIP.SwizzlingSchemeAttr` stands for the field swizzlingScheme."""
+    """`VPUIP.SwizzlingSchemeAttr` stands for the field swizzlingScheme; others keep their name."""
     leaf = name.rpartition(".")[2].removesuffix("Attr")
-    return leaf[:1].lower() + leaf[1:]
+    field = leaf[:1].lower() + leaf[1:]
+    return field if field in ("swizzlingScheme", "sparsityCompression", "compressionState") else name
 
 
 def _float_of_bits(bits: int, of: str) -> float:

@@ -35,12 +35,9 @@ def undefined(program: Program) -> Iterator[Finding]:
         if op.name == "VPUIP.SW.Kernel" and isinstance(symbol, Symbol) and callee(function, op) is None:
             yield finding(program, op, f"no kernel function {symbol} is declared")
     for name in ("VPURT.SW.Runtime", "VPURT.Graph"):
-        for module, op in function.module_ops(name):
+        for _, op in function.module_ops(name):
             symbol = runtime_symbol(op.attributes)
-            if symbol is not None and not any(
-                inner.name == ".".join(symbol.path[:-1]) and any(f.name == symbol.leaf for f in inner.functions)
-                for inner in module.modules
-            ):
+            if symbol is not None and function.kernel(symbol) is None:
                 yield finding(program, op, f"no runtime kernel {symbol} is declared")
 
 
