@@ -29,6 +29,7 @@ from buda_emu.errors import (
     UnsupportedError,
     VpuxError,
 )
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.api.load import load
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from buda_emu.runtime.emulator import Emulator
     from buda_emu.runtime.machine.listeners import Listener
     from buda_emu.runtime.machine.running import Progress, Run
-
-__version__ = "0.1.0"
 
 _LAZY = {
     "load": "buda_emu.api.load",

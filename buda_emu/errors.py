@@ -6,10 +6,9 @@ The library raises, never prints and never exits. `exit_code` is what the comman
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # data only, below the errors that carry it
     from buda_emu.checker.diagnostic import Diagnostic
-    from buda_emu.program.place import Place
-    from buda_emu.runtime.stop.stopped import Stopped
+    from buda_emu.stopped import Stopped
 
 
 class BudaError(Exception):
@@ -81,7 +80,6 @@ class ProgramError(BudaError):
         self.queue = queue
         self.op = op
         self.input: tuple[int, int] | None = None  # of the epoch, from 1, and how many it has
-        self.place: Place | None = None
         self.stopped: Stopped | None = None
 
     @property

@@ -64,10 +64,12 @@ def text(queues, graphs, programs, *, arch="wormhole_b0", fused=""):
 
 
 def endless():
-    """A netlist that runs for hours: nop of a ram's slot, over and over."""
+    """A netlist that runs for hours: matmuls of a ram's slot, in as many rounds as the limit of instructions allows."""
+    block = {"mblock": (8, 8), "ublock": (1, 1)}
     return text(
-        [queue("a", kind="ram"), queue("o", "n", kind="ram")],
-        [graph("g", op("n", "nop", ["a"]))],
-        [program("p", "var: {$c_zero: 0}", "loop: 1000000000",
+        [queue("a", kind="ram", entries=2, **block), queue("o", "n", kind="ram", entries=2, **block)],
+        [graph("g", op("n", "matmul", ["a", "a"], **block,
+                       more=", attributes: {m_k: 8, u_kt: 1}"))],
+        [program("p", "var: {$c_zero: 0}", "loop: 3000000",
                  execute("g", ram_settings("a"), ram_settings("o")), "endloop")],
     )  # fmt: skip

@@ -6,7 +6,6 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import Any
 
-from buda_emu import __version__
 from buda_emu.errors import HostError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Netlist
@@ -21,6 +20,7 @@ from buda_emu.timing.model import model_netlist
 from buda_emu.timing.op_cost import Model
 from buda_emu.timing.result import EpochReport, PerfRun
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.version import __version__
 
 
 @dataclass(frozen=True)

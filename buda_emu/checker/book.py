@@ -8,7 +8,6 @@ from buda_emu.checker.checks import Check, Finding, Judge, in_order
 from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.checker.place import Place
 from buda_emu.checker.rule import Rule
-from buda_emu.errors import InternalError
 
 F = TypeVar("F", bound=Callable[..., Iterable[Finding]])
 
@@ -29,9 +28,9 @@ class RuleBook:
         """By id, in the order of declaration."""
 
     def add(self, rule: Rule) -> Rule:
-        """Enter a rule. An id that is taken, or that does not begin with the prefix, is a bug."""
+        """Enter a rule. Raises ValueError for an id that is taken, or that does not begin with the prefix."""
         if rule.id in self._rules or not rule.id.startswith(self.prefix):
-            raise InternalError(f"rule {rule.id} cannot be entered among the rules of a {self.kind}")
+            raise ValueError(f"rule {rule.id} cannot be entered among the rules of a {self.kind}")
         self._rules[rule.id] = rule
         return rule
 

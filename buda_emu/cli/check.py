@@ -65,9 +65,9 @@ def _github(results: Mapping[str, Checked]) -> str:
 def _sarif(results: Mapping[str, Checked]) -> str:
     import json
 
-    from buda_emu import __version__
     from buda_emu.checker.render import as_sarif
     from buda_emu.cli.documents import rule_kind
+    from buda_emu.version import __version__
 
     found = [diagnostic for result in results.values() for diagnostic in result.diagnostics]
     rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}

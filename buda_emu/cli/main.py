@@ -11,9 +11,9 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn
 
-from buda_emu import __version__
 from buda_emu.cli.output import complain, keep_stdout_for_results, say
 from buda_emu.errors import BudaError, DocumentError
+from buda_emu.version import __version__
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {

@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Pack. Exit code 0; failures are raised, and leave no file."""
-    from buda_emu import __version__
     from buda_emu.netlist.load import load
+    from buda_emu.version import __version__
 
     if args.output.suffix.lower() != ".tti" and str(args.output) != "-":
         raise HostError(f"pack: {args.output} does not end in .tti, by which images are known")

@@ -115,8 +115,8 @@ def _image(args: argparse.Namespace, progress: Progress) -> "DeviceImage | None"
 
 
 def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | None") -> "RunReport":
-    from buda_emu import __version__
     from buda_emu.netlist.load import load
+    from buda_emu.version import __version__
 
     progress.show(f"loading {args.file}")
     start = time.perf_counter()

@@ -205,8 +205,8 @@ def _run(
 
 
 def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> "TestRun":
-    from buda_emu import __version__
     from buda_emu.verify.result import TestRun
+    from buda_emu.version import __version__
 
     return TestRun(tuple(results), __version__, seconds, _settings(args))
 
@@ -259,8 +259,8 @@ class _Console:
         self._counts: Counter[str] = Counter()
         self._column = 0
         if not args.quiet:
-            from buda_emu import __version__
             from buda_emu.report.sides import sides
+            from buda_emu.version import __version__
 
             count = len(cases)
             netlists = f"{count} netlist{'s' * (count != 1)}"

@@ -143,8 +143,8 @@ class CompiledModel:
     # ---------------------------------------------------------------------------------------- what is said of it
     def perf(self) -> ModelPerf:
         """Modelled cycles of one input."""
-        from buda_emu import __version__
         from buda_emu.timing.model import model_netlist
+        from buda_emu.version import __version__
 
         netlist = self.netlist
         programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
@@ -152,8 +152,8 @@ class CompiledModel:
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""
-        from buda_emu import __version__
         from buda_emu.image.pack import Contents, write_image
+        from buda_emu.version import __version__
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -30,8 +30,8 @@ from numba.core import event as numba_event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 
-import buda_emu
 from buda_emu.caches import own_caches, usable
+from buda_emu.version import __version__
 
 __all__ = ["Compilation", "cache_folder", "compilations", "helper", "kernel"]
 
@@ -223,7 +223,7 @@ def _cache_directory(sources: Path) -> Path | None:
 
 @cache
 def _folder_name(sources: Path) -> str:
-    return f"kernels-{buda_emu.__version__}-{_sources_hash(sources)}"
+    return f"kernels-{__version__}-{_sources_hash(sources)}"
 
 
 def _sources_hash(sources: Path) -> str:

@@ -16,10 +16,10 @@ from contextlib import suppress
 from functools import cache
 from typing import Final
 
-import buda_emu
 from buda_emu.caches import own_caches, usable
 from buda_emu.netlist import nodes
 from buda_emu.netlist.pickled import Result, pickled, unpickled
+from buda_emu.version import __version__
 
 MOST_BYTES: Final = 64 << 20  # of all files; those that were not used for longest go first
 FOLDER: Final = "netlists"
@@ -84,7 +84,7 @@ def _directory() -> str:
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
     import hashlib
 
-    about = repr((buda_emu.__version__, _sources(), sys.version, path, arch, strict))
+    about = repr((__version__, _sources(), sys.version, path, arch, strict))
     digest = hashlib.sha256(about.encode("utf-8", "surrogateescape"))
     digest.update(data)
     return digest.hexdigest()
@@ -93,7 +93,7 @@ def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:
 @cache
 def _sources() -> tuple[tuple[str, int, int], ...]:
     """Name, size and time of every source that a result depends on: an edit without a new version is another reader."""
-    package = os.path.dirname(buda_emu.__file__)  # noqa: PTH120
+    package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
     try:
         rooms = [os.path.join(package, room) for room in ("netlist", "spec")]  # noqa: PTH118
         return tuple(sorted(found for room in rooms for found in _files(room)))

@@ -18,9 +18,10 @@ from buda_emu.netlist.model import (
     VarInst,
 )
 from buda_emu.program.arithmetic import OPCODES
-from buda_emu.program.place import Place, Round
+from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Kind, Variables, is_variable, wrap32
+from buda_emu.stopped import Round
 
 
 class Machine(Protocol):
@@ -60,7 +61,7 @@ class Interpreter:
     `looks_ahead`: a loop that is going to take more than is left of them fails when it begins, not when they are over.
     """
 
-    __slots__ = ("_looks_ahead", "_loops", "_machine", "_observer", "_steps", "program", "variables")
+    __slots__ = ("_looks_ahead", "_loops", "_machine", "_observer", "_steps", "failed_at", "program", "variables")
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class Interpreter:
     ) -> None:
         self.program = program
         self.variables = Variables()
+        self.failed_at: Place | None = None  # of the last run, which stopped there
         self._machine = machine
         self._observer = observer
         self._looks_ahead = looks_ahead
@@ -81,6 +83,7 @@ class Interpreter:
 
     def run(self, parameters: Mapping[str, str]) -> None:
         """Run to the end. Raises ProgramError that names instruction and line."""
+        self.failed_at = None
         self.variables.begin_run(parameters)
         loops = self._loops = []
         counter = 0
@@ -93,8 +96,8 @@ class Interpreter:
                     self._observer(counter, instruction, self.variables)
                 counter = self._step(counter, instruction, loops)
             except ProgramError as error:
-                error.place = self.place(counter, instruction)
-                error.within(str(error.place))
+                self.failed_at = self.place(counter, instruction)
+                error.within(str(self.failed_at))
                 raise
         # a missing endloop is not detected by the reference either (NETLIST 3.4)
 

@@ -15,21 +15,9 @@ from buda_emu.netlist.model import (
     QueueSettings,
     VarInst,
 )
+from buda_emu.stopped import Round
 
 _SHOWN_SETTINGS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A loop that is being run: the line of its `loop`, the text of its count, and which round it is of how many."""
-
-    line: int
-    count: str
-    round: int  # from 1
-    rounds: int
-
-    def __str__(self) -> str:
-        return f"round {self.round} of {self.rounds} of the loop of line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)

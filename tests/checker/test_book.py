@@ -4,7 +4,6 @@ import pytest
 
 from buda_emu.checker import ByteOffset, Diagnostic, Finding, RuleBook, TextPlace
 from buda_emu.checker.checks import MAX_SEARCHES
-from buda_emu.errors import InternalError
 
 
 def book() -> RuleBook:
@@ -129,7 +128,7 @@ def test_an_id_is_taken_once_and_has_the_prefix() -> None:
     rules = book()
     rules.declare("G001", "error", "n")
     for name in ("G001", "X001"):
-        with pytest.raises(InternalError, match=name):
+        with pytest.raises(ValueError, match=name):
             rules.declare(name, "error", "n")
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from buda_emu.netlist.load import check_text
-from buda_emu.program.place import Place, Round, instruction_text
+from buda_emu.program.place import Place, instruction_text
+from buda_emu.stopped import Round
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
 
@@ -38,8 +39,10 @@ def test_instructions_as_they_stand(instructions):
         "staticvar: {$s: 0}",
         "loop: $p_x",
         "varinst: [$i, incwrap, 1, 8]",
-        ("execute: {graph_name: g, queue_settings: {a: {prologue: false, epilogue: false, zero: false, "
-        "rd_ptr_local: $c_zero, rd_ptr_global: $c_zero, rd_ptr_autoinc: 2}}}"),
+        (
+            "execute: {graph_name: g, queue_settings: {a: {prologue: false, epilogue: false, zero: false, "
+            "rd_ptr_local: $c_zero, rd_ptr_global: $c_zero, rd_ptr_autoinc: 2}}}"
+        ),
         "endloop",
     ]
 

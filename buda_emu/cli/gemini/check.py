@@ -45,7 +45,7 @@ def _said(path: str, found: "tuple[Diagnostic, ...]", form: str) -> str:
 
     if form == "json":
         return json.dumps(render.as_json(found), indent=1)
-    from buda_emu import __version__
     from buda_emu.gemini.rules import BOOK
+    from buda_emu.version import __version__
 
     return json.dumps(render.as_sarif(found, BOOK.rules, __version__), indent=1)

@@ -6,16 +6,14 @@ has a rule in the catalogue but no check here. `rules.verify` runs the checks.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from buda_emu.checker import Check, Finding, Rule
 from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
 from buda_emu.netlist.rules.catalogue import CATALOGUE
+from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.spec.ops import OP_TYPES
-
-if TYPE_CHECKING:
-    from buda_emu.netlist.rules.context import Context
-    from buda_emu.netlist.rules.fused_use import FusedUse
 
 RULES: Mapping[str, Rule] = CATALOGUE
 """The whole catalogue by id."""
@@ -32,10 +30,10 @@ class Checks(Generic[T]):
 
     def __call__(
         self, rule: str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
-    ) -> "Callable[[Callable[[Context, T], Findings]], Callable[[Context, T], Findings]]":
+    ) -> Callable[[Callable[[Context, T], Findings]], Callable[[Context, T], Findings]]:
         """Decorator that attaches a check to `rule`. `types`: op types or families of spec.ops; none means all."""
 
-        def register(function: "Callable[[Context, T], Findings]") -> "Callable[[Context, T], Findings]":
+        def register(function: Callable[[Context, T], Findings]) -> Callable[[Context, T], Findings]:
             names = frozenset(op.name for op in OP_TYPES.values() if op.name in types or op.family in types)
             self.all.append(Check(RULES[rule], function, basic, frozenset(unless), names if types else None))
             return function
@@ -49,4 +47,4 @@ op_check: Checks[Op] = Checks()
 graph_check: Checks[Graph] = Checks()
 program_check: Checks[Program] = Checks()
 netlist_check: Checks[Netlist] = Checks()
-fused_check: "Checks[FusedUse]" = Checks()
+fused_check: Checks[FusedUse] = Checks()

@@ -118,11 +118,12 @@ class Programs:
             with np.errstate(all="ignore"):  # inf and NaN are values here
                 interpreter.run(params)
         except ProgramError as error:
-            if error.place is not None:
+            place = self._interpreter.failed_at
+            if place is not None:
                 from buda_emu.runtime.stop.stopped import stopped  # a run that ends well need not wait for it
 
                 channels = self._memory.channels
-                error.stopped = stopped(error, error.place, self._netlist, channels, self._watched.journal)
+                error.stopped = stopped(error, place, self._netlist, channels, self._watched.journal)
             raise
         finally:
             self._gate.end(run)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import buda_emu
 from buda_emu.device.bit_store import BitStore
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, TileStore
@@ -28,6 +27,7 @@ from buda_emu.runtime.snapshots.fingerprint import fingerprint
 from buda_emu.runtime.snapshots.header_fields import Fields
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.precision import Precision, precision_named
+from buda_emu.version import __version__
 
 Tensor = NDArray[np.float32]
 _KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
@@ -54,7 +54,7 @@ def save(machine: Machine, path: str | os.PathLike[str], netlist_text: bytes | N
     header = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
-        "buda_emu": buda_emu.__version__,
+        "buda_emu": __version__,
         "precision": machine.precision,
         "netlist": {
             "sha256": fingerprint(machine.netlist), "path": machine.netlist.path, "arch": machine.netlist.arch_name
@@ -92,8 +92,8 @@ def check_header(reader: Reader, netlist: Netlist, precision: str) -> None:
     version = header.integer("schema_version", 0, _MOST)
     if version != SCHEMA_VERSION:
         raise reader.refused(f"its form has version {version}, this buda-emu reads version {SCHEMA_VERSION}")
-    if header.text("buda_emu") != buda_emu.__version__:
-        raise reader.refused(f"it is of buda-emu {header.text('buda_emu')}, this is {buda_emu.__version__}")
+    if header.text("buda_emu") != __version__:
+        raise reader.refused(f"it is of buda-emu {header.text('buda_emu')}, this is {__version__}")
     if header.text("precision") != precision:
         raise reader.refused(f"it has precision {header.text('precision')}, the machine {precision}")
     of = header.at("netlist")

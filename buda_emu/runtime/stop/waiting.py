@@ -1,23 +1,10 @@
 """Which ops wait for what when an epoch cannot go on: a deadlock, op by op."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist, Op, Queue
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """An op that cannot go on, and what it waits for."""
-
-    op: str
-    type: str
-    graph: str
-    waits_for: str
-
-    def __str__(self) -> str:
-        return f"{self.op} ({self.type}, graph {self.graph}) waits for {self.waits_for}"
+from buda_emu.stopped import Wait
 
 
 def waiting(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:

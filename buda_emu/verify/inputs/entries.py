@@ -110,10 +110,11 @@ def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
         try:
             interpreters[program.name].run(parameters)
         except ProgramError as error:
-            if error.place is not None:
+            place = interpreters[program.name].failed_at
+            if place is not None:
                 from buda_emu.runtime.stop.stopped import stopped  # a run that ends well need not wait for it
 
-                error.stopped = stopped(error, error.place, netlist, {}, Journal())
+                error.stopped = stopped(error, place, netlist, {}, Journal())
             raise
     return reads
 

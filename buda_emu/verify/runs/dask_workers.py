@@ -14,10 +14,10 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 from uuid import uuid4
 
-from buda_emu import __version__
 from buda_emu.errors import HostError
 from buda_emu.verify.result import CaseResult
 from buda_emu.verify.runs.case import Case, unfinished
+from buda_emu.version import __version__
 
 CONNECT_SECONDS: Final = 5
 NO_WORKERS_SECONDS: Final = 30

@@ -1,0 +1,130 @@
+"""What is to be done: units, counted objects and tasks."""
+
+from array import array
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from buda_emu.errors import HostError
+
+MOST = (1 << 62) - 1
+"""Of a count of tokens, and of the sum of all durations."""
+
+
+class Wait(NamedTuple):
+    """A task starts when so many tokens of an object are there, which it takes; without `takes` it starts when so many
+    were ever given, and leaves them."""
+
+    object: int
+    tokens: int = 1
+    takes: bool = True
+
+
+class Tasks:
+    """Tasks on units that work in order.
+
+    A **unit** does one task at a time, in the order in which they were added. A **counted object** holds tokens: tasks
+    give some when they end, and take some, or wait until so many were ever given, before they start. A token bucket, a
+    buffer with room for n tiles (n tokens that readers give back), a barrier of n tasks and a fence are all of these.
+    Times are whole numbers of any one unit, such as clock cycles.
+    """
+
+    def __init__(self) -> None:
+        self.units: list[str] = []
+        self.objects: list[str] = []
+        self._initial = array("q")
+        self._unit = array("q")
+        self._duration = array("q")
+        self._labels: dict[int, str] = {}
+        # waits and signals of task i: at first[i] .. first[i+1]-1
+        self._wait_first, self._wait_objects, self._wait_tokens = array("q", [0]), array("q"), array("q")
+        self._signal_first, self._signal_objects, self._signal_tokens = array("q", [0]), array("q"), array("q")
+        self._takes = array("b")
+
+    def __len__(self) -> int:
+        """Tasks."""
+        return len(self._unit)
+
+    def unit(self, name: str) -> int:
+        """Add a unit; its number."""
+        self.units.append(name)
+        return len(self.units) - 1
+
+    def object(self, name: str, tokens: int = 0) -> int:
+        """Add a counted object that begins with so many tokens; its number. Raises HostError for a negative one."""
+        if tokens < 0:
+            raise HostError(f"object {name} cannot begin with {tokens} tokens")
+        self.objects.append(name)
+        self._initial.append(tokens)
+        return len(self.objects) - 1
+
+    def task(
+        self,
+        unit: int,
+        duration: int,
+        waits: Iterable[Wait | tuple[int, int]] = (),
+        signals: Iterable[tuple[int, int]] = (),
+        label: str = "",
+    ) -> int:
+        """Add a task at the end of a unit's list; its number. `signals`: (object, tokens) given when it ends.
+
+        Raises HostError for a number that is no unit or object, a negative duration or count.
+        """
+        if not (0 <= unit < len(self.units) and 0 <= duration < MOST):
+            raise HostError(f"task {label or len(self)}: {duration} on unit {unit} is not possible")
+        objects = len(self.objects)
+        first = self._wait_first[-1]
+        for item in waits:
+            number, tokens, takes = item[0], item[1], len(item) < 3 or item[2]
+            if not (0 <= number < objects and 0 <= tokens < MOST):
+                raise self._impossible(number, tokens, label)
+            if takes and number in self._wait_objects[first:]:
+                tokens += self._untake(number, first)  # whoever takes twice needs both
+            self._wait_objects.append(number)
+            self._wait_tokens.append(tokens)
+            self._takes.append(takes)
+        for number, tokens in signals:
+            if not (0 <= number < objects and 0 <= tokens < MOST):
+                raise self._impossible(number, tokens, label)
+            self._signal_objects.append(number)
+            self._signal_tokens.append(tokens)
+        self._wait_first.append(len(self._wait_objects))
+        self._signal_first.append(len(self._signal_objects))
+        self._unit.append(unit)
+        self._duration.append(duration)
+        if label:
+            self._labels[len(self._unit) - 1] = label
+        return len(self._unit) - 1
+
+    def _untake(self, number: int, first: int) -> int:
+        """Make the waits of an object since `first` take nothing; how much they took."""
+        took = 0
+        for place in range(first, len(self._wait_objects)):
+            if self._wait_objects[place] == number and self._takes[place]:
+                took += self._wait_tokens[place]
+                self._wait_tokens[place] = 0
+        return took
+
+    def _impossible(self, number: int, tokens: int, label: str) -> HostError:
+        return HostError(f"task {label or len(self)}: {tokens} tokens of object {number} are not possible")
+
+    def label(self, task: int) -> str:
+        """Of a task: as given, else its unit and number."""
+        return self._labels.get(task) or f"{self.units[self._unit[task]]} #{task}"
+
+    def unit_of(self, task: int) -> int:
+        """The unit that does a task."""
+        return self._unit[task]
+
+    def waits_of(self, task: int) -> list[Wait]:
+        """What a task waits for."""
+        found = range(self._wait_first[task], self._wait_first[task + 1])
+        return [Wait(self._wait_objects[i], self._wait_tokens[i], bool(self._takes[i])) for i in found]
+
+    def signals_of(self, task: int) -> list[tuple[int, int]]:
+        """What a task gives: (object, tokens)."""
+        found = range(self._signal_first[task], self._signal_first[task + 1])
+        return [(self._signal_objects[i], self._signal_tokens[i]) for i in found]
+
+    def tokens_at_first(self, number: int) -> int:
+        """Of an object."""
+        return self._initial[number]
