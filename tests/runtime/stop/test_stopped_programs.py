@@ -1,6 +1,7 @@
 """When a program stops, the error says where, around what, and why (docs/stopped-programs.md)."""
 
 import json
+import pickle
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -226,6 +227,14 @@ def test_the_structured_form_is_plain_data_and_names_the_place(name):
     assert plain["text"].split(":")[0] in lines[plain["line"] - 1]
     if stopped.queue is not None:
         assert plain["queue"]["entries"] == stopped.queue.entries
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_of_it_comes_out_of_another_process(name):
+    error = stop(CASES[name])
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert (again.kind, again.queue, again.op, again.stopped) == (error.kind, error.queue, error.op, error.stopped)
 
 
 def test_an_op_that_cannot_compute_is_named():
