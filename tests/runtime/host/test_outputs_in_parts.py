@@ -13,7 +13,7 @@ def test_they_are_the_outputs(load, monkeypatch, readout):
     monkeypatch.setattr("buda_emu.runtime.host.exchange.PART_BYTES", 2 * 4096)
     net = load(
         text(
-            [queue("x", entries=7, df="Float16_b"), queue("y"), queue("o", "n", entries=7, df="Float16_b"),
+            [queue("x", entries=5, df="Float16_b"), queue("y"), queue("o", "n", entries=5, df="Float16_b"),
              queue("r", "m", kind="ram", entries=3), queue("e", "k", entries=3)],
             [graph("g", op("n", "nop", ["x"], df="Float16_b"), inputs=5), graph("h", op("m", "nop", ["y"])),
              graph("f", op("k", "nop", ["y"], loc=(0, 1)))],
