@@ -45,7 +45,8 @@ class OutputSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A whole run. `arrays` holds the outputs themselves and is not part of the JSON form."""
+    """A whole run. `arrays` holds the outputs themselves, but those that went to a sink, and is not part of the JSON
+    form."""
 
     netlist: str
     arch: str
@@ -68,24 +69,57 @@ class RunReport:
         return {"schema_version": SCHEMA_VERSION, **rest, **lists}
 
 
+class Summariser:
+    """The figures of one output that comes in parts."""
+
+    def __init__(self) -> None:
+        self._low = np.inf
+        self._high = -np.inf
+        self._sum = 0.0
+        self._finite = self._size = self._zeros = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, part: NDArray[Any]) -> None:
+        """The next elements."""
+        finite = part.reshape(-1)
+        if part.dtype.kind == "f" and not (whole := np.isfinite(finite)).all():
+            finite = finite[whole]
+        if finite.size:
+            self._low = min(self._low, float(finite.min()))
+            self._high = max(self._high, float(finite.max()))
+            self._sum += float(finite.sum(dtype=np.float64))
+        self._finite += finite.size
+        self._size += part.size
+        self._zeros += int(part.size - np.count_nonzero(part))
+        self._digest.update(_words(part).data)
+
+    def summary(self, queue: str, kind: str, df: str, shape: tuple[int, ...]) -> OutputSummary:
+        """Of all elements that were added; `shape` is theirs."""
+        low = high = mean = None
+        if self._finite:
+            low, high, mean = self._low, self._high, self._sum / self._finite
+        return OutputSummary(
+            queue, kind, df, shape, low, high, mean, self._size - self._finite, self._zeros, self._digest.hexdigest()
+        )
+
+
 def summarise(queue: str, kind: str, df: str, array: NDArray[Any]) -> OutputSummary:
     """The figures of one output."""
-    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array.reshape(-1)
-    low = high = mean = None
-    if finite.size:
-        low, high, mean = float(finite.min()), float(finite.max()), float(finite.mean(dtype=np.float64))
-    return OutputSummary(
-        queue, kind, df, tuple(array.shape), low, high, mean, int(array.size - finite.size),
-        int(array.size - np.count_nonzero(array)), digest(array),
-    )  # fmt: skip
+    figures = Summariser()
+    figures.add(array)
+    return figures.summary(queue, kind, df, tuple(array.shape))
 
 
 def digest(array: NDArray[Any]) -> str:
     """SHA-256 of the elements (see OutputSummary)."""
+    return hashlib.sha256(_words(array).data).hexdigest()
+
+
+def _words(array: NDArray[Any]) -> NDArray[Any]:
     words = np.ascontiguousarray(array).astype("<u4" if array.dtype.kind == "u" else "<f4", copy=False)
     if words.dtype.kind == "f":
         missing = np.isnan(words)
         words = words.view("<u4")
         if missing.any():
             words = np.where(missing, np.uint32(0x7FC00000), words)
-    return hashlib.sha256(np.ascontiguousarray(words).data).hexdigest()
+    return np.ascontiguousarray(words)

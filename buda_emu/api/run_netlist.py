@@ -7,18 +7,22 @@ from dataclasses import replace
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from buda_emu.api.report import OutputSummary, ProgramSummary, RunReport, summarise
+import numpy as np
+
+from buda_emu.api.report import OutputSummary, ProgramSummary, RunReport, Summariser, summarise
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.kernels.jit import compilations
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator
+from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.certain import require_runnable
+from buda_emu.verify.inputs.copies import copied_bytes
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.feed import push
@@ -48,6 +52,7 @@ def run_netlist(
     memory_limit: int | None = None,
     inputs_done: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    sink: Callable[[OutputParts], None] | None = None,
 ) -> RunReport:
     """Run `programs` (default: all, in file order) once each and report.
 
@@ -58,8 +63,9 @@ def run_netlist(
     value) replace the defaults. `progress` is told what happens. `image`: the one that the netlist is of. Its
     constants and parameters are pushed first, other queues as said; inputs may have the shape of the host's
     tensors; and with readout "host" outputs have it. `memory_limit`: bytes of queues, rams and intermediate tensors
-    (docs/memory.md). `inputs_done` is told how many of all inputs are through, on the thread that runs them. Raises
-    HostError, NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
+    (docs/memory.md). `inputs_done` is told how many of all inputs are through, on the thread that runs them. `sink`
+    takes each output in parts, and the report holds none, but those of an image with readout "host". Raises HostError,
+    NetlistError, ProgramError, UnsupportedError: more memory is needed than there is.
     """
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
@@ -70,7 +76,8 @@ def run_netlist(
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, values)
-    limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device")
+    beside = copied_bytes(inputs) if inputs else 0
+    limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
         if inputs:
@@ -101,11 +108,14 @@ def run_netlist(
                 own = {name: values[name] for name in parameter_names([body])}
                 ran.append(ProgramSummary(body.name, own, max(0.0, seconds)))
         progress("outputs")
-        arrays = emulator.outputs(readout=readout)
+        taken = sink if sink is not None and not (image and readout == "host") else None
+        arrays: dict[str, Any] = {}
+        found = [_output(netlist, output, taken, arrays) for output in emulator.outputs_in_parts(readout)]
     if image and readout == "host":
         arrays = image.host_outputs(arrays)
-    queues = netlist.queues
-    outputs = tuple(summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items())
+        queues = netlist.queues
+        found = [summarise(name, queues[name].type, queues[name].df, array) for name, array in arrays.items()]
+    outputs = tuple(found)
     flaws: dict[str, Flaw] = {output.queue: flaw for output in outputs if (flaw := _flaw(output)) is not None}
     if flaws:
         # Once more with somebody watching; what is sound, which is nearly everything, costs nothing.
@@ -120,6 +130,32 @@ def run_netlist(
         netlist.path, netlist.arch_name, precision, readout, threads, seed, version, load_seconds, push_seconds, pushed,
         tuple(ran), outputs, arrays,
     )  # fmt: skip
+
+
+def _output(
+    netlist: Netlist, output: OutputParts, sink: Callable[[OutputParts], None] | None, arrays: dict[str, Any]
+) -> OutputSummary:
+    """Figures of an output, which goes to `sink`, else as a whole into `arrays`."""
+    figures = Summariser()
+
+    def looked_at() -> Iterator[Any]:
+        for part in output.parts:
+            figures.add(part)
+            yield part
+
+    parts = looked_at()
+    if sink is not None:
+        sink(replace(output, parts=parts))
+        for _ in parts:  # what the sink left
+            pass
+    else:
+        arrays[output.queue] = whole = np.empty(output.shape, output.dtype)
+        first = 0
+        for part in parts:
+            whole[first : first + len(part)] = part
+            first += len(part)
+    queue = netlist.queues[output.queue]
+    return figures.summary(queue.name, queue.type, queue.df, output.shape)
 
 
 def _flaw(output: OutputSummary) -> Flaw | None:
@@ -218,3 +254,4 @@ def _files(
             found = found or tensors(files, name, queue.df, queue.blocking.element_shape)
             if found is not None:
                 yield InputBlock(queue.name, found.array, None, str(Path(files.where) / found.source))
+            del found  # before the next is read

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from buda_emu.cli.arguments import (
     add_arch,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
     from buda_emu.image.device_image import DeviceImage
     from buda_emu.netlist.model import Netlist
+    from buda_emu.runtime.host.exchange import OutputParts
 
 _FILES = (".npy", ".npz", ".safetensors", ".bin")
 _LONGEST_NAME = 255  # bytes, of a file
@@ -80,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
         report = _run(args, progress, image)
         if args.outputs is not None:
             progress.show("writing outputs")
-            _write(report, args.outputs)
+            _write(report, args.outputs)  # those of an image; others are there already
     finally:
         progress.clear()
     if args.json is not None:
@@ -160,6 +161,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
             tell=lambda text: complain(f"buda-emu run: {text}"),
+            sink=lambda output: _write_parts(output, args.outputs),
         )
     for text in warned:
         progress.clear()
@@ -185,6 +187,21 @@ def _write(report: "RunReport", directory: Path) -> None:
 
     for name, array in report.arrays.items():
         write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
+
+
+def _write_parts(output: "OutputParts", directory: Path | None) -> None:
+    """Write an output as it is read, as `np.save` would write all of it. Raises HostError."""
+    if directory is None:
+        return
+    from numpy.lib.format import dtype_to_descr, write_array_header_1_0
+
+    def write(stream: IO[bytes]) -> None:
+        form = {"descr": dtype_to_descr(output.dtype), "fortran_order": False, "shape": output.shape}
+        write_array_header_1_0(stream, form)
+        for part in output.parts:
+            stream.write(part.data)
+
+    write_output(directory / f"{output.queue}.npy", write)
 
 
 def _text(report: "RunReport", image: "DeviceImage | None") -> str:

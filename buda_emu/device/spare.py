@@ -81,8 +81,28 @@ class SpareMemory:
             self._given += 1
             self._free.setdefault(flat.size, []).append((self._given, user, flat))
             self._bytes += size
-            while self._bytes > self._limit:
-                self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
+            self._keep(self._limit)
+
+    @property
+    def kept(self) -> int:
+        """Bytes that are here now."""
+        return self._bytes
+
+    def shrink(self, most: int) -> None:
+        """Keep `most` bytes at most of what is here now, and give the rest to the system, the oldest first."""
+        if self._bytes <= most:
+            return
+        with self._lock:
+            self._keep(most)
+
+    def limit(self, most: int) -> None:
+        """Keep `most` bytes at most from now on."""
+        self._limit = most
+        self.shrink(most)
+
+    def _keep(self, most: int) -> None:
+        while self._bytes > most:
+            self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
     def drop(self, into: "SpareMemory | None" = None) -> int:
         """Give everything to the system, or to another. The bytes that were kept."""

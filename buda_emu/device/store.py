@@ -39,6 +39,11 @@ class MemoryBudget:
             )
         self.used += count
 
+    @property
+    def left(self) -> int:
+        """Bytes that may still be taken."""
+        return self.limit - self.used
+
     def give_back(self, count: int) -> None:
         """Return bytes taken before."""
         self.used -= count
@@ -76,14 +81,24 @@ class TileStore:
         self._budget.take((slices - reached) * size, f"memory of {self.name}")
         have = self._capacity()
         if slices > have:
-            # Untouched memory costs nothing: room for all at once where that is not much, so nothing is moved later.
-            room = min(self.slices, max(slices, 2 * have, _ROOM_BYTES // size))
-            try:
-                self._grow(reached, room)  # who still reads the old memory keeps it alive
-            except MemoryError:
-                self._budget.give_back((slices - reached) * size)
-                raise HostError(f"memory of {self.name}: {room * size} bytes are not to be had") from None
+            SPARE.shrink(self._budget.left)
+            self._make_room(slices, reached, size)
         self._labels.extend([_NEVER] * (slices - reached))
+
+    def _make_room(self, slices: int, reached: int, size: int) -> None:
+        for room in self._rooms(reached, slices, size):
+            try:
+                self._grow(reached, min(self.slices, max(slices, room)))  # who still reads the old keeps it alive
+            except MemoryError:
+                continue
+            return
+        self._budget.give_back((slices - reached) * size)
+        raise HostError(f"memory of {self.name}: {slices * size} bytes are not to be had")
+
+    def _rooms(self, reached: int, slices: int, size: int) -> tuple[int, ...]:
+        """Slices to ask memory for, in turn. Untouched memory costs nothing: room for all that the limit allows, so
+        that nothing is moved later, which would take memory twice."""
+        return slices + self._budget.left // size, max(2 * reached, _ROOM_BYTES // size), slices
 
     def _capacity(self) -> int:
         """Slices that there is memory for."""

@@ -1,7 +1,7 @@
 """The machine that a user holds: push, run, pop (README)."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +18,7 @@ from buda_emu.runtime.graph.chunk import Context
 from buda_emu.runtime.graph.epochs import Epochs
 from buda_emu.runtime.graph.execute import Executor
 from buda_emu.runtime.graph.threads import WorkerPool
-from buda_emu.runtime.host.exchange import Exchange
+from buda_emu.runtime.host.exchange import Exchange, OutputParts
 from buda_emu.runtime.host.host_io import HostIo, Readout
 from buda_emu.runtime.host.programs import Programs
 from buda_emu.runtime.machine.gate import Gate
@@ -195,6 +195,12 @@ class Emulator:
         ones zero): {name: [entries, t, rows, cols]}. Nothing is popped."""
         self._require_open("outputs")
         return self._exchange.outputs(readout)
+
+    def outputs_in_parts(self, readout: Readout = "host") -> Iterator[OutputParts]:
+        """What `outputs` gives, without ever holding a whole one: each with its shape, type and an iterator of arrays
+        [some entries, t, rows, cols], to be gone through before the next output. No program may run meanwhile."""
+        self._require_open("outputs_in_parts")
+        return self._exchange.outputs_in_parts(readout)
 
     def run(self, program: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> None:
         """Run one program to its end, after those asked for before it. `params` binds `param` names, e.g.

@@ -8,9 +8,11 @@ from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
 from buda_emu.numerics.stored import stored_tile_bytes
+from buda_emu.runtime.host.exchange import PART_BYTES
 from buda_emu.verify.inputs.entries import Walked, walked
 
 _NAMED = 3  # queues that the error names
+_ENTRY_COPIES = 5  # of an entry: made up as float64, as float32, as tiles, as the host's element type
 
 
 def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> Walked | None:
@@ -34,24 +36,28 @@ def require_room(
     machines: int = 1,
     rams: bool = True,
     as_bits: bool = False,
+    beside: int = 0,
 ) -> int:
     """The limit for each of `machines` that run at once, in bytes; `limit` None: a share of what is available now.
 
     Raises UnsupportedError when queues and rams alone are going to hold more: what cannot run to its end does not
     start. `rams`: host-fed rams are filled. `as_bits`: they hold the bits of their formats (precision "device").
+    `beside`: bytes of host copies of input files.
     """
     each = (default_memory_limit() if limit is None else limit) // machines
     needed = bytes_held(netlist, steps, rams=rams, as_bits=as_bits) if steps is not None else {}
-    total = sum(needed.values())
+    beside += _entry_copies(netlist)
+    total = sum(needed.values()) + beside
     if total <= each:
         return each
     largest = sorted(needed, key=lambda name: -needed[name])[:_NAMED]
     named = ", ".join(f"{name} {size_text(needed[name])}" for name in largest)
     whole = f" for each of {machines} machines side by side" if machines > 1 else ""
     whose = f" ({SHARE:.0%} of the memory that is available now)" if limit is None else ""
+    copies = f" and {size_text(beside)} of host copies beside them" if beside else ""
     raise UnsupportedError(
-        f"this run holds at least {size_text(total)} in queues and rams, the memory limit{whole} is {size_text(each)}"
-        f"{whose}. The largest: {named}. Give smaller parameters, or a higher limit (--memory-limit)"
+        f"this run holds at least {size_text(total - beside)} in queues and rams{copies}, the memory limit{whole} is "
+        f"{size_text(each)}{whose}. The largest: {named}. Give smaller parameters, or a higher limit (--memory-limit)"
     )
 
 
@@ -76,6 +82,12 @@ def bytes_held(netlist: Netlist, steps: Walked, *, rams: bool = True, as_bits: b
         count = _entries(queue, steps, owner, rams) * entry_bytes(queue, as_bits=as_bits)
         found[place] = max(found.get(place, (0, queue.name)), (count, queue.name))
     return {name: count for count, name in found.values()}
+
+
+def _entry_copies(netlist: Netlist) -> int:
+    """Bytes of host copies of the largest entry while it goes in or out: what is smaller goes in parts."""
+    largest = max((entry_bytes(queue) for queue in netlist.queues.values()), default=0)
+    return max(0, largest - PART_BYTES) * _ENTRY_COPIES
 
 
 def entry_bytes(queue: Queue, *, as_bits: bool = False) -> int:

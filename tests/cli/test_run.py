@@ -236,11 +236,11 @@ def test_a_queue_name_that_leaves_the_directory(root, tmp_path, capsys):
 
 
 def test_a_failed_write_leaves_nothing_behind(root, tmp_path, monkeypatch, capsys):
-    def fails(stream, array):
+    def fails(stream, form):
         stream.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", fails)
+    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", fails)
     assert "No space left on device" in refused(root, capsys, "--outputs", tmp_path)
     assert names(tmp_path) == []
 

@@ -67,3 +67,17 @@ def test_memory_from_elsewhere():
     made.flags.writeable = False
     spare.give(made)
     assert spare.drop() == 0
+
+
+def test_a_bound_lets_go_of_the_oldest():
+    spare = SpareMemory(10 * LEAST_BYTES)
+    for count in (3, 2, 1):
+        spare.give(np.empty(count * COUNT, np.float32))
+    spare.shrink(5 * LEAST_BYTES)
+    assert spare.kept == 3 * LEAST_BYTES  # that of 3 went
+    spare.give(np.empty(4 * COUNT, np.float32))
+    assert spare.kept == 7 * LEAST_BYTES  # `shrink` is for what was there
+    spare.limit(4 * LEAST_BYTES)
+    assert spare.kept == 4 * LEAST_BYTES
+    spare.give(np.empty(5 * COUNT, np.float32))
+    assert spare.kept == 4 * LEAST_BYTES

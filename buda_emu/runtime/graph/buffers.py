@@ -20,6 +20,11 @@ class BufferPool:
         """An array float32[entries, tiles, 1024] with undefined contents."""
         return self._spare.take(entries * tiles * TILE_ELEMENTS).reshape(entries, tiles, TILE_ELEMENTS)
 
+    def leave(self, most: int) -> None:
+        """Hold `most` bytes at most that nobody uses, this pool and what closed machines left together."""
+        self._spare.limit(min(most, _KEEP_BYTES))
+        SPARE.shrink(most - self._spare.kept)
+
     def free(self) -> None:
         """Let go of all that nobody uses."""
         self._spare.drop(into=SPARE)

@@ -21,6 +21,7 @@ from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.journal import SETTINGS
 
 TILE_BYTES = 4 * TILE_ELEMENTS
+_SLACK = 2  # a tensor may lie in memory twice as large as itself (device/spare.py)
 _CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
 
 
@@ -81,11 +82,12 @@ class Executor:
                     f"{size_text(room)} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
-            most = max(1, min(_CHUNK_BYTES // max(each, 1), room // max(own, 1)))
+            most = max(1, min(_CHUNK_BYTES // max(each, 1), room // max(_SLACK * own, 1)))
             if context.inputs_at_once is not None:
                 most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))
             context.steps.take(chunk.inputs)
+            context.pool.leave(max(0, room - _SLACK * own * chunk.inputs))
             left -= chunk.inputs
             try:
                 running = _chunk_run(context, plan, chunk)

@@ -1,9 +1,10 @@
 """What the host does with queues and rams, from any thread and while a program runs (NETLIST 4.6)."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,21 @@ from buda_emu.runtime.host.host_io import HostIo, Readout, whole_tiles
 from buda_emu.runtime.machine.gate import Gate, Slices
 from buda_emu.runtime.machine.journal import HOST
 from buda_emu.runtime.machine.memory import Channel, Memory, Watched
+from buda_emu.spec.formats import is_raw
 
-_PART = 64  # entries that are converted and stored at a time: bounded temporaries
+_PART = 64  # entries that are converted and stored at a time, or
+PART_BYTES: Final = 8 << 20  # of them: what stands beside the queues is some such parts (docs/memory.md)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputParts:
+    """An op-fed queue or ram that holds entries: `shape` and `dtype` of all, and the entries in order, a part of at
+    most PART_BYTES, but at least one entry, at a time."""
+
+    queue: str
+    shape: tuple[int, int, int, int]
+    dtype: "np.dtype[Any]"
+    parts: Iterator[NDArray[Any]]
 
 
 class Exchange:
@@ -85,7 +99,7 @@ class Exchange:
             with self._gate as gate:
                 if not self._room(channel):
                     self._wait_for_room(gate, channel, count, done, deadline)
-                part = values[done : done + min(self._room(channel), _PART)]
+                part = values[done : done + min(self._room(channel), _entries_of_part(channel))]
             tiles = self._host.tiles(queue, part)
             with self._gate as gate:
                 for entry, entry_tiles in zip(part, tiles, strict=True):
@@ -118,8 +132,9 @@ class Exchange:
             raise HostError(f"push of slots {first}..{first + count - 1} to {channel.describe()}")
         with self._gate:
             channel.view.reserve(first + count)
-        for start in range(0, count, _PART):
-            part = values[start : start + _PART]
+        step = _entries_of_part(channel)
+        for start in range(0, count, step):
+            part = values[start : start + step]
             tiles = self._host.tiles(queue, part)
             slots = range(first + start, first + start + len(part))
             with self._gate as gate:
@@ -183,21 +198,50 @@ class Exchange:
     def outputs(self, readout: Readout) -> dict[str, NDArray[Any]]:
         """See `Emulator.outputs`."""
         _check_readout(readout)
-        found: dict[str, NDArray[Any]] = {}
         with self._gate as gate:
-            gate.wait(lambda: gate.is_runner or not gate.in_flight(written_only=True), None)
-            for queue in self._netlist.queues.values():
-                if queue.host_fed:
-                    continue
-                channel = self._memory.channels[queue.name]
-                if isinstance(channel, Fifo):
-                    slots: Sequence[int] = channel.window()[: self._available(channel)]
-                else:
-                    slots = range(channel.entries)
-                if slots:
-                    tiles = self._tiles(channel, slots, missing_is_zero=True)
-                    found[queue.name] = self._host.values(queue, tiles, readout)
+            return {
+                queue.name: self._host.values(queue, self._tiles(channel, slots, missing_is_zero=True), readout)
+                for queue, channel, slots in self._filled(gate)
+            }
+
+    def outputs_in_parts(self, readout: Readout) -> Iterator[OutputParts]:
+        """See `Emulator.outputs_in_parts`."""
+        _check_readout(readout)
+        with self._gate as gate:
+            filled = self._filled(gate)
+        for queue, channel, slots in filled:
+            t, rows, cols = queue.blocking.element_shape
+            dtype = np.dtype(np.uint32 if is_raw(queue.df) else np.float32)
+            yield OutputParts(
+                queue.name, (len(slots), t, rows, cols), dtype, self._parts(queue, channel, slots, readout)
+            )
+
+    def _filled(self, gate: Gate) -> list[tuple[Queue, Channel, Sequence[int]]]:
+        """Every op-fed queue that holds entries, every op-fed ram, and their slots."""
+        gate.wait(lambda: gate.is_runner or not gate.in_flight(written_only=True), None)
+        found: list[tuple[Queue, Channel, Sequence[int]]] = []
+        for queue in self._netlist.queues.values():
+            if queue.host_fed:
+                continue
+            channel = self._memory.channels[queue.name]
+            if isinstance(channel, Fifo):
+                slots: Sequence[int] = channel.window()[: self._available(channel)]
+            else:
+                slots = range(channel.entries)
+            if slots:
+                found.append((queue, channel, slots))
         return found
+
+    def _parts(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> Iterator[NDArray[Any]]:
+        step = _entries_of_part(channel)
+        for start in range(0, len(slots), step):
+            yield self._part(queue, channel, slots[start : start + step], readout)
+
+    @exact_floats
+    def _part(self, queue: Queue, channel: Channel, slots: Sequence[int], readout: Readout) -> NDArray[Any]:
+        with self._gate:
+            tiles = self._tiles(channel, slots, missing_is_zero=True)
+        return self._host.values(queue, tiles, readout)
 
     def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
         """The slots of the oldest `count` entries, once they are there."""
@@ -244,6 +288,11 @@ class Exchange:
 
         if not gate.is_runner:
             gate.wait(settled, None)
+
+
+def _entries_of_part(channel: Channel) -> int:
+    """How many entries are converted at a time."""
+    return max(1, min(_PART, PART_BYTES // (channel.view.tiles * TILE_ELEMENTS * 4)))
 
 
 def _before(view: EntryView, first: int, count: int, taken: Slices) -> int:

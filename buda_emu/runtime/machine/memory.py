@@ -87,7 +87,7 @@ class Memory:
     @property
     def left(self) -> int:
         """Bytes of the limit that queues and rams do not take at the moment."""
-        return self._budget.limit - self._budget.used
+        return self._budget.left
 
     @property
     def allocated(self) -> list[str]:

@@ -18,7 +18,7 @@ from buda_emu.verify.inputs.entries import entries_read
 from buda_emu.verify.inputs.sparse import SparseShape, encoding_tiles, sparse_shape, sparse_tiles
 from buda_emu.verify.inputs.stimulus import generator, plain_values
 
-_BLOCK_BYTES: Final = 32 << 20  # of float64 draws: bounds what is held at a time
+_BLOCK_BYTES: Final = 8 << 20  # of float64 draws: bounds what is held at a time
 _TOTAL_BYTES_LIMIT: Final = 2 << 30  # of float32 data; the largest public netlist takes 0.6 GiB
 _ENCODINGS: Final = ("sparse_encoding", "sparse_encoding_nz_counts")
 

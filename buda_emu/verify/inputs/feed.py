@@ -68,4 +68,5 @@ def push(
         entries = (before.shape[0] if before else 0) + block.array.shape[0]
         shape = (entries, *block.array.shape[1:])
         pushed[block.queue] = InputUsed(block.queue, queues[block.queue].df, shape, block.source)
+        del block  # before the next is made
     return tuple(pushed.values())

@@ -41,6 +41,30 @@ def map_npy(path: Path) -> NDArray[Any]:
         raise _none(str(path), error) from None
 
 
+def npy_size(path: Path) -> tuple[int, int]:
+    """(bytes, elements) of the array of a .npy file, from its header. Raises HostError."""
+    try:
+        with _opened(path) as stream:
+            shape, _, dtype = _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
+    except _BROKEN as error:
+        raise _none(str(path), error) from None
+    return prod(shape) * dtype.itemsize, prod(shape)
+
+
+def npz_sizes(path: Path) -> list[tuple[int, int]]:
+    """(bytes, elements) of each array of a .npz file, from their headers. Raises HostError."""
+    found: list[tuple[int, int]] = []
+    try:
+        with _opened(path) as stream, zipfile.ZipFile(stream) as archive:
+            for info in archive.infolist():
+                with archive.open(info) as member:
+                    shape, _, dtype = _shape_and_type(member, info.file_size)
+                    found.append((prod(shape) * dtype.itemsize, prod(shape)))
+    except _BROKEN as error:
+        raise _none(str(path), error, "archive") from None
+    return found
+
+
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
     """The array of what a .npy file holds. Raises HostError."""
     try:

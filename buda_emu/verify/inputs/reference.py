@@ -198,10 +198,10 @@ def _fitted(whole: Tensors, name: str, df: str, shape: tuple[int, int, int]) -> 
     if is_raw(df):
         if array.dtype.kind not in "iu":
             raise HostError(f"{where} holds {array.dtype}, but {df} takes unsigned integers (uint32)")
-        return array.astype(np.uint32)
+        return array.astype(np.uint32, copy=False)
     if array.dtype.kind not in "iufb":
         raise HostError(f"{where} holds {array.dtype}, expected numbers")
-    return array.astype(np.float32)
+    return array.astype(np.float32, copy=False)
 
 
 def _from_bins(files: Files, name: str, df: str, shape: tuple[int, int, int]) -> Iterator[Array]:
