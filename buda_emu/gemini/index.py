@@ -105,6 +105,17 @@ class Index:
         """Ids that are read and that nothing makes (G016)."""
         return frozenset(number for number in self.readers if self.maker(number) is None)
 
+    @cached_property
+    def barren(self) -> frozenset[int]:
+        """Ids that nothing makes, and that their sources say to come from a workload that makes nothing (G038)."""
+        empty = {(work.core, work.layer_name) for work in self.ir.workloads() if not work.ofmap}
+        return frozenset(
+            source.transfer_id for work in self.ir.workloads() if empty for tensor in work.buffer
+            for source in tensor.source
+            if source.type == "core" and (source.core_id, source.layer_name) in empty
+            and self.maker(source.transfer_id) is None
+        )  # fmt: skip
+
     def lost(self, work: Workload) -> bool:
         """It reads something that nothing makes, or a weight as an operand or the reverse (G016)."""
         return (work.core, work.index) in self._lost
@@ -197,15 +208,17 @@ class Index:
 
     @cached_property
     def bitwidths(self) -> dict[int, int]:
-        """Of transfers: that of a tensor with the id as source, else of the `ofmap` entry (facts GEMINI 4, G032)."""
+        """Of transfers: that of a tensor with the id as source, else of the `ofmap` entry (facts GEMINI 4, G032).
+        Nothing tells that of an id that is defined twice (G010)."""
         found: dict[int, int] = {}
-        for life in self.lives.values():
-            for source in life.first.source:
-                if legal(life.first.align, life.first.bitwidth):
-                    found.setdefault(source.transfer_id, life.first.bitwidth)
+        for tensor in (tensor for work in self.ir.workloads() for tensor in work.buffer):
+            for source in tensor.source if legal(tensor.align, tensor.bitwidth) else ():
+                if source.transfer_id not in self.doubled:
+                    found.setdefault(source.transfer_id, tensor.bitwidth)
         for number, key in self.stored_in.items():
-            if legal(self.lives[key].first.align, self.lives[key].first.bitwidth):
-                found.setdefault(number, self.lives[key].first.bitwidth)
+            room = self.lives[key].first
+            if number not in self.doubled and room.type == "ofmap" and legal(room.align, room.bitwidth):
+                found.setdefault(number, room.bitwidth)
         return found
 
 

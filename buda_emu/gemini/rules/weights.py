@@ -58,6 +58,15 @@ def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{item.place}/transfer_id", said)
 
 
+def _loaded(index: Index, tensor: Tensor) -> bool:
+    """It comes from DRAM: as its transfers say, and where nothing makes them, its sources; G035 tells where they
+    differ."""
+    return any(
+        number in index.outs or (index.maker(number) is None and source.type == "DRAM")
+        for source in tensor.source for number in (source.transfer_id,)
+    )  # fmt: skip
+
+
 @BOOK.rule(
     "G053", "error", "tensor_order of what goes through DRAM is not 0 to n-1, each once",
     why="There is one DRAM queue: loads, stores and weights straight into the weight store, in this order over "
@@ -73,7 +82,7 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
     spare: set[int] = set()
     count = 0
     for life in index.lives.values():
-        if life.first.type == "ofmap" or life.first.from_dram:
+        if life.first.type == "ofmap" or _loaded(index, life.first):
             count += 1
             every = {item.tensor_order for item in life.tensors}
             if len(every) == 1:
@@ -100,7 +109,7 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
         piece.transfer_id for work in _works(index) for piece in work.ofmap
         if piece.to_dram and piece.transfer_id not in index.stored_in
     }  # fmt: skip
-    if any(len(places) > 1 for places in claimed.values()) or spare:
+    if any(len(places) > 1 for places in claimed.values()) or spare or index.repeated:
         return
     top = count + len(lacking)
     for order in sorted(set(claimed) - set(range(top))):
