@@ -27,7 +27,8 @@ def operands(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{work.place}/buffer", said)
         return
     for work in index.ir.workloads():
-        if not index.lost(work) and not any(_torn(item) for item in work.buffer):
+        wavers = any((work.core, item.tensor_id) in index.wavering for item in work.buffer)
+        if not index.lost(work) and not wavers and not any(_torn(item) for item in work.buffer):
             yield from _operands(work)
 
 
@@ -69,7 +70,7 @@ def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
                 continue
             readers = [index.target(to) for to in piece.destination if to.type == "core" and to.core_id == work.core]
             read = any(item and number in item.reads for item in readers)
-            if read and not _holds(work, number) and not _gone(index, work, number):
+            if read and not _holds(index, work, number) and not _gone(index, work, number):
                 yield work, piece.place, number, "no tensor of its snapshot has it as source"
             if piece.to_dram and number in index.ins and number not in index.stored_in and not _bent(index, work):
                 why = (
@@ -78,12 +79,13 @@ def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
                 yield work, piece.place, number, why
 
 
-def _holds(work: Workload, number: int) -> list[Tensor]:
+def _holds(index: Index, work: Workload, number: int) -> list[Tensor]:
     """`ifmap` tensors of a snapshot that say to hold a transfer, themselves or by their sources: where the two differ
     G016 or G036 tells."""
     return [
         item for item in work.buffer
-        if item.type == "ifmap" and number in {*item.transfer_id, *(source.transfer_id for source in item.source)}
+        if index.may_be("ifmap", item, work.core)
+        and number in {*item.transfer_id, *(source.transfer_id for source in item.source)}
     ]  # fmt: skip
 
 
@@ -138,7 +140,7 @@ def kept(index: Index, _: Network | None) -> Iterator[Finding]:
                     continue
                 if made.work.core != work.core or made.work.index >= work.index:
                     continue
-                held = [(work.core, tensor.tensor_id) for tensor in _holds(made.work, number)]
+                held = [(work.core, tensor.tensor_id) for tensor in _holds(index, made.work, number)]
                 wanted = set(range(made.work.index, work.index + 1))
                 if any((work.core, at) in index.repeated for at in wanted):
                     continue  # G042 tells

@@ -249,7 +249,7 @@ def _circle(index: Index) -> Iterator[Finding]:
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
         before = [(work.core, work.index - 1)] if work.index else []
-        reads = () if index.lost(work) else work.reads
+        reads = () if index.lost(work) or (work.core, work.index) in index.misread else work.reads
         makers = [made.work for number in reads for made, _how in _makers_of(index, number)]
         order.add((work.core, work.index), *before, *((item.core, item.index) for item in makers))
     try:

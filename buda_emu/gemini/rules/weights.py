@@ -26,7 +26,7 @@ def _ids(tensor: Tensor) -> set[int]:
 def absent(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each weight of each workload. Not of ids that G016 tells of."""
     for work in _works(index):
-        held = {number for item in work.buffer if item.type == "weight" for number in _ids(item)}
+        held = {number for item in work.buffer if index.may_be("weight", item, work.core) for number in _ids(item)}
         held |= {number for item in work.wl0 if item.source == "DDR" for number in item.transfer_id}
         for number in work.weight.transfer_id if work.weight else ():
             if number not in held and not index.lost(work):
@@ -51,7 +51,7 @@ def rows(index: Index, _: Network | None) -> Iterator[Finding]:
 def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
     """CORE entries against the weight tensors of their snapshot."""
     for work in _works(index):
-        held = [_ids(item) for item in work.buffer if item.type == "weight"]
+        held = [_ids(item) for item in work.buffer if index.may_be("weight", item, work.core)]
         for item in work.wl0:
             if item.source == "CORE" and not any(set(item.transfer_id) <= ids for ids in held):
                 said = f"no weight tensor of the snapshot of {work} has transfers {list(item.transfer_id)}"
