@@ -8,7 +8,7 @@ import pytest
 from shared_files import SHARED
 
 SCRIPT = SHARED / "gemini" / "check.py"
-QUICK = "valid,counts,mutants,trace,predicted,ir_mode,faults,alloc"  # nonsense in values: test_mutated_schedules has its own
+QUICK = "valid,counts,mutants,trace,predicted,ir_mode,faults,alloc"  # nonsense: test_mutated_schedules
 
 
 @pytest.mark.skipif(not SCRIPT.is_file(), reason=f"no {SCRIPT} (set BUDA_EMU_SHARED)")
