@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from buda_emu.gemini.model import IR, Destination, DramIn, DramOut, Ifmap, Ofmap, Source, Tensor, Workload
+from buda_emu.gemini.model import IR, Destination, DramIn, DramOut, Ifmap, Ofmap, Source, Tensor, TensorKind, Workload
 from buda_emu.gemini.sizes import BITWIDTHS, fmap_bits, fmap_bytes, legal, weight_bytes
 
 
@@ -105,6 +105,17 @@ class Index:
         """Ids that are read and that nothing makes (G016)."""
         return frozenset(number for number in self.readers if self.maker(number) is None)
 
+    @cached_property
+    def barren(self) -> frozenset[int]:
+        """Ids that nothing makes, and that their sources say to come from a workload that makes nothing (G038)."""
+        empty = {(work.core, work.layer_name) for work in self.ir.workloads() if not work.ofmap}
+        return frozenset(
+            source.transfer_id for work in self.ir.workloads() if empty for tensor in work.buffer
+            for source in tensor.source
+            if source.type == "core" and (source.core_id, source.layer_name) in empty
+            and self.maker(source.transfer_id) is None
+        )  # fmt: skip
+
     def lost(self, work: Workload) -> bool:
         """It reads something that nothing makes, or a weight as an operand or the reverse (G016)."""
         return (work.core, work.index) in self._lost
@@ -124,10 +135,18 @@ class Index:
 
     @cached_property
     def misread(self) -> frozenset[tuple[int, int]]:
-        """Workloads (core, position) an operand of which is in no tensor, or not the sources that it reaches
-        (A, G044)."""
+        """Workloads (core, position) an operand of which is in no tensor, or not the sources that it reaches (A, G044),
+        or other ids than its buffer entry (B, G036)."""
         found: set[tuple[int, int]] = set()
-        for work in self.ir.workloads() if self.ir.dialect == "A" else ():
+        for work in self.ir.workloads():
+            if self.ir.dialect == "B":
+                held = {number for entry in own_entries(work) for number in entry.transfer_id}
+                if held and any(set(item.transfer_id) != held for item in work.ifmap):
+                    found.add((work.core, work.index))
+                continue
+            flagged = sum(tensor.cur_wl_ifmap for tensor in work.buffer)
+            if flagged > len(work.ifmap):
+                found.add((work.core, work.index))
             for item in work.ifmap:
                 tensor = read_tensor(work, item)
                 if tensor is None or touched(tensor, item) != set(item.transfer_id):
@@ -173,6 +192,17 @@ class Index:
         return {key: Life(*key, tuple(at), tuple(tensors)) for key, (at, tensors) in found.items()}
 
     @cached_property
+    def wavering(self) -> frozenset[tuple[int, int]]:
+        """Tensors (core, tensor_id) whose type or bitwidth changes (A, G042)."""
+        return frozenset(
+            key for key, life in self.lives.items() if len({(item.type, item.bitwidth) for item in life.tensors}) > 1
+        )
+
+    def may_be(self, kind: TensorKind, tensor: Tensor, core: int) -> bool:
+        """It is of this type, or wavers."""
+        return tensor.type == kind or (core, tensor.tensor_id) in self.wavering
+
+    @cached_property
     def rooms(self) -> dict[tuple[int, int], Made]:
         """The result that each `ofmap` tensor holds, by core and tensor_id (facts GEMINI 2.3): it belongs to the first
         workload of its layer in whose snapshot it is shown and that stores a piece of its shape."""
@@ -197,15 +227,22 @@ class Index:
 
     @cached_property
     def bitwidths(self) -> dict[int, int]:
-        """Of transfers: that of a tensor with the id as source, else of the `ofmap` entry (facts GEMINI 4, G032)."""
+        """Of transfers: that of a tensor with the id as source, else of the `ofmap` entry (facts GEMINI 4, G032).
+        Nothing tells that of an id that is defined twice (G010)."""
         found: dict[int, int] = {}
-        for life in self.lives.values():
-            for source in life.first.source:
-                if legal(life.first.align, life.first.bitwidth):
-                    found.setdefault(source.transfer_id, life.first.bitwidth)
+        steady = (
+            tensor for work in self.ir.workloads() for tensor in work.buffer
+            if legal(tensor.align, tensor.bitwidth) and (work.core, tensor.tensor_id) not in self.wavering
+        )  # fmt: skip
+        for tensor in steady:
+            for source in tensor.source:
+                if source.transfer_id not in self.doubled:
+                    found.setdefault(source.transfer_id, tensor.bitwidth)
         for number, key in self.stored_in.items():
-            if legal(self.lives[key].first.align, self.lives[key].first.bitwidth):
-                found.setdefault(number, self.lives[key].first.bitwidth)
+            room = self.lives[key].first
+            steady = key not in self.wavering and room.type == "ofmap"
+            if steady and number not in self.doubled and legal(room.align, room.bitwidth):
+                found.setdefault(number, room.bitwidth)
         return found
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from buda_emu import HostError, ProgramError, UnsupportedError, gemini
 from buda_emu.errors import ScheduleError
-from gemini_schedules import drop, edited, schedule
+from gemini_schedules import drop, edited, put, schedule
 
 SMALL = schedule("b")
 
@@ -76,6 +76,13 @@ def test_what_is_refused():
     with pytest.raises(ScheduleError, match="breaks rules") as error:
         gemini.allocate(gemini.load(edited(SMALL, drop("-1/in/0"))), 1 << 20)
     assert {item.rule for item in error.value.diagnostics} == {"G012"}
+
+
+@pytest.mark.parametrize("channel", [[-1, 6], [5, 2], [0, 8]])
+def test_channels_that_are_not_those_of_the_source_are_refused(channel):
+    ir = gemini.load(edited(SMALL, put("1/1/buffer/0/source/0/channel", channel)))
+    with pytest.raises(ProgramError, match=r"1/1/buffer/0/source/0/channel: .* 8 channels"):
+        gemini.allocate(ir, 1 << 20)
 
 
 def test_pieces_that_overlap_are_tensors_of_their_own():

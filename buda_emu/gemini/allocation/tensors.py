@@ -87,6 +87,10 @@ def _local(source: Source, origin: Sequence[int]) -> Box:
     """In coordinates of the operand: N, H, W less its lower corner, C from `channel`."""
     box = source.box.moved([-value for value in origin])
     low, high = source.channel or (box.lower[1], box.upper[1])
+    if low < 0 or high - low != box.upper[1] - box.lower[1]:
+        raise ProgramError(
+            f"{source.place}/channel: [{low}, {high}] is no range of the source's {box.shape[1]} channels"
+        )
     return Box((box.lower[0], low, *box.lower[2:]), (box.upper[0], high, *box.upper[2:]))
 
 

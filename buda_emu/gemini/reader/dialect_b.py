@@ -65,13 +65,14 @@ def _weight(values: Values, item: Object, place: str) -> Weight:
 
 def _tensor(values: Values, item: Object, place: str) -> Tensor:
     kind: TensorKind = values.word(item, "type", place, TENSORS)
-    made = kind == "weight" and isinstance(item.get("lower"), list)
+    made = kind == "weight" and a_list(item.get("lower")) is not None and a_list(item.get("upper")) is not None
+    of_channels = kind == "weight" or item.get("type") != kind  # of an unknown type: either, since G002 has told
     fmap = kind == "ifmap" or made
     read = source_reader("id", named=fmap, channel=fmap)
     return Tensor(
         place,
         kind,
-        channels(values, item, place) if kind == "weight" else values.box(item, place),
+        channels(values, item, place) if of_channels else values.box(item, place),
         () if kind == "ofmap" else _nested(values, item, place, optional=made),
         () if kind == "ofmap" else values.items(item, "source", place, read, optional=made),
         values.text(item, "layer", place),

@@ -71,7 +71,7 @@ def padding(values: Values, item: Object, place: str) -> tuple[int, int, int, in
     if len(found) == 4:
         top, bottom, left, right = found
         return top, bottom, left, right
-    if isinstance(item.get("tile_padding_tblr"), list) and found:
+    if whole_numbers(item.get("tile_padding_tblr")) is not None:  # else `integers` has told
         values.other(place, "tile_padding_tblr", "four whole numbers", list(found))
     return 0, 0, 0, 0
 

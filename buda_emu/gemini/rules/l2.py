@@ -9,7 +9,7 @@ from buda_emu.gemini.frontend import Network
 from buda_emu.gemini.index import Index, Life
 from buda_emu.gemini.model import IR, Region, Tensor, Workload
 from buda_emu.gemini.rings import pieces, region_of
-from buda_emu.gemini.sizes import legal
+from buda_emu.gemini.sizes import fmap_bytes, legal, weight_bytes
 
 
 def _broken_regions(ir: IR, work: Workload) -> str:
@@ -53,6 +53,22 @@ def _placed(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
             yield work, work.regions
 
 
+def _held(tensor: Tensor) -> int:
+    """Bytes that a tensor holds: where its size and its box differ the smaller of both, since G031 or G032 tells."""
+    if tensor.type == "weight":
+        return min(tensor.size, weight_bytes(tensor.box))
+    return min(tensor.size, fmap_bytes(tensor.box, tensor.bitwidth)) if _legal(tensor) else tensor.size
+
+
+def _legal(tensor: Tensor) -> bool:
+    return legal(tensor.align, tensor.bitwidth)
+
+
+def _too_much(index: Index, work: Workload) -> int:
+    """Bytes of a snapshot beyond the buffer."""
+    return sum(map(_held, work.buffer)) - (index.ir.buffersize or 0)
+
+
 @BOOK.rule(
     "G040", "error", "an address is in no ring region, or a tensor is larger than its region",
     source="GEMINI 2.4", unless=("G042",),
@@ -64,14 +80,14 @@ def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
         for tensor in work.buffer:
             key = (work.core, tensor.tensor_id, tensor.address, tensor.size)
             region = region_of(regions, tensor.address)
-            if key in seen or (region is not None and tensor.size <= region[1] - region[0]):
+            if key in seen or (region is not None and _held(tensor) <= region[1] - region[0]):
                 continue
             seen.add(key)
             if region is None:
                 said = f"address {tensor.address} is in no ring region"
                 yield Finding(f"{tensor.place}/address", said, about=(work.core, tensor.tensor_id))
             else:
-                said = f"tensor {tensor.tensor_id} has {tensor.size} bytes, its region {region[1] - region[0]}"
+                said = f"tensor {tensor.tensor_id} has {_held(tensor)} bytes, its region {region[1] - region[0]}"
                 yield Finding(f"{tensor.place}/size", said, about=(work.core, tensor.tensor_id))
 
 
@@ -81,19 +97,19 @@ def in_region(index: Index, _: Network | None) -> Iterator[Finding]:
     source="GEMINI 2.4", fix="move one of them, or show it in fewer snapshots",
 )  # fmt: skip
 def shared(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Pairs of tensors, each once. Not of one that G042 says was moved."""
+    """Pairs of tensors, each once. Not of one that G042 says was moved, nor where all together are too large (G054)."""
     seen: set[tuple[int, int, int]] = set()
     moved = _moved(index)
     for work, regions in _placed(index):
+        if _too_much(index, work) > 0:
+            continue
         stretches: list[tuple[int, int, Tensor]] = []
         for tensor in work.buffer:
             region = region_of(regions, tensor.address)
             key = (work.core, tensor.tensor_id)
-            if region is None or not 0 < tensor.size <= region[1] - region[0]:
+            if region is None or not 0 < _held(tensor) <= region[1] - region[0] or key in moved:
                 continue
-            if key in moved:
-                continue
-            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, tensor.size)]
+            stretches += [(*piece, tensor) for piece in pieces(region, tensor.address, _held(tensor))]
         stretches.sort(key=lambda item: item[:2])
         for number, (low, high, tensor) in enumerate(stretches):
             for other_low, other_high, other in stretches[number + 1 :]:
@@ -198,6 +214,6 @@ def room(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each snapshot."""
     top = index.ir.buffersize or 0
     for work in _works(index):
-        held = sum(tensor.size for tensor in work.buffer)
-        if held > top:
-            yield Finding(f"{work.place}/buffer", f"the snapshot of {work} has {held} bytes, the buffer {top}")
+        beyond = _too_much(index, work)
+        if beyond > 0:
+            yield Finding(f"{work.place}/buffer", f"the snapshot of {work} has {top + beyond} bytes, the buffer {top}")

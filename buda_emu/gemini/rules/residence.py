@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from buda_emu.checker import Finding
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.frontend import Network
-from buda_emu.gemini.index import Index, holding, own_entries, read_tensor, touched
+from buda_emu.gemini.index import Index, own_entries, read_tensor, touched
 from buda_emu.gemini.model import Tensor, Workload
 from buda_emu.gemini.sizes import fmap_bytes, legal
 
@@ -27,7 +27,8 @@ def operands(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(f"{work.place}/buffer", said)
         return
     for work in index.ir.workloads():
-        if not index.lost(work) and not any(_torn(item) for item in work.buffer):
+        wavers = any((work.core, item.tensor_id) in index.wavering for item in work.buffer)
+        if not index.lost(work) and not wavers and not any(_torn(item) for item in work.buffer):
             yield from _operands(work)
 
 
@@ -68,13 +69,33 @@ def _homeless(index: Index) -> Iterator[tuple[Workload, str, int, str]]:
             if number in index.doubled or not index.sound(number):
                 continue
             readers = [index.target(to) for to in piece.destination if to.type == "core" and to.core_id == work.core]
-            if any(item and number in item.reads for item in readers) and not holding(work, number):
+            read = any(item and number in item.reads for item in readers)
+            if read and not _holds(index, work, number) and not _gone(index, work, number):
                 yield work, piece.place, number, "no tensor of its snapshot has it as source"
             if piece.to_dram and number in index.ins and number not in index.stored_in and not _bent(index, work):
                 why = (
                     f"its snapshot has no `ofmap` tensor of layer {work.layer_name!r} and shape {list(piece.box.shape)}"
                 )
                 yield work, piece.place, number, why
+
+
+def _holds(index: Index, work: Workload, number: int) -> list[Tensor]:
+    """`ifmap` tensors of a snapshot that say to hold a transfer, themselves or by their sources: where the two differ
+    G016 or G036 tells."""
+    return [
+        item for item in work.buffer
+        if index.may_be("ifmap", item, work.core)
+        and number in {*item.transfer_id, *(source.transfer_id for source in item.source)}
+    ]  # fmt: skip
+
+
+def _gone(index: Index, work: Workload, number: int) -> bool:
+    """A tensor with the transfer was there before and comes back after: G042 and G048 tell."""
+    return any(
+        life.core == work.core and life.at[0] < work.index < life.at[-1]
+        and any(source.transfer_id == number for source in life.first.source)
+        for life in index.lives.values()
+    )  # fmt: skip
 
 
 def _bent(index: Index, work: Workload) -> bool:
@@ -119,7 +140,7 @@ def kept(index: Index, _: Network | None) -> Iterator[Finding]:
                     continue
                 if made.work.core != work.core or made.work.index >= work.index:
                     continue
-                held = [(work.core, tensor.tensor_id) for tensor, _source in holding(made.work, number)]
+                held = [(work.core, tensor.tensor_id) for tensor in _holds(index, made.work, number)]
                 wanted = set(range(made.work.index, work.index + 1))
                 if any((work.core, at) in index.repeated for at in wanted):
                     continue  # G042 tells

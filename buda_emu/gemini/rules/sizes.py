@@ -8,7 +8,7 @@ from buda_emu.gemini.boxes import Box, tile
 from buda_emu.gemini.frontend import Network
 from buda_emu.gemini.index import Index, own_entries, read_tensor
 from buda_emu.gemini.model import DramOut, Ifmap, Source, Tensor, Workload
-from buda_emu.gemini.sizes import BITWIDTHS, KIB, UNIT, fmap_bits, fmap_bytes, legal, weight_bytes
+from buda_emu.gemini.sizes import BITWIDTHS, KIB, UNIT, fmap_bits, fmap_bytes, legal, padded, weight_bytes
 
 _STREAM_BLOCKS = 10  # of a streaming buffer (B)
 
@@ -50,7 +50,9 @@ def alignment(index: Index, _: Network | None) -> Iterator[Finding]:
             tensor = read_tensor(work, item)
             if not _plain(item):
                 yield Finding(f"{item.place}/align", f"align {item.align} with bitwidth {item.bitwidth}")
-            elif tensor is not None and _plain(tensor) and tensor.bitwidth != item.bitwidth:
+            elif tensor is None or (work.core, tensor.tensor_id) in index.wavering:
+                continue  # G044, G042 tell
+            elif _plain(tensor) and tensor.bitwidth != item.bitwidth:
                 said = f"an operand of {item.bitwidth} bits is read from a tensor of {tensor.bitwidth}"
                 yield Finding(f"{item.place}/bitwidth", said)
 
@@ -169,21 +171,18 @@ def address(index: Index, _: Network | None) -> Iterator[Finding]:
         if tensor.activations:
             continue
         if tensor.type == "ofmap":
-            wanted = _STREAM_BLOCKS
+            wanted = {_STREAM_BLOCKS}
         elif tensor.type == "ifmap":
-            wanted = -(-fmap_bits(tensor.box) // KIB)
+            wanted = {padded(fmap_bits(tensor.box), KIB) // KIB}
         elif not tensor.source:
             continue
-        else:
-            wanted = -(-sum(_size_of(index, source) for source in tensor.source) // KIB)
-        if tensor.block != wanted:
-            yield Finding(f"{tensor.place}/block", f"block is {tensor.block} for {wanted} KiB")
-
-
-def _size_of(index: Index, source: Source) -> int:
-    """Of a piece: as what it comes from says, since G035 tells where they differ."""
-    out = index.outs.get(source.transfer_id)
-    return out.size if out is not None else source.size
+        else:  # as the sources say, and as what they come from says: G035 and G010 tell where they differ
+            outs = [index.outs.get(source.transfer_id) for source in tensor.source]
+            stated = sum(source.size for source in tensor.source)
+            made = sum(out.size if out else own.size for out, own in zip(outs, tensor.source, strict=True))
+            wanted = {padded(size, KIB) // KIB for size in (stated, made)}
+        if tensor.block not in wanted:
+            yield Finding(f"{tensor.place}/block", f"block is {tensor.block} for {min(wanted)} KiB")
 
 
 @BOOK.rule(
@@ -265,14 +264,13 @@ def tiling(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _odd(index: Index, tensor: Tensor) -> bool:
     return any(
-        index.maker(source.transfer_id) is None or _differs(index, source) is not None
-        for source in tensor.source
+        index.maker(source.transfer_id) is None or _differs(index, source) is not None for source in tensor.source
     )
 
 
 def _same_ids(index: Index) -> Iterator[Finding]:
     for work in index.ir.workloads():
-        for item in work.ifmap:
+        for item in work.ifmap if work.core not in index.disordered else ():
             entries = own_entries(work)
             ids = {number for entry in entries for number in entry.transfer_id}
             if entries and ids != set(item.transfer_id) and not any(one in index.unmade for one in item.transfer_id):

@@ -38,6 +38,9 @@ def _astray(index: Index, entry: DramIn) -> tuple[str, str] | None:
 def _arrives_astray(index: Index) -> Iterator[tuple[DramIn, str, str]]:
     for entry in index.ir.dram_in:
         wrong = _astray(index, entry)
+        named = index.by_id.get((entry.core_id, entry.workload_id))
+        if named is not None and not named.ofmap and entry.transfer_id not in index.made:
+            continue  # G038 tells
         if wrong and entry.transfer_id not in index.doubled and entry.core_id not in index.disordered:
             yield entry, *wrong
 
@@ -148,6 +151,8 @@ def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
             named += [("weight", work.weight.place, number) for number in work.weight.transfer_id]
         for what, place, number in named:
             maker = index.maker(number)
+            if maker is None and number in index.barren:
+                continue  # G038 tells
             if maker is None:
                 yield Finding(
                     f"{place}/transfer_id", f"{work} reads {what} {number}, which nothing makes", about=number
@@ -162,6 +167,8 @@ def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
         for tensor in work.buffer:
             for source in tensor.source:
                 number = source.transfer_id
+                if number in index.barren:
+                    continue
                 if index.maker(number) is None and number not in index.unmade and (work.core, number) not in seen:
                     seen.add((work.core, number))
                     said = f"a tensor's source is transfer {number}, which nothing makes"
@@ -198,7 +205,11 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
     if out is None:
         made = index.made.get(number)
         return [(made, "")] if made else []
-    through = [index.made[entry] for entry in out.related_ifmap if entry in index.made]
+    through = [
+        index.made[entry] for entry in out.related_ifmap
+        if entry in index.made and entry not in index.doubled
+        and entry in index.ins and number in index.ins[entry].related_ofmap  # else G013 tells
+    ]  # fmt: skip
     return [(made, " through DRAM") for made in through]
 
 
@@ -238,7 +249,7 @@ def _circle(index: Index) -> Iterator[Finding]:
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for work in index.ir.workloads():
         before = [(work.core, work.index - 1)] if work.index else []
-        reads = () if index.lost(work) else work.reads
+        reads = () if index.lost(work) or (work.core, work.index) in index.misread else work.reads
         makers = [made.work for number in reads for made, _how in _makers_of(index, number)]
         order.add((work.core, work.index), *before, *((item.core, item.index) for item in makers))
     try:

@@ -26,7 +26,7 @@ def _ids(tensor: Tensor) -> set[int]:
 def absent(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each weight of each workload. Not of ids that G016 tells of."""
     for work in _works(index):
-        held = {number for item in work.buffer if item.type == "weight" for number in _ids(item)}
+        held = {number for item in work.buffer if index.may_be("weight", item, work.core) for number in _ids(item)}
         held |= {number for item in work.wl0 if item.source == "DDR" for number in item.transfer_id}
         for number in work.weight.transfer_id if work.weight else ():
             if number not in held and not index.lost(work):
@@ -51,11 +51,20 @@ def rows(index: Index, _: Network | None) -> Iterator[Finding]:
 def from_l2(index: Index, _: Network | None) -> Iterator[Finding]:
     """CORE entries against the weight tensors of their snapshot."""
     for work in _works(index):
-        held = [_ids(item) for item in work.buffer if item.type == "weight"]
+        held = [_ids(item) for item in work.buffer if index.may_be("weight", item, work.core)]
         for item in work.wl0:
             if item.source == "CORE" and not any(set(item.transfer_id) <= ids for ids in held):
                 said = f"no weight tensor of the snapshot of {work} has transfers {list(item.transfer_id)}"
                 yield Finding(f"{item.place}/transfer_id", said)
+
+
+def _loaded(index: Index, tensor: Tensor) -> bool:
+    """It comes from DRAM: as its transfers say, and where nothing makes them, its sources; G035 tells where they
+    differ."""
+    return any(
+        number in index.outs or (index.maker(number) is None and source.type == "DRAM")
+        for source in tensor.source for number in (source.transfer_id,)
+    )  # fmt: skip
 
 
 @BOOK.rule(
@@ -73,7 +82,7 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
     spare: set[int] = set()
     count = 0
     for life in index.lives.values():
-        if life.first.type == "ofmap" or life.first.from_dram:
+        if life.first.type == "ofmap" or _loaded(index, life.first):
             count += 1
             every = {item.tensor_order for item in life.tensors}
             if len(every) == 1:
@@ -100,7 +109,7 @@ def orders(index: Index, _: Network | None) -> Iterator[Finding]:
         piece.transfer_id for work in _works(index) for piece in work.ofmap
         if piece.to_dram and piece.transfer_id not in index.stored_in
     }  # fmt: skip
-    if any(len(places) > 1 for places in claimed.values()) or spare:
+    if any(len(places) > 1 for places in claimed.values()) or spare or index.repeated:
         return
     top = count + len(lacking)
     for order in sorted(set(claimed) - set(range(top))):

@@ -43,11 +43,12 @@ def pieces(index: Index, _: Network | None) -> Iterator[Finding]:
     "G039", "error", "workloads of a layer overlap, leave a hole, or do not begin at 0",
     source="GEMINI 2.2", fix="let the workloads of a layer fill a box from [0, 0, 0, 0] on, each element once",
 )  # fmt: skip
-def layers(index: Index, _: Network | None) -> Iterator[Finding]:
-    """Each layer over all cores."""
+def layers(index: Index, network: Network | None) -> Iterator[Finding]:
+    """Each layer over all cores. Where a workload's layer is unknown to the network (G080), another lacks it."""
     by_layer: dict[str, list[Workload]] = {}
     for work in index.ir.workloads():
         by_layer.setdefault(work.layer_name, []).append(work)
+    lacking = network is not None and any(name not in network.layers for name in by_layer)
     for name, works in by_layer.items():
         boxes = [work.box for work in works]
         whole = hull(boxes)
@@ -56,6 +57,8 @@ def layers(index: Index, _: Network | None) -> Iterator[Finding]:
             first, second = works[both[0]], works[both[1]]
             said = f"{second} computes elements that {first} computes, too"
             yield Finding(f"{second.place}/workload", said, about=name)
+        elif lacking:
+            continue
         elif sum(box.volume for box in boxes) != whole.volume:
             said = f"the workloads of {name!r} leave elements of {whole} out"
             yield Finding(f"{works[0].place}/workload", said, about=name)
