@@ -430,13 +430,22 @@ for _name, _op in (
     HANDLERS[_name] = _reduction(_op)
 
 
-@aten("max", "min")
+@aten("max")
 def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest alone, or with its place."""
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=_dims(x, dim), keepdims=bool(keepdim))
     return values if dim is None else [values, b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))]
+
+
+@aten("min")
+def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
+    """Of -x the largest."""
+    if isinstance(dim, Node):
+        return b.minimum(x, dim)
+    found = largest(b, b.negative(x), dim, keepdim)
+    return [b.negative(found[0]), found[1]] if isinstance(found, list) else b.negative(found)
 
 
 @aten("var")
