@@ -71,6 +71,40 @@ def test_operators_without_a_handler_are_named_with_the_users_line():
         be.compile(Odd(), (torch.randn(2, 8),))
 
 
+class Small(torch.nn.Module):
+    """One function."""
+
+    def __init__(self, run):
+        super().__init__()
+        self.run = run
+
+    def forward(self, x):
+        return self.run(x)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: torch.fmod(x, 0.7),
+        lambda x: x.min(1).values,
+        lambda x: x.min(),
+        lambda x: torch.special.expm1(x),
+        lambda x: torch.log1p(x.abs()),
+        lambda x: x.unfold(1, 3, 2),
+        lambda x: x.norm(dim=2),
+        lambda x: torch.linalg.vector_norm(x, 1, dim=(0, 2)),
+        lambda x: torch.linalg.vector_norm(x, float("inf"), dim=-1, keepdim=True),
+        lambda x: torch.nn.functional.normalize(x, dim=1),
+        lambda x: torch.nn.functional.instance_norm(x, weight=torch.arange(1.0, 8), bias=torch.ones(7)),
+        lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(7, 7).tril().bool()),
+    ],
+)
+def test_operators_give_what_torch_gives(run):
+    torch.manual_seed(1)
+    x, module = torch.randn(2, 7, 9), Small(run)
+    np.testing.assert_allclose(be.compile(module, (x,))(x)[0], module(x).numpy(), rtol=2e-3, atol=2e-4)
+
+
 def test_a_module_needs_inputs():
     with pytest.raises(be.HostError, match="needs example inputs"):
         be.compile(built()[0])

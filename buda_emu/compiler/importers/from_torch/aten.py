@@ -23,7 +23,7 @@ _PLAIN: Final = {
     "logical_or": "logical_or", "bitwise_or": "logical_or", "logical_xor": "logical_xor", "gt": "greater",
     "ge": "greater_equal", "lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply",
     "div": "divide", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh",
-    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "fmod": "modulo",
+    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
 }  # fmt: skip
 _SAME: Final = ("clone", "detach", "alias", "contiguous", "lift_fresh_copy", "_assert_tensor_metadata", "dropout")
 _WHOLE: Final = (
@@ -208,6 +208,32 @@ def ones_like(b: Builder, x: Node, **_: Any) -> Node:
     return b.constant(np.ones(x.shape, np.float32))
 
 
+@aten("fmod")
+def fmod(b: Builder, x: Node, y: Any) -> Node:
+    """With the sign of x."""
+    return b.modulo(x, y, truncated=True)
+
+
+@aten("remainder")
+def remainder(b: Builder, x: Node, y: Any) -> Node:
+    """With the sign of y; of floats near a multiple of y it would hang on rounding."""
+    if "int" not in x.dtype:
+        raise NotSupportedError("of floats")
+    return b.modulo(x, y)
+
+
+@aten("expm1")
+def expm1(b: Builder, x: Node) -> Node:
+    """exp(x) - 1"""
+    return b.subtract(b.exp(x), 1.0)
+
+
+@aten("log1p")
+def log1p(b: Builder, x: Node) -> Node:
+    """log(1 + x)"""
+    return b.log(b.add(x, 1.0))
+
+
 # ---------------------------------------------------------------------------------------------------------- products
 @aten("mm", "bmm", "matmul")
 def matmul(b: Builder, x: Node, y: Node) -> Node:
@@ -379,6 +405,17 @@ def batch_norm(
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 
 
+@aten("_native_batch_norm_legit")
+def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, training: bool, momentum: float, epsilon: float) -> Any:
+    """By the statistics of the input itself: torch's decomposition of an instance norm."""
+    del training, momentum
+    normal = b.standardise(x, axes=(0, *range(2, len(x.shape))), epsilon=float(epsilon))
+    channels = (1, -1, *(1,) * (len(x.shape) - 2))
+    for item, form in ((weight, b.multiply), (bias, b.add)):
+        normal = normal if item is None else form(normal, view(b, item, channels))
+    return [normal, None, None]
+
+
 def _reduction(op: str) -> Handler:
     def handler(b: Builder, x: Node, dims: Any = None, keepdim: bool = False, **_: Any) -> Node:
         return b.emit(op, x, axes=_dims(x, dims), keepdims=bool(keepdim))
@@ -393,13 +430,22 @@ for _name, _op in (
     HANDLERS[_name] = _reduction(_op)
 
 
-@aten("max", "min")
+@aten("max")
 def largest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest alone, or with its place."""
     if isinstance(dim, Node):
         return b.maximum(x, dim)
     values = b.reduce_largest(x, axes=_dims(x, dim), keepdims=bool(keepdim))
     return values if dim is None else [values, b.argmax(x, dim=dim % len(x.shape), keepdims=bool(keepdim))]
+
+
+@aten("min")
+def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any:
+    """Of -x the largest."""
+    if isinstance(dim, Node):
+        return b.minimum(x, dim)
+    found = largest(b, b.negative(x), dim, keepdim)
+    return [b.negative(found[0]), found[1]] if isinstance(found, list) else b.negative(found)
 
 
 @aten("var")
@@ -410,6 +456,17 @@ def variance(b: Builder, x: Node, dims: Any = None, correction: float = 1, keepd
     centred = b.subtract(x, b.reduce_mean(x, axes=axes))
     total = b.reduce_sum(b.square(centred), axes=axes, keepdims=bool(keepdim))
     return b.multiply(total, 1 / (count - float(correction)))
+
+
+@aten("linalg_vector_norm")
+def vector_norm(b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim: bool = False, **_: Any) -> Node:
+    """The sum of sizes, the root of the sum of squares, or the largest size."""
+    op = {1.0: "reduce_l1", 2.0: "reduce_l2"}.get(float(order))
+    if op is not None:
+        return b.emit(op, x, axes=_dims(x, dims), keepdims=bool(keepdim))
+    if float(order) != float("inf"):
+        raise NotSupportedError(f"of order {order}")
+    return b.reduce_largest(b.abs(x), axes=_dims(x, dims), keepdims=bool(keepdim))
 
 
 @aten("argmax")
@@ -640,6 +697,16 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     merged = view(b, x, [*x.shape[:first], prod(sizes), *x.shape[last:]])
     found = b.take(merged, dim=first, index=flat.reshape(-1))
     return view(b, found, [*x.shape[:first], *flat.shape, *x.shape[last:]])
+
+
+@aten("unfold")
+def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
+    """Windows of one dimension, which become the last dimension."""
+    dim %= len(x.shape)
+    starts = np.arange(0, x.shape[dim] - size + 1, step)
+    found = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
+    split = view(b, found, [*x.shape[:dim], len(starts), size, *x.shape[dim + 1 :]])
+    return b.transpose(split, perm=(*(place for place in range(len(split.shape)) if place != dim + 1), dim + 1))
 
 
 # ---------------------------------------------------------------------------------------------------------- resizing

@@ -134,6 +134,8 @@ class _Reader:
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
         if isinstance(found, torch.Tensor):
             return self._b.constant(as_array(found))
+        if found is None:  # an assertion of the model, which held
+            return None
         return [self._b.constant(as_array(item)) if isinstance(item, torch.Tensor) else item for item in found]
 
     def _outputs(self, node: Any, signature: Any) -> None:
