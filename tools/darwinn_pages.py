@@ -36,7 +36,8 @@ Everything else is refused by name.
 def format_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
     """The page; `table` makes a Markdown table of headers and rows."""
     stages = "\n".join(f"* **{stage}**: {text}" for stage, text in CATALOGUE.stages.items())
-    rules = ((rule.id, rule.stage, rule.summary, rule.fix) for rule in CATALOGUE.rules.values())
+    known = sorted(CATALOGUE.rules.values(), key=lambda rule: rule.id)  # declared as imported
+    rules = ((rule.id, rule.stage, rule.summary, rule.fix) for rule in known)
     types = (
         (str(number), f"`{item.name}`", str(item.size), f"`{item.dtype}`", "yes" if item.signed else "")
         for number, item in idl.ELEMENT_TYPES.items()

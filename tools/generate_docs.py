@@ -418,7 +418,7 @@ def _rules() -> str:
 
 
 def _schedule_rules() -> str:
-    rules = SCHEDULE_RULES.rules.values()
+    rules = sorted(SCHEDULE_RULES.rules.values(), key=lambda rule: rule.id)
     table = _table(("rule", "severity", "finding"), ((rule.id, rule.severity, rule.summary) for rule in rules))
     details = (f"## {rule.id}\n\n{_sentence(rule.summary)}.\n\n{_paragraphs(rule)}\n" for rule in rules)
     return "\n".join([SCHEDULE_INTRO.format(table=table), *details])
