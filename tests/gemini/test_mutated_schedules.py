@@ -130,3 +130,16 @@ def test_mutated_networks_end_in_documented_results(name):
             raise
         except BudaError:
             pass
+
+
+def test_a_workload_that_cannot_be_read_leaves_no_hole():
+    document = copy.deepcopy(schedule("ring_wrap"))
+    document["0"][2] = {}
+    ir = gemini.load(document)
+    assert [work.index for work in ir.workloads()] == list(range(len(document["0"]) - 1))
+    try:
+        gemini.simulate(ir)
+    except InternalError:
+        raise
+    except BudaError:
+        pass

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,8 +99,9 @@ def _top(values: Values, document: Any) -> IR | None:
     read = workload_reader(dialect)
     works: dict[int, tuple[Workload, ...]] = {}
     for core, key in cores.items():
-        entries = ((index, values.object(item, f"{key}/{index}")) for index, item in enumerate(top[key]))
-        works[core] = tuple(read(values, item, f"{key}/{index}", core, index) for index, item in entries if item)
+        entries = ((place, values.object(item, place)) for place, item in _placed(key, top[key]))
+        readable = (entry for entry in entries if entry[1])  # the others were told; positions count what is left
+        works[core] = tuple(read(values, item, place, core, at) for at, (place, item) in enumerate(readable))
     arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: dram_in(v, item, place, dialect))
     leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
     return IR(
@@ -126,3 +127,8 @@ def _core_keys(values: Values, top: Object) -> dict[int, str]:
     if not found and not values.found:
         values.wrong("G001", "", "there is no core: no decimal key with a list of workloads")
     return dict(sorted(found.items()))
+
+
+def _placed(key: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Items of a list with their JSON pointers."""
+    return ((f"{key}/{number}", item) for number, item in enumerate(items))
