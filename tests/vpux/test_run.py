@@ -191,6 +191,8 @@ def test_a_descriptor_moves_bytes_plane_by_plane() -> None:
     for plane, k in itertools.product(range(2), range(6)):
         want[plane * 16 + k] = x[plane + k // 4 * 8 + k % 4]
     assert out.tolist() == want.tolist()
+    with pytest.raises(ProgramError, match="srcWidth of its descriptor is no whole number"):
+        vpux.run(document(text.replace("srcWidth = 4 : i64", "srcWidth = true")), inputs={0: x})
 
 
 def test_convert_permute_and_broadcast() -> None:

@@ -99,9 +99,11 @@ def _top(values: Values, document: Any) -> IR | None:
     read = workload_reader(dialect)
     works: dict[int, tuple[Workload, ...]] = {}
     for core, key in cores.items():
-        entries = ((place, values.object(item, place)) for place, item in _placed(key, top[key]))
-        readable = (entry for entry in entries if entry[1])  # the others were told; positions count what is left
-        works[core] = tuple(read(values, item, place, core, at) for at, (place, item) in enumerate(readable))
+        works[core] = tuple(
+            read(values, item, place, core, at)
+            for at, (place, entry) in enumerate(_placed(key, top[key]))
+            if (item := values.object(entry, place)) is not None
+        )
     arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: dram_in(v, item, place, dialect))
     leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
     return IR(
