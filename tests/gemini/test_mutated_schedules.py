@@ -138,4 +138,5 @@ def test_an_empty_workload_is_told_by_its_missing_fields():
     with pytest.raises(DocumentError) as caught:
         gemini.load(document)
     found = [(finding.rule, finding.pointer) for finding in caught.value.diagnostics]
-    assert found and all(rule == "G002" and place.startswith("0/2") for rule, place in found)
+    assert found
+    assert all(rule == "G002" and place.startswith("0/2") for rule, place in found)
