@@ -29,9 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
     parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
+    parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     parser.add_argument(
         "--dump-after", action="append", default=[], metavar="PASS",
-        help="print the graph behind a pass; all passes: import, gelu, decompose, common, dead",
+        help="print the graph behind a pass; all passes: import, gelu, decompose, affine, common, dead",
     )  # fmt: skip
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
@@ -62,8 +63,9 @@ def main(args: argparse.Namespace) -> int:
     progress.show(f"compiling {args.file}")
     try:
         compiled = compile_model(
-            args.file, arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df, dump=dump
-        )
+            args.file, arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df,
+            fuse=not args.no_fuse, dump=dump,
+        )  # fmt: skip
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.lower import lower
@@ -20,6 +21,7 @@ def compile(  # noqa: A001 - as be.compile
     df: str = "Float16_b",
     fidelity: str = "HiFi3",
     acc_df: str = "",
+    fuse: bool = True,
     name: str = "",
     dump: Callable[[str, Graph], None] | None = None,
 ) -> CompiledModel:
@@ -27,8 +29,9 @@ def compile(  # noqa: A001 - as be.compile
 
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module or ExportedProgram; `inputs`: example
     inputs, needed for a module, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs).
-    `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists. `dump` is given the name of
-    each pass and the graph behind it.
+    `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists. `fuse`: biases,
+    activations and chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the
+    name of each pass and the graph behind it.
 
     Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
     model or a wrong word.
@@ -37,7 +40,10 @@ def compile(  # noqa: A001 - as be.compile
     graph = read_model(source, inputs)
     graph.name = name or graph.name
     graph = run_passes(graph, dump or _nothing)
-    placement = place(lower(graph, target), target)
+    tiles = lower(graph, target)
+    if fuse:
+        fuse_ops(tiles, target)
+    placement = place(tiles, target)
     return CompiledModel(graph, placement, _title(graph, target))
 
 

@@ -12,6 +12,7 @@ PROGRAM = "run_fwd_0"
 _ATTRIBUTES = {
     "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
     "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "fracture_factor", "act_t",
+    "sfpu_op",
 }  # fmt: skip
 """Of an op's attributes those that the netlist language has; the others say how it is made."""
 _SECTIONS = {
@@ -48,13 +49,38 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
         source = None
         for placed in placement.ops.values():
             if placed.epoch == epoch:
-                if placed.op.source != source:
-                    source = placed.op.source
-                    yield f"    # {source}"
+                if placed.op.sources != source:
+                    source = placed.op.sources
+                    yield from comment(", ".join(dict.fromkeys(source)), indent=4)
                 yield f"    {placed.op.name}: {flow(_op(placement, placed))}"
+    fused = [placed for placed in placement.ops.values() if placed.op.steps]
+    if fused:
+        yield ""
+        yield "fused_ops:"
+        for placed in fused:
+            yield from _fused(placed)
     yield ""
     yield "programs:"
     yield from _program(placement)
+
+
+def _fused(placed: Placed) -> Iterator[str]:
+    """One schedule: block by block, all of it (OPS 8)."""
+    op, blocks = placed.op, placed.blocks
+    yield f"  {op.name}:"
+    yield f"    inputs: {len(op.uses)}"
+    yield f"    intermediates: {op.intermediates}"
+    yield "    schedules:"
+    for number, step in enumerate(op.steps):
+        fields: dict[str, Any] = {
+            "type": step.type, "inputs": step.inputs, "mblock": blocks.mblock, "ublock": blocks.ublock,
+            "output": step.output,
+        }  # fmt: skip
+        if step.pop:
+            fields["pop"] = step.pop
+        if step.attrs:
+            fields["attributes"] = step.attrs
+        yield f"    {'- ' if number == 0 else '  '}- {step.name}: {flow(fields)}"
 
 
 def graph_name(epoch: int) -> str:
@@ -96,14 +122,16 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
     attributes = {key: item for key, item in op.attrs.items() if key in _ATTRIBUTES}
     if blocks.m_k:
         attributes |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
+    if op.steps:
+        attributes["fused_op_id"] = op.name
     if attributes:
         fields["attributes"] = attributes
     return fields
 
 
 def _intermediate(placement: Placement, placed: Placed, own: str) -> str:
-    """Partial sums of products; else what the op writes (FRONTEND 3.5)."""
-    summed = placed.op.type == "matmul" and not placed.op.attrs.get("identity")
+    """Partial sums of products and what stands between sub-ops; else what the op writes (FRONTEND 3.5)."""
+    summed = placed.op.type in ("matmul", "fused_op") and not placed.op.attrs.get("identity")
     return placement.target.intermed_df if summed and own != "Float32" else own
 
 

@@ -31,8 +31,8 @@ def flow(value: Any) -> str:
     return str(value)
 
 
-def comment(text: str, width: int = 118) -> list[str]:
+def comment(text: str, width: int = 118, indent: int = 0) -> list[str]:
     """Lines of a comment."""
     import textwrap
 
-    return [f"# {line}" for line in textwrap.wrap(text, width - 2)]
+    return [f"{' ' * indent}# {line}" for line in textwrap.wrap(text, width - 2 - indent)]

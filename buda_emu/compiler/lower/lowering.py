@@ -99,13 +99,13 @@ class Lowering:
 
     # ----------------------------------------------------------------------------------------------- netlist ops
     def op(
-        self, type: str, uses: list[Use], shape: Shape, /, *, suffix: str = "", inner: int = 0, note: str = "",
+        self, type: str, uses: list[Use], shape: Shape, /, *, suffix: str = "", inner: int = 0,
         grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Any,
     ) -> str:  # fmt: skip
         """Add one; returns its name."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
-        self.out.ops[name] = TileOp(name, type, uses, shape, attrs, inner, grid, ublock, source, note)
+        self.out.ops[name] = TileOp(name, type, uses, shape, attrs, inner, grid, ublock, source)
         return name
 
     def use(self, value: Value, *, transpose: bool = False) -> Use:

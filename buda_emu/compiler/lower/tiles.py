@@ -52,10 +52,24 @@ class Constant:
         return t, r // 32, c // 32
 
 
+@dataclass(frozen=True, slots=True)
+class SubOp:
+    """One op of a fused op, in the netlist's words: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
+    the intermediates that are read for the last time."""
+
+    name: str
+    type: str
+    inputs: tuple[str, ...]
+    output: str
+    pop: tuple[str, ...] = ()
+    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
 @dataclass(slots=True)
 class TileOp:
     """One netlist op. `inner`: tiles along what a product or a maximum runs over; `grid` where it is fixed already, 0
-    where not; `source`: the node of the model's graph."""
+    where not; `source`: the node of the model's graph, `made_of`: all such nodes, where several ops were put together;
+    `steps`: the sub-ops of a fused op."""
 
     name: str
     type: str
@@ -66,7 +80,18 @@ class TileOp:
     grid: tuple[int, int] | None = None
     ublock: tuple[int, int] | None = None
     source: str = ""
-    note: str = ""
+    made_of: tuple[str, ...] = ()
+    steps: tuple[SubOp, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All nodes of the model's graph that it stands for."""
+        return self.made_of or (self.source,)
+
+    @property
+    def intermediates(self) -> int:
+        """Buffers between the sub-ops of a fused op."""
+        return len({step.output for step in self.steps if step.output.startswith("intermed")})
 
 
 @dataclass(frozen=True, slots=True)

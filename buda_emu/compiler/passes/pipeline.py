@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
+from buda_emu.compiler.passes.affine import affine
 from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
@@ -13,6 +14,7 @@ Pass = Callable[[Graph], Graph]
 PASSES: dict[str, tuple[Pass, str]] = {
     "gelu": (gelu, FRONT),
     "decompose": (decompose, CORE),
+    "affine": (affine, CORE),
     "common": (common, CORE),
     "dead": (dead, CORE),
 }

@@ -134,10 +134,11 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks) -> int:
     elif op.type in ("matmul", "depthwise"):
         left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
         total += 2 * blocks.u_kt * (left + right) * act
+        total += 2 * ublock * act if op.attrs.get("bias") else 0
     elif op.type == "reduce":
         total += 2 * ublock * max(1, blocks.u_kt) * act
     else:
-        total += 2 * len(op.uses) * ublock * act
+        total += (2 * len(op.uses) + op.intermediates) * ublock * act
     if op.type == "matmul" and target.intermed_df != target.activation_df:
         total += mblock * ublock * size(target.intermed_df)
     return total

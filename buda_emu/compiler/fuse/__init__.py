@@ -1,0 +1,1 @@
+"""Netlist ops put together before they are placed, one file for each way."""

@@ -1,0 +1,76 @@
+"""Element-wise ops that follow each other become one fused op (FRONTEND 3.3, OPS 8)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from buda_emu.compiler.fuse.readers import Readers
+from buda_emu.compiler.fuse.schedule import scheduled
+from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
+from buda_emu.compiler.target import Target
+from buda_emu.spec.ops import OP_TYPES
+
+_FAMILIES: Final = ("binary", "unary", "sfpu")
+_LAST: Final = ("exp",)
+"""FRONTEND 3.3: the search ends behind them, so they may only be the last of a fused op."""
+Wanted = Callable[[TileOp, list[TileOp]], bool]
+
+
+def fuse_chains(tiles: TileGraph, target: Target, wanted: Wanted = lambda _, __: True) -> TileGraph:
+    """`d = subtract(x, m); y = multiply(d, s)` becomes one op of type fused_op with both as sub-ops, if nobody else
+    reads d. `wanted(fused, parts)`: whether a fused op is better than its parts; without it, all that can be are."""
+    readers = Readers(tiles)
+    for root in reversed(list(tiles.ops.values())):
+        if root.name not in tiles.ops or not is_elementwise(root):
+            continue
+        found = _group(readers, root, target)
+        if found is None:
+            continue
+        members, steps, uses = found
+        parts = [op for op in tiles.ops.values() if op.name in members]
+        sources = tuple(name for op in parts for name in op.sources)
+        made = replace(root, type="fused_op", uses=uses, attrs={}, steps=steps, made_of=sources)
+        if wanted(made, parts):
+            readers.put(parts, made)
+    return tiles
+
+
+def is_elementwise(op: TileOp) -> bool:
+    """Whether it may be a sub-op: no operand may be turned on the way (V055), and the host reads no fused op."""
+    if OP_TYPES[op.type].family not in _FAMILIES or op.attrs.get("untilize") or op.steps:
+        return False
+    return all(("transpose",) not in use.tms for use in op.uses)
+
+
+Group = tuple[dict[str, TileOp], tuple[SubOp, ...], list[Use]]
+
+
+def _group(readers: Readers, root: TileOp, target: Target) -> Group | None:
+    """The root and all before it that only the group itself reads, as many as there are buffers for. So nothing leaves
+    the group but by the root, and no way leads out of it and back."""
+    members = {root.name: root}
+    best: Group | None = None
+    refused: set[str] = set()
+    while True:
+        found = _next(readers, members, root, refused)
+        if found is None:
+            return best
+        more = {**members, found.name: found}
+        schedule = scheduled(more, root.name, target.arch.name)
+        if schedule is None:
+            refused.add(found.name)
+            continue
+        members, best = more, (more, *schedule)
+
+
+def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: set[str]) -> TileOp | None:
+    for member in members.values():
+        for use in member.uses:
+            op = readers.tiles.ops.get(use.source)
+            if op is None or op.name in members or op.name in refused or op.type in _LAST:
+                continue
+            if not is_elementwise(op) or op.shape != root.shape:
+                continue
+            if all(name in members and not members[name].uses[place].tms for name, place in readers.of(op.name)):
+                return op
+    return None

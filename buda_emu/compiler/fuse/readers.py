@@ -1,0 +1,54 @@
+"""Who reads what, and putting two ops that follow each other into one."""
+
+from dataclasses import replace
+from typing import Any
+
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
+
+
+class Readers:
+    """The readers of every tensor of a graph, kept up while ops are put together."""
+
+    def __init__(self, tiles: TileGraph) -> None:
+        self.tiles = tiles
+        self._of: dict[str, list[tuple[str, int]]] = {}
+        for op in tiles.ops.values():
+            self._add(op)
+
+    def of(self, name: str) -> list[tuple[str, int]]:
+        """(op, operand) for each time that a tensor is read."""
+        return self._of.get(name, [])
+
+    def only_source(self, op: TileOp, operand: int) -> TileOp | None:
+        """The op that makes an operand, if nobody else reads it and no TM stands on the way."""
+        use = op.uses[operand]
+        source = self.tiles.ops.get(use.source)
+        if source is None or use.tms or self.of(use.source) != [(op.name, operand)]:
+            return None
+        return source
+
+    def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Any) -> TileOp:
+        """`first`, with these operands and more attributes, in the place and by the name of `last`, its only reader."""
+        made = replace(
+            first, name=last.name, uses=uses, attrs={**first.attrs, **attrs}, source=last.source,
+            made_of=(*first.sources, *last.sources),
+        )  # fmt: skip
+        self.put([first, last], made)
+        return made
+
+    def put(self, gone: list[TileOp], made: TileOp) -> None:
+        """One op for several; it has the name of the last of them, and its place."""
+        for op in gone:
+            self._drop(op)
+            if op.name != made.name:
+                del self.tiles.ops[op.name]
+        self.tiles.ops[made.name] = made
+        self._add(made)
+
+    def _add(self, op: TileOp) -> None:
+        for number, use in enumerate(op.uses):
+            self._of.setdefault(use.source, []).append((op.name, number))
+
+    def _drop(self, op: TileOp) -> None:
+        for number, use in enumerate(op.uses):
+            self._of[use.source].remove((op.name, number))

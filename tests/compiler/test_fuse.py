@@ -1,0 +1,174 @@
+"""Netlist ops put together: what becomes of them, and that no value changes."""
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.fuse.activation import fuse_activation
+from buda_emu.compiler.fuse.bias import fuse_bias
+from buda_emu.compiler.fuse.chains import fuse_chains
+from buda_emu.compiler.fuse.fuse import fuse
+from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
+from buda_emu.compiler.passes.affine import affine
+from buda_emu.compiler.passes.dead import dead
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.target import Target
+
+TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+ONE = (1, 1, 1)
+
+
+def tiles(*ops, outputs=None):
+    """A graph of one-tile ops written (name, type, *operands); constants and inputs are any other names."""
+    made = TileGraph()
+    for name, type, *operands in ops:
+        uses = [item if isinstance(item, Use) else Use(item) for item in operands]
+        made.ops[name] = TileOp(name, type, uses, ONE, source=name)
+    return made
+
+
+def constant(graph, name, values):
+    from buda_emu.compiler.lower.tiles import Constant
+
+    graph.constants[name] = Constant(name, np.asarray(values, np.float32))
+
+
+def shown(graph):
+    """name = type(operands)"""
+    return [f"{op.name} = {op.type}({', '.join(use.source for use in op.uses)})" for op in graph.ops.values()]
+
+
+def test_a_row_behind_a_product_becomes_its_bias():
+    graph = tiles(("p", "matmul", "x", "w"), ("y", "add", "row", "p"))
+    constant(graph, "row", np.broadcast_to(np.arange(32), (1, 32, 32)))
+    fuse_bias(graph)
+    assert shown(graph) == ["y = matmul(x, w, row)"]
+    assert graph.ops["y"].attrs == {"bias": True}
+    assert graph.ops["y"].sources == ("p", "y")
+
+
+@pytest.mark.parametrize("reader", ["add", "exp"])
+def test_a_term_that_is_no_row_or_is_not_alone_stays(reader):
+    graph = tiles(("p", "matmul", "x", "w"), ("y", "add", "p", "row"), ("z", reader, "p", "p"))
+    constant(graph, "row", np.broadcast_to(np.arange(32), (1, 32, 32)))
+    assert len(fuse_bias(graph).ops) == 3
+    graph = tiles(("p", "matmul", "x", "w"), ("y", "add", "p", "row"))
+    constant(graph, "row", np.arange(1024).reshape(1, 32, 32))
+    assert len(fuse_bias(graph).ops) == 2
+
+
+def test_a_clamp_becomes_the_packers():
+    graph = tiles(("s", "add", "x", "y"), ("z", "nop", "s"), ("u", "nop", "z"))
+    for name in "zu":
+        graph.ops[name].attrs = {"relu_en": True, "relu_threshold": 1.0, "relu_mode": "min"}
+    fuse_relu(graph)
+    assert shown(graph) == ["z = add(x, y)", "u = nop(z)"]  # one clamp each
+    assert graph.ops["z"].attrs["relu_threshold"] == 1.0
+
+
+def test_gelu_behind_a_product_runs_there():
+    graph = fuse_activation(tiles(("p", "matmul", "x", "w"), ("y", "gelu", "p")))
+    assert shown(graph) == ["y = matmul(x, w)"]
+    assert graph.ops["y"].attrs == {"sfpu_op": "gelu"}
+
+
+def test_a_chain_becomes_a_fused_op():
+    graph = tiles(("d", "subtract", "x", "m"), ("q", "square", "d"), ("y", "multiply", "q", "d"))
+    fuse_chains(graph, TARGET)
+    assert shown(graph) == ["y = fused_op(x, m)"]
+    assert graph.ops["y"].steps == (
+        SubOp("d", "subtract", ("input0", "input1"), "intermed0"),
+        SubOp("q", "square", ("intermed0",), "dest"),
+        SubOp("y", "multiply", ("dest", "intermed0"), "output", ("intermed0",)),
+    )
+
+
+def test_what_others_read_is_turned_or_has_another_shape_is_not_fused():
+    turned = tiles(("d", "exp", Use("x", (("transpose",),))), ("y", "multiply", "d", "x"))
+    assert len(fuse_chains(turned, TARGET).ops) == 2
+    read = tiles(("d", "square", "x"), ("y", "multiply", "d", "x"), ("p", "matmul", "d", "w"))
+    assert len(fuse_chains(read, TARGET).ops) == 3
+    spread = tiles(("d", "square", "x"), ("y", "multiply", Use("d", (("broadcast", "r", 2),)), "x"))
+    spread.ops["y"].shape = (1, 2, 1)
+    assert len(fuse_chains(spread, TARGET).ops) == 2
+
+
+def test_an_exponential_ends_a_fused_op_and_a_maximum_never_touches_dest():
+    graph = tiles(("d", "subtract", "x", "m"), ("e", "exp", "d"), ("y", "multiply", "e", "x"))
+    assert shown(fuse_chains(graph, TARGET)) == ["e = fused_op(x, m)", "y = multiply(e, x)"]
+    graph = fuse_chains(tiles(("d", "subtract", "x", "m"), ("e", "maximum", "d", "z"), ("y", "tanh", "e")), TARGET)
+    assert [step.output for step in graph.ops["y"].steps] == ["intermed0", "intermed1", "output"]
+
+
+def test_grayskull_reads_dest_as_operand_0_only():
+    def made(arch):
+        graph = tiles(("d", "square", "x"), ("y", "subtract", "m", "d"))
+        return fuse_chains(graph, Target.named(arch, "Float16_b", "HiFi3")).ops["y"].steps[0].output
+
+    assert made("grayskull") == "intermed0"
+    assert made("blackhole") == "dest"
+
+
+def test_no_fused_op_has_more_operands_than_a_core_has_streams():
+    ops = [(f"a{k}", "add", f"a{k - 1}" if k else "x", f"c{k}") for k in range(20)]
+    graph = fuse_chains(tiles(*ops), TARGET)
+    assert all(len(op.uses) <= 8 for op in graph.ops.values())
+    assert sum(len(op.steps) or 1 for op in graph.ops.values()) == 20
+
+
+def test_who_is_asked_decides():
+    graph = tiles(("d", "square", "x"), ("y", "tanh", "d"))
+    asked = []
+
+    def never(fused, parts):
+        asked.append((fused.type, [op.name for op in parts]))
+        return False
+
+    assert len(fuse_chains(graph, TARGET, never).ops) == 2
+    assert asked == [("fused_op", ["d", "y"])]
+
+
+def test_factors_and_terms_of_channels_go_into_weights_and_bias():
+    b = Builder(Graph("g"), decompose=True)
+    x, rng = b.input("x", (2, 3, 5, 5), "float32"), np.random.default_rng(0)
+    w = b.constant(rng.standard_normal((4, 3, 3, 3), np.float32))
+    row = [b.constant(rng.standard_normal((4, 1, 1), np.float32)) for _ in range(3)]
+    y = b.conv(x, w, strides=(1, 1), pads=((0, 0), (0, 0)), dilations=(1, 1))
+    last = b.add(b.multiply(b.add(y, row[0]), row[1]), row[2])
+    b.graph.outputs = [Output("y", last.name, "float32")]
+    found = dead(affine(b.graph))
+    assert [node.op for node in found if node.op not in ("input", "constant")] == ["conv", "add"]
+    from buda_emu.compiler.graph.evaluate import evaluate
+
+    value = {"x": rng.standard_normal((2, 3, 5, 5), np.float32)}
+    want = evaluate(b.graph, value)[last.name]
+    np.testing.assert_allclose(evaluate(found, value)[last.name], want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull", "blackhole"])
+def test_values_are_the_same_with_and_without(arch):
+    b = Builder(Graph("g"), decompose=False)
+    x, rng = b.input("x", (33, 40), "float32"), np.random.default_rng(0)
+    h = b.matmul(x, b.constant(rng.standard_normal((40, 50), np.float32)))
+    h = b.relu(b.add(h, b.constant(rng.standard_normal(50, np.float32))))
+    h = b.softplus(b.hard_swish(b.mish(h)))
+    last = b.layer_norm(b.maximum(b.erf(h), 0.25), rank=1, epsilon=1e-3)
+    graph = b.graph
+    graph.outputs = [Output("y", last.name, "float32")]
+    graph = run_passes(graph, lambda *_: None)
+    target, inputs = Target.named(arch, "Float16_b", "HiFi3"), {"x": rng.standard_normal((33, 40), np.float32)}
+    found = []
+    for change in (lambda made, _: made, fuse):
+        compiled = CompiledModel(graph, place(change(lower(graph, target), target), target), "g")
+        assert compiled.check(strict=True) == ()
+        found.append((len(compiled.placement.ops), compiled.run(inputs)[0], compiled.run(inputs, "device")[0]))
+        compiled.close()
+    (many, plain, plain_device), (few, fused, fused_device) = found
+    assert few < many / 2
+    np.testing.assert_array_equal(fused, plain)
+    np.testing.assert_allclose(fused_device, plain_device, rtol=0.1, atol=0.1)
