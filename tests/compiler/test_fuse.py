@@ -150,6 +150,16 @@ def test_factors_and_terms_of_channels_go_into_weights_and_bias():
     np.testing.assert_allclose(evaluate(found, value)[last.name], want, rtol=1e-4, atol=1e-4)
 
 
+def test_a_term_that_rounds_stays_by_itself():
+    b = Builder(Graph("g"), decompose=True)
+    x = b.input("x", (2, 3), "float32")
+    y = b.matmul(x, b.constant(np.eye(3, dtype=np.float32)))
+    last = b.round(b.add(y, b.constant(np.full(3, 0.75, np.float32))))
+    b.graph.outputs = [Output("y", last.name, "float32")]
+    kinds = [node.op for node in dead(affine(b.graph)) if node.op not in ("input", "constant")]
+    assert kinds == ["matmul", "add", "add", "subtract"]
+
+
 @pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull", "blackhole"])
 def test_values_are_the_same_with_and_without(arch):
     b = Builder(Graph("g"), decompose=False)

@@ -12,9 +12,11 @@ from buda_emu.errors import InternalError
 ShapeRule = Callable[..., Shape]
 Reference = Callable[..., Any]
 Decomposition = Callable[..., Any]
-Family = Literal["elementwise", "compare", "matmul", "convolution", "reduce", "normalise", "moves", "index", "source"]
+Family = Literal[
+    "elementwise", "compare", "matmul", "convolution", "reduce", "normalise", "moves", "index", "quantise", "source"
+]
 
-FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves")
+FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "quantise")
 """Modules of this room that declare ops; each is imported when an op is first asked for."""
 
 

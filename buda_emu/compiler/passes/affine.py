@@ -10,6 +10,8 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Array, Graph, Node
 
 _PRODUCTS: Final = ("conv", "matmul")
+_LARGEST: Final = 65536.0
+"""Greater terms are there to round something away, and so come last, by themselves."""
 
 
 def affine(graph: Graph) -> Graph:
@@ -43,7 +45,7 @@ def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: 
         if user.op not in ("multiply", "add") or user.shape != product.shape or len(set(user.inputs)) != 2:
             return found
         other = graph[user.inputs[1 if user.inputs[0] == node.name else 0]]
-        if other.op != "constant" or not np.isfinite(other.value).all():
+        if other.op != "constant" or not (np.abs(other.value) <= _LARGEST).all():
             return found
         shape = (1,) * (len(product.shape) - len(other.shape)) + other.shape
         if any(size != 1 for at, size in enumerate(shape) if at != place):

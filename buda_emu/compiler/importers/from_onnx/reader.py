@@ -15,7 +15,7 @@ from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call, NotSupportedError
 from buda_emu.errors import HostError, InternalError, UnsupportedError
 
-FAMILIES: Final = ("elementwise", "shapes", "products", "reductions")
+FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
 _TYPES: Final = {
     "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 }  # fmt: skip

@@ -1,0 +1,24 @@
+"""Whole numbers with a scale (FRONTEND 2)."""
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import composite
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+
+_op = composite("quantise")
+
+
+@_op
+def quantize(b: Builder, x: Node, scale: Node, zero: Node, *, type: str) -> Node:
+    """round(x / scale) + zero, halves to even, within the range of a type of whole numbers"""
+    bounds = np.iinfo(np.dtype(type))
+    whole = b.add(b.round(b.divide(x, scale), dtype="float32"), zero, dtype="float32")
+    return b.retyped(b.clip(whole, low=float(bounds.min), high=float(bounds.max)), type)
+
+
+@_op
+def dequantize(b: Builder, x: Node, scale: Node, zero: Node) -> Node:
+    """(x - zero) * scale"""
+    centred = x if zero.op == "constant" and not zero.value.any() else b.subtract(x, zero, dtype="float32")
+    return b.multiply(centred, scale, dtype="float32")

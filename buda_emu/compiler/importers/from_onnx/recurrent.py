@@ -1,0 +1,202 @@
+"""RNN, GRU and LSTM, step by step: each step is two products and a few element-wise ops, the inputs' products are one
+for all steps."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
+
+Activation = Callable[[Node], Node]
+_DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+@onnx_op("RNN", "GRU", "LSTM")
+def recurrent(call: Call) -> tuple[Node, ...]:
+    """All states [steps, directions, batch, size], then the last of each."""
+    b = call.b
+    x = call[0] if not call.attr("layout", 0) else b.transpose(call[0], perm=(1, 0, 2))
+    directions = {b"forward": [False], b"reverse": [True], b"bidirectional": [False, True]}[
+        call.attr("direction", b"forward")
+    ]
+    runs = [_Direction(call, x, number).run(turned) for number, turned in enumerate(directions)]
+    steps, batch, _ = x.shape
+    size = runs[0].states[0].shape[-1]
+    shown: list[Node] = []
+    for step in range(steps):
+        shown += [b.reshape(run.states[step], shape=(1, 1, batch, size)) for run in runs]
+    all_states = _joined(b, shown, 0)
+    all_states = b.reshape(all_states, shape=(steps, len(runs), batch, size))
+    last = [[b.reshape(item, shape=(1, batch, size)) for item in (run.last, run.cell)] for run in runs]
+    results = [all_states, *(_joined(b, [pair[place] for pair in last], 0) for place in range(2))]
+    if call.attr("layout", 0):
+        results[0] = b.transpose(results[0], perm=(2, 0, 1, 3))
+        results[1:] = [b.transpose(item, perm=(1, 0, 2)) for item in results[1:]]
+    return tuple(results[: 3 if call.op == "LSTM" else 2])
+
+
+def _joined(b: Builder, nodes: Sequence[Node], dim: int) -> Node:
+    return nodes[0] if len(nodes) == 1 else b.concat(*nodes, dim=dim)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of every step in the order of time, the last one, and the last cell (LSTM)."""
+
+    states: list[Node]
+    last: Node
+    cell: Node
+
+
+class _Direction:
+    """One direction of a layer."""
+
+    def __init__(self, call: Call, x: Node, number: int) -> None:
+        b = self.b = call.b
+        self.op, self.x, self.call = call.op, x, call
+        self.gates = _GATES[call.op]
+        self.steps, self.batch = x.shape[:2]
+        self.size = size = call[2].shape[-1]
+        w, r = (_of(b, call[place], number) for place in (1, 2))
+        self.input_weights = [_turned(b, w, gate, size) for gate in range(self.gates)]
+        self.state_weights = [_turned(b, r, gate, size) for gate in range(self.gates)]
+        bias = call.get(3)
+        parts = 2 * self.gates
+        self.biases = [
+            None if bias is None else b.slice(_of(b, bias, number), dim=0, start=part * size, count=size)
+            for part in range(parts)
+        ]
+        self.lengths = _lengths(call, self.steps)
+        nothing = np.zeros((self.batch, size), np.float32)
+        initial = [call.get(place) for place in (5, 6)]
+        if call.attr("layout", 0):
+            initial = [None if item is None else b.transpose(item, perm=(1, 0, 2)) for item in initial]
+        self.state, self.cell = (
+            b.constant(nothing) if item is None else _of(b, item, number) for item in initial
+        )  # fmt: skip
+        holes = call.get(7)
+        self.peepholes = [
+            None if holes is None else b.slice(_of(b, holes, number), dim=0, start=part * size, count=size)
+            for part in range(3)
+        ]
+        names = [name.decode() for name in call.attr("activations") or []] or _DEFAULTS[call.op] * 2
+        each = len(_DEFAULTS[call.op])
+        self.functions = _activations(call, names)[number * each : (number + 1) * each]
+
+    def run(self, turned: bool) -> _Run:
+        """Backwards, steps beyond a sequence's length leave the state as it was at first."""
+        b = self.b
+        products = [b.matmul(self.x, weight) for weight in self.input_weights]
+        for gate in range(self.gates):
+            for part in (gate, gate + self.gates):
+                bias = self.biases[part]
+                # The bias of the state's part of a GRU's last gate is multiplied with the reset gate: not here.
+                apart = self.op == "GRU" and part == 5 and self.call.attr("linear_before_reset", 0)
+                if bias is not None and not apart:
+                    products[gate] = b.add(products[gate], bias)
+        states: dict[int, Node] = {}
+        for step in reversed(range(self.steps)) if turned else range(self.steps):
+            own = [
+                b.reshape(b.slice(item, dim=0, start=step, count=1), shape=(self.batch, self.size))
+                for item in products
+            ]  # fmt: skip
+            state, cell = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.op](own)
+            states[step] = state
+            if self.lengths is not None:
+                inside = b.greater(self.lengths, float(step), dtype="float32")
+                states[step] = b.multiply(state, inside)
+                state, cell = (
+                    b.add(b.multiply(new, inside), b.multiply(old, b.subtract(1.0, inside)))
+                    for new, old in ((state, self.state), (cell, self.cell))
+                )
+            self.state, self.cell = state, cell
+        return _Run([states[step] for step in range(self.steps)], self.state, self.cell)
+
+    def _by_state(self, gate: int, state: Node | None = None) -> Node:
+        return self.b.matmul(self.state if state is None else state, self.state_weights[gate])
+
+    def _clipped(self, x: Node) -> Node:
+        bound = self.call.attr("clip")
+        return x if bound is None else self.b.clip(x, low=-float(bound), high=float(bound))
+
+    def _rnn(self, own: list[Node]) -> tuple[Node, Node]:
+        """f(x W + h R)"""
+        return self.functions[0](self._clipped(self.b.add(own[0], self._by_state(0)))), self.cell
+
+    def _gru(self, own: list[Node]) -> tuple[Node, Node]:
+        """(1 - z) g(x W + (r h) R) + z h"""
+        b, (f, g) = self.b, self.functions
+        update, reset = (f(self._clipped(b.add(own[gate], self._by_state(gate)))) for gate in (0, 1))
+        if self.call.attr("linear_before_reset", 0):
+            inner, bias = self._by_state(2), self.biases[5]
+            inner = b.multiply(reset, inner if bias is None else b.add(inner, bias))
+        else:
+            inner = self._by_state(2, b.multiply(reset, self.state))
+        new = g(self._clipped(b.add(own[2], inner)))
+        return b.add(b.multiply(b.subtract(1.0, update), new), b.multiply(update, self.state)), self.cell
+
+    def _lstm(self, own: list[Node]) -> tuple[Node, Node]:
+        """c = f c + i g(..), h = o h(c); peepholes look at the cell"""
+        b, (f, g, h) = self.b, self.functions
+
+        def gate(number: int, hole: Node | None, cell: Node) -> Node:
+            found = b.add(own[number], self._by_state(number))
+            return self._clipped(found if hole is None else b.add(found, b.multiply(hole, cell)))
+
+        into = f(gate(0, self.peepholes[0], self.cell))
+        if self.call.attr("input_forget", 0):
+            forget = b.subtract(1.0, into)
+        else:
+            forget = f(gate(2, self.peepholes[2], self.cell))
+        cell = b.add(b.multiply(forget, self.cell), b.multiply(into, g(gate(3, None, self.cell))))
+        return b.multiply(f(gate(1, self.peepholes[1], cell)), h(cell)), cell
+
+
+def _of(b: Builder, x: Node, direction: int) -> Node:
+    """Without the dimension of directions, which is the first."""
+    return b.reshape(b.slice(x, dim=0, start=direction, count=1), shape=x.shape[1:])
+
+
+def _turned(b: Builder, weights: Node, gate: int, size: int) -> Node:
+    return b.transpose(b.slice(weights, dim=0, start=gate * size, count=size), perm=(1, 0))
+
+
+def _lengths(call: Call, steps: int) -> Node | None:
+    """[batch, 1], where not all sequences are as long as the input."""
+    node = call.get(4)
+    if node is None or (node.op == "constant" and (node.value >= steps).all()):
+        return None
+    return call.b.reshape(node, shape=(node.shape[0], 1))
+
+
+def _activations(call: Call, names: Sequence[str]) -> list[Activation]:
+    """By name, with numbers for those that take some, in order."""
+    b = call.b
+    alphas, betas = (list(call.attr(f"activation_{name}") or []) for name in ("alpha", "beta"))
+
+    def made(name: str) -> Activation:
+        alpha = float(alphas.pop(0)) if name in _ALPHA and alphas else _ALPHA.get(name, 0.0)
+        beta = float(betas.pop(0)) if name in _BETA and betas else _BETA.get(name, 0.0)
+        forms: dict[str, Activation] = {
+            "Relu": b.relu, "Tanh": b.tanh, "Sigmoid": b.sigmoid, "Softsign": b.softsign, "Softplus": b.softplus,
+            "Affine": lambda x: b.add(b.multiply(x, alpha), beta),
+            "LeakyRelu": lambda x: b.leaky_relu(x, slope=alpha),
+            "ThresholdedRelu": lambda x: b.multiply(x, b.greater(x, alpha), dtype=x.dtype),
+            "ScaledTanh": lambda x: b.multiply(b.tanh(b.multiply(x, beta)), alpha),
+            "HardSigmoid": lambda x: b.hard_sigmoid(x, alpha=alpha, beta=beta),
+            "Elu": lambda x: b.elu(x, alpha=alpha),
+        }  # fmt: skip
+        if name not in forms:
+            raise call.refuse(f"activation {name}")
+        return forms[name]
+
+    return [made(name) for name in names]
+
+
+_ALPHA = {"Affine": 1.0, "LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "ScaledTanh": 1.0, "HardSigmoid": 0.2, "Elu": 1.0}
+_BETA = {"Affine": 0.0, "ScaledTanh": 1.0, "HardSigmoid": 0.5}
+"""Defaults of the standard's table of activations."""

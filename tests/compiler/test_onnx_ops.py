@@ -1,0 +1,110 @@
+"""Operators of ONNX models against the evaluators of others."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
+
+RNG = np.random.default_rng(0)
+
+
+def model(nodes, inputs, outputs, held=(), opset=21):
+    """Of nodes (op, inputs, outputs, attributes), input arrays and held arrays by name, and names of outputs."""
+    made = [helper.make_node(op, ins, outs, **attrs) for op, ins, outs, attrs in nodes]
+    graph = helper.make_graph(
+        made, "g",
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+         for name, array in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in dict(held).items()],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def agrees(made, inputs, **tolerance):
+    """With onnxruntime, operator by operator: what it puts together saturates sums of bytes on some processors."""
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = runtime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    expected = session.run(None, inputs)
+    compiled = be.compile(made)
+    assert compiled.check(strict=True) == ()
+    for got, want in zip(compiled(*inputs.values()), expected, strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, **({"rtol": 1e-3, "atol": 1e-4} | tolerance))
+    compiled.close()
+    return compiled
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "gates", "attrs"),
+    [
+        ("LSTM", 4, {"direction": "bidirectional"}),
+        ("LSTM", 4, {"input_forget": 1, "direction": "reverse"}),
+        ("GRU", 3, {"direction": "bidirectional", "linear_before_reset": 1}),
+        ("GRU", 3, {"activations": ["HardSigmoid", "Softsign"], "direction": "reverse"}),
+        ("RNN", 1, {"activations": ["Relu"], "clip": 0.8}),
+    ],
+)
+@pytest.mark.parametrize("lengths", [False, True])
+def test_recurrent_layers(op, gates, attrs, lengths):
+    steps, batch, width, size = 4, 3, 5, 7
+    count = 2 if attrs.get("direction") == "bidirectional" else 1
+    held = {
+        "w": normal(count, gates * size, width), "r": normal(count, gates * size, size),
+        "b": normal(count, 2 * gates * size), "h": normal(count, batch, size), "l": np.array([4, 1, 3], np.int32),
+    }  # fmt: skip
+    x = {"x": normal(steps, batch, width)}
+    if count == 2 and "activations" in attrs:
+        attrs = {**attrs, "activations": attrs["activations"] * 2}
+    inputs = ["x", "w", "r", "b", "l" if lengths else "", "h"]
+    outputs = ["y", "yh", "yc"][: 3 if op == "LSTM" else 2]
+    agrees(model([(op, inputs, outputs, {"hidden_size": size, **attrs})], x, outputs, held, opset=14), x)
+
+
+def quantised(kind):
+    """x W + b, relu, then W2 + c, with every tensor quantised, as exporters write it."""
+    zero, x = np.array(0 if kind == "int8" else 128, kind), normal(6, 40)
+    nodes = []
+    for name in ("x", "h", "y"):
+        nodes += [("QuantizeLinear", [name, f"{name}s", "z"], [f"{name}q"], {}),
+                  ("DequantizeLinear", [f"{name}q", f"{name}s", "z"], [f"{name}d"], {})]  # fmt: skip
+    nodes[2:2] = [
+        ("DequantizeLinear", ["w", "ws", "wz"], ["wd"], {"axis": 1}), ("MatMul", ["xd", "wd"], ["p"], {}),
+        ("Add", ["p", "b"], ["a"], {}), ("Relu", ["a"], ["h"], {}),
+    ]  # fmt: skip
+    nodes[8:8] = [
+        ("DequantizeLinear", ["v", "vs"], ["vd"], {}),
+        ("MatMul", ["hd", "vd"], ["q"], {}),
+        ("Add", ["q", "c"], ["y"], {}),
+    ]
+    held = {
+        "z": zero, "xs": np.float32(0.02), "hs": np.float32(0.05), "ys": np.float32(0.1), "b": normal(30),
+        "w": RNG.integers(-127, 127, (40, 30)).astype(np.int8), "ws": (0.01 + RNG.random(30) / 100).astype(np.float32),
+        "c": normal(10),
+        "wz": np.zeros(30, np.int8), "v": RNG.integers(-127, 127, (30, 10)).astype(np.int8), "vs": np.float32(0.01),
+    }  # fmt: skip
+    held = {name: np.asarray(array) for name, array in held.items()}
+    return model(nodes, {"x": x}, ["yd"], held), {"x": x}
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_a_quantised_model(kind):
+    made, inputs = quantised(kind)
+    agrees(made, inputs, atol=1e-3)
+
+
+def test_types_that_the_device_lacks_are_refused_by_name():
+    x = {"x": normal(3, 4)}
+    nodes = [("QuantizeLinear", ["x", "s", "z"], ["y"], {})]
+    held = {"s": np.array(0.1, np.float32), "z": np.array(0, np.int16)}
+    with pytest.raises(be.UnsupportedError, match=r"QuantizeLinear \(to int16, which the device does not have\)"):
+        be.compile(model(nodes, x, ["y"], held))
