@@ -4,11 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic
+from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic, Severity
 from buda_emu.checker.rule import Rule
+from buda_emu.screen import Screen, Style
 
 SCHEMA_VERSION = 1
 MAX_SOURCE = 160  # characters of a source line that are shown
+_CUT = "..."
+_PLAIN = Screen()
+_COLOURS: Mapping[Severity, Style] = {"error": "red", "warning": "yellow", "note": "cyan"}
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
@@ -19,38 +23,46 @@ def with_source_lines(diagnostics: Iterable[Diagnostic], lines: Sequence[str]) -
     ]
 
 
-def render(diagnostics: Sequence[Diagnostic]) -> str:
+def render(diagnostics: Sequence[Diagnostic], screen: Screen = _PLAIN) -> str:
     """Every finding with its source line and a range of carets, and a last line that counts."""
-    return "\n".join([*(render_one(item) for item in diagnostics), summary(diagnostics)])
+    return "\n".join([*(render_one(item, screen) for item in diagnostics), summary(diagnostics)])
 
 
-def render_one(item: Diagnostic) -> str:
+def render_one(item: Diagnostic, screen: Screen = _PLAIN) -> str:
     """One finding: `path:line:col: error[V013]: message (hint)`, the source line, carets under the place.
 
     A JSON pointer or a byte offset takes the place of line and column.
     """
-    place = ":".join(filter(None, (item.path, item.where)))
-    head = f"{place}: {item.severity}[{item.rule}]: {_said(item)}"
-    return head if not item.source_line.strip() else f"{head}\n{_excerpt(item)}"
+    place = screen.paint(":".join(filter(None, (item.path, item.where))), "bold")
+    severity = screen.paint(item.severity, "bold", _COLOURS[item.severity])
+    head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {_said(item)}"
+    return head if not item.source_line.strip() else f"{head}\n{_excerpt(item, screen)}"
 
 
 def _said(item: Diagnostic) -> str:
     return f"{item.message} ({item.hint})" if item.hint else item.message
 
 
-def _excerpt(item: Diagnostic) -> str:
+def _excerpt(item: Diagnostic, screen: Screen) -> str:
     line = item.source_line.rstrip()
+    gutter = f"{item.line:3} | "
+    most = MAX_SOURCE
+    if screen.columns is not None:
+        line = line.replace("\t", " ")  # nobody knows how wide the terminal draws one
+        room = screen.columns - len(gutter)
+        most = MAX_SOURCE if len(line) <= room else min(MAX_SOURCE, room - 2 * len(_CUT))
     start = min(item.column - 1, len(line))
     end = max(start + 1, min(item.end_column - 1, len(line)))
     # Of a very long line only the surroundings of the place are shown.
-    left = 0 if len(line) <= MAX_SOURCE else max(0, min(start - MAX_SOURCE // 3, len(line) - MAX_SOURCE))
-    shown = line[left : left + MAX_SOURCE]
-    prefix = "..." if left else ""
-    suffix = "..." if left + MAX_SOURCE < len(line) else ""
-    gutter = f"{item.line:3} | "
+    left = 0 if len(line) <= most else max(0, min(start - most // 3, len(line) - most))
+    shown = line[left : left + most]
+    prefix = _CUT if left else ""
+    suffix = _CUT if left + most < len(line) else ""
     blank = "".join("\t" if character == "\t" else " " for character in line[left:start])
-    carets = "^" * (min(end, left + MAX_SOURCE) - start)
-    return f"{gutter}{prefix}{shown}{suffix}\n{' ' * (len(gutter) - 2)}| {' ' * len(prefix)}{blank}{carets}"
+    carets = screen.paint("^" * (min(end, left + most) - start), "bold", _COLOURS[item.severity])
+    margin = f"{' ' * (len(gutter) - 2)}| "
+    first, second = screen.paint(gutter, "blue"), screen.paint(margin, "blue")
+    return f"{first}{prefix}{shown}{suffix}\n{second}{' ' * len(prefix)}{blank}{carets}"
 
 
 def counts(diagnostics: Iterable[Diagnostic]) -> dict[str, int]:

@@ -4,6 +4,7 @@ import argparse
 from typing import Any, Final, Protocol
 
 from buda_emu.errors import HostError
+from buda_emu.screen import WHEN
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.precision import PRECISIONS, Precision
 
@@ -92,6 +93,13 @@ def add_no_cache(parser: Taker) -> None:
         action="store_false",
         dest="cache",
         help="read large netlists from their text, keep nothing (docs/cache.md)",
+    )
+
+
+def add_color(parser: Taker) -> None:
+    """--color, of every verb."""
+    parser.add_argument(
+        "--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR"
     )
 
 

@@ -66,7 +66,8 @@ def _info(_: argparse.Namespace) -> int:
         for item in found
     ]  # fmt: skip
     say(f"{_folder()}\n")
-    say(table(("what", "version", "files", "size", "state"), rows, right=(2, 3)) if rows else "nothing is kept")
+    headers = ("what", "version", "files", "size", "state")
+    say(table(headers, rows, right=(2, 3), prose=(4,)) if rows else "nothing is kept")
     stale = [item for item in found if _is_stale(item)]
     if stale:
         say(f"\n`buda-emu cache clear --stale` frees {size_text(sum(item.bytes for item in stale))}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from buda_emu.cli.arguments import add_arch, add_no_cache
 from buda_emu.cli.documents import Checked, Options, check_stream, files_below, kind_of
 from buda_emu.cli.output import say
+from buda_emu.screen import current
 
 EXAMPLE = "buda-emu check net.yaml --strict"
 
@@ -43,7 +44,7 @@ def _text(results: Mapping[str, Checked]) -> str:
 
     found = [diagnostic for result in results.values() for diagnostic in result.diagnostics]
     files = f"{len(results)} file{'s' * (len(results) != 1)}"
-    return f"{files}: {render(found)}" if not found else render(found)
+    return f"{files}: {render(found)}" if not found else render(found, current())
 
 
 def _json(results: Mapping[str, Checked]) -> str:

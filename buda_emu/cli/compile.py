@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         from buda_emu.compiler.support import HEADERS, rows
         from buda_emu.report.text import table
 
-        say(table(HEADERS, rows()))
+        say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
         return 0
     if args.file is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)

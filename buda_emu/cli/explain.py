@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from buda_emu.cli.documents import KINDS, NETLIST, books, rule_kind
 from buda_emu.cli.output import complain, say
 from buda_emu.report.text import table
+from buda_emu.screen import current
 
 if TYPE_CHECKING:
     from buda_emu.checker import Rule, RuleBook
 
 EXAMPLE = "buda-emu explain V041"
+_WIDEST = 100
 _ID = re.compile(r"[A-Za-z]?-?\d{1,4}")  # what an id looks like: no word
 
 
@@ -43,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
         if number:
             say()
         if spoken:
-            say(table(("rule", "says"), ((rule.id, rule.summary) for rule in spoken)))
+            say(table(("rule", "says"), ((rule.id, rule.summary) for rule in spoken), prose=(1,), whole=(0,)))
         elif kind is not None:
             _list(kind.rules())
         elif rule is not None:
@@ -81,9 +83,12 @@ def _hint(text: str) -> str:
 def _list(book: "RuleBook") -> None:
     rules = book.rules.values()
     if book.stages:
-        say(table(("rule", "stage", f"refuses a {book.kind} when"), ((r.id, r.stage, r.summary) for r in rules)))
+        headers = ("rule", "stage", f"refuses a {book.kind} when")
+        rows = [(rule.id, rule.stage, rule.summary) for rule in rules]
     else:
-        say(table(("rule", "severity", "says"), ((r.id, r.severity, r.summary) for r in rules)))
+        headers = ("rule", "severity", "says")
+        rows = [(rule.id, rule.severity, rule.summary) for rule in rules]
+    say(table(headers, rows, prose=(2,), whole=(0, 1)))
 
 
 def _explain(rule: "Rule", book: "RuleBook") -> None:
@@ -92,6 +97,11 @@ def _explain(rule: "Rule", book: "RuleBook") -> None:
         say(f"  {book.stages[rule.stage]}")
     for paragraph in filter(None, rule.explanation.split("\n\n")):
         say()
-        say(textwrap.fill(" ".join(paragraph.split()), 100, initial_indent="  ", subsequent_indent="  "))
+        say(_filled(paragraph))
     if rule.fix:
-        say(f"  To do: {rule.fix}.")
+        say(_filled(f"To do: {rule.fix}."))
+
+
+def _filled(paragraph: str) -> str:
+    width = min(current().columns or _WIDEST, _WIDEST)
+    return textwrap.fill(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")

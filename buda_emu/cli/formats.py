@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its arguments
     """Print the format table."""
-    say(table(HEADERS, rows(), right=(1, 3, 4, 5, 6, 7, 8)))
+    say(table(HEADERS, rows(), right=(1, 3, 4, 5, 6, 7, 8), prose=(9,), whole=(0,)))
     return 0
 
 

@@ -4,15 +4,17 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from buda_emu.cli.output import complain, keep_stdout_for_results, say
+from buda_emu.cli.arguments import add_color
+from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
 from buda_emu.errors import BudaError, DocumentError
+from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
@@ -52,15 +54,7 @@ class _Formatter(argparse.HelpFormatter):
     """argparse makes one for each argument, and imports much to learn the terminal's width; `os` knows it too."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
-
-
-def _columns() -> int:
-    """Width of the terminal, 80 where there is none."""
-    try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
-    except (OSError, ValueError):
-        return 80
+        super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
 
 
 class ExampleParser(argparse.ArgumentParser):
@@ -69,13 +63,27 @@ class ExampleParser(argparse.ArgumentParser):
     def __init__(self, *args: object, example: str = "", **kwargs: object) -> None:
         super().__init__(*args, formatter_class=_Formatter, **kwargs)  # type: ignore[arg-type]  # handed through as given
         self.example = example
+        self.below: Mapping[str, ExampleParser] = {}
+
+    def add_subparsers(self, **kwargs: Any) -> Any:
+        """As argparse's; `below` has the parsers that are added to it."""
+        made = super().add_subparsers(**kwargs)
+        self.below = made.choices
+        return made
+
+    def leaves(self) -> "Iterator[ExampleParser]":
+        """The parsers that take no further verb, this one where it takes none."""
+        for parser in self.below.values():
+            yield from parser.leaves()
+        if not self.below:
+            yield self
 
     def format_help(self) -> str:
         """The example, then what argparse says."""
         return f"example: {self.example}\n\n{super().format_help()}"
 
 
-def build_parser(verb: str) -> argparse.ArgumentParser:
+def build_parser(verb: str) -> ExampleParser:
     """The parser of the command line, with the arguments of the verb that is going to be used."""
     parser = ExampleParser(
         prog="buda-emu",
@@ -92,6 +100,8 @@ def build_parser(verb: str) -> argparse.ArgumentParser:
         module = import_module(f"buda_emu.cli.{name}")
         own = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
         module.add_arguments(own)
+        for parser_of_arguments in own.leaves():
+            add_color(parser_of_arguments)
         own.set_defaults(verb=module.main)
     return parser
 
@@ -109,13 +119,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _unknown_verb(verb)
         args = build_parser(verb).parse_args(given)
         keep_stdout_for_results(vars(args).values())
-        return args.verb(args)
+        with printing_on(screen_of(stream_for_words(), args.color)):
+            return args.verb(args)
     except BudaError as error:
         if error.exit_code == Exit.INTERNAL:
             return _internal_error()
         # findings come with their places; any other message says who speaks
-        is_report = isinstance(error, DocumentError) and error.diagnostics and error.is_report
-        complain(str(error) if is_report else f"buda-emu: {error}")
+        if isinstance(error, DocumentError) and error.diagnostics and error.is_report:
+            complain(_findings(error))
+        else:
+            complain(f"buda-emu: {error}")
         return error.exit_code
     except OSError as error:
         complain(f"buda-emu: {_describe(error)}")
@@ -159,6 +172,15 @@ def _unknown_verb(word: str) -> int:
     hint = f"to run it: buda-emu run {word}" if looks_like_file else near(word, VERBS)
     complain(f"buda-emu: no verb {word!r}{f' ({hint})' if hint else ''}; verbs: {', '.join(VERBS)}")
     return Exit.USAGE
+
+
+def _findings(error: DocumentError) -> str:
+    """The message, its findings in the colours and within the width of standard error."""
+    from buda_emu.checker.render import render
+
+    text = str(error)
+    plain = render(error.diagnostics)
+    return text.replace(plain, render(error.diagnostics, screen_of(sys.stderr)), 1)
 
 
 def _describe(error: OSError) -> str:

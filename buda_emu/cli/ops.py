@@ -1,7 +1,7 @@
 """`buda-emu ops`: the op types and their attributes, from the tables that the parser and the docs use."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from buda_emu.cli.output import say
 from buda_emu.report.text import table
@@ -38,9 +38,9 @@ def main(args: argparse.Namespace) -> int:
         _say_claims()
         return 0
     if not args.op:
-        say(table(OP_HEADERS, op_rows()))
+        say(table(OP_HEADERS, op_rows(), prose=(3,), whole=(0,)))
         say()
-        say(table(ATTRIBUTE_HEADERS, attribute_rows()))
+        _say_attributes(attribute_rows())
         say()
         say("`buda-emu ops OP` lists the attributes of one op type")
         return 0
@@ -60,8 +60,12 @@ def main(args: argparse.Namespace) -> int:
             for _, formats, missing in (row for row in device_rows() if row[0] == name):
                 say(f"  in precision device {DEVICE_HEADERS[1]}: {formats}; {DEVICE_HEADERS[2]}: {missing}")
         say()
-        say(table(ATTRIBUTE_HEADERS, (attribute_row(spec) for spec in ATTRIBUTES.values() if legal_on(spec, name))))
+        _say_attributes(attribute_row(spec) for spec in ATTRIBUTES.values() if legal_on(spec, name))
     return code
+
+
+def _say_attributes(rows: Iterable[tuple[str, ...]]) -> None:
+    say(table(ATTRIBUTE_HEADERS, rows, prose=(3, 5), whole=(0,)))
 
 
 def _say_claims() -> None:
@@ -71,14 +75,15 @@ def _say_claims() -> None:
     from buda_emu.tensix.words import CORES
 
     rows = [(op.name, *(claim(op.name, core) for core in CORES)) for op in OP_TYPES.values()]
-    say(table(("op", *CORES), ((name, *(word or "does not run" for word in words)) for name, *words in rows)))
+    claims = ((name, *(word or "does not run" for word in words)) for name, *words in rows)
+    say(table(("op", *CORES), claims, whole=(0,)))
     say()
-    say(table(("claim", "meaning"), MEANINGS.items()))
+    say(table(("claim", "meaning"), MEANINGS.items(), prose=(1,), whole=(0,)))
     say()
-    say(table(DEVICE_HEADERS, device_rows()))
+    say(table(DEVICE_HEADERS, device_rows(), prose=(1, 2), whole=(0,)))
     say()
     caveats = ((", ".join(item.cores), item.unit, item.text) for item in NOT_CLAIMED)
-    say(table(("architectures", "of", "what is not claimed"), caveats))
+    say(table(("architectures", "of", "what is not claimed"), caveats, prose=(0, 1, 2)))
 
 
 def op_rows() -> Iterator[tuple[str, ...]]:

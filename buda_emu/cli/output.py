@@ -1,21 +1,18 @@
 """How the command prints and writes: plain tables, no complaint when a pipe is closed, outputs to files and `-`."""
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
+from buda_emu.screen import shown
+
 if TYPE_CHECKING:
     from buda_emu.timeline.picture import TimelinePicture
 
 _BAR_WIDTH = 30
-# Not the colours that this command writes itself: ESC [ digits m.
-_STEERING = re.compile(
-    r"\x1b(?!\[\d{0,2}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
 _LEAST_SECONDS = 0.1
 
 
@@ -29,22 +26,21 @@ def keep_stdout_for_results(options: Iterable[object]) -> None:
     _apart = any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options)
 
 
+def stream_for_words() -> IO[str]:
+    """Where `say` prints."""
+    return sys.stderr if _apart else sys.stdout
+
+
 def say(text: str = "", stream: IO[str] | None = None, end: str = "\n") -> None:
     """Print a line. When the reader of a pipe is gone (`| head`) the rest is dropped and the work goes on. Raises
     OSError where nothing can be written for another reason."""
-    target = stream if stream is not None else sys.stderr if _apart else sys.stdout
+    target = stream if stream is not None else stream_for_words()
     try:
         print(shown(text) if _is_terminal(target) else text, end=end, file=target, flush=True)
     except BrokenPipeError:
         _drop(target)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target.name) from None
-
-
-def shown(text: str) -> str:
-    """Names of a netlist must not steer a terminal: control characters but line feeds, tabs and our own colours are
-    escaped, and so is what turns the direction of writing."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text) if text else text
 
 
 def _is_terminal(stream: IO[str] | None) -> bool:

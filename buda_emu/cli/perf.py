@@ -8,6 +8,7 @@ from buda_emu.cli.arguments import add_arch, add_param, add_program, positive
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import HostError
+from buda_emu.report.perf_tables import SORTS, Selection
 
 if TYPE_CHECKING:
     from buda_emu.api.perf import Perf
@@ -65,7 +66,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--update-expectations", action="store_true",
         help="print the performance-check section with the modelled figures; no file is changed",
     )  # fmt: skip
-    parser.add_argument("-q", "--quiet", action="store_true", help="only performance-check")
+    shown = parser.add_argument_group("what is printed (files have everything)")
+    shown.add_argument(
+        "--top", type=positive, metavar="N", help="of each epoch the N ops that cost most, or the first by --sort"
+    )
+    shown.add_argument(
+        "--sort", choices=tuple(SORTS), help="order of ops, figures from the greatest on; default: the netlist's order"
+    )
+    shown.add_argument(
+        "--op", action="append", default=[], metavar="NAME", help="this op only, or those like '*norm*'; repeatable"
+    )
+    shown.add_argument(
+        "--epoch", action="append", default=[], metavar="NAME",
+        help="the epoch of this graph only, by its name, its number, or a pattern; repeatable",
+    )  # fmt: skip
+    shown.add_argument("-q", "--quiet", action="store_true", help="only performance-check")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -81,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
         return _against(args, found)
     results = found.checks
     if not args.quiet:
-        for line in perf_lines(found.netlist, found.run):
+        for line in perf_lines(found.netlist, found.run, Selection(args.top, args.sort, args.op, args.epoch)):
             say(line)
         if results:
             say()

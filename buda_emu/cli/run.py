@@ -215,11 +215,14 @@ def _text(report: "RunReport", image: "DeviceImage | None") -> str:
             for p in report.programs
         ),
         right=(2,),
+        prose=(1,),
     )
     outputs = table(
         ("output", "type", "format", "shape", "min", "max", "mean", "note"),
         map(_output_row, report.outputs),
         right=(4, 5, 6),
+        prose=(7,),
+        whole=(2, 3),
     )
     inputs = f"{len(report.inputs)} input{'s' * (len(report.inputs) != 1)} from {_sources(report)}"
     if not report.outputs:

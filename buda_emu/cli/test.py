@@ -1,11 +1,11 @@
 """`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
 
 import argparse
-import os
 import shlex
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from buda_emu.cli.arguments import (
     positive,
     seconds,
 )
-from buda_emu.cli.output import bar_text, complain, say, shown, write_json, write_text
+from buda_emu.cli.output import bar_text, complain, say, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
+from buda_emu.screen import Style, current, shown
 
 if TYPE_CHECKING:
     from buda_emu.verify.result import CaseResult, TestRun
@@ -34,7 +35,7 @@ DEFAULT_THRESHOLD = 0.99
 _LINE_LENGTH = 80
 # What the exit code is when no output was wrong, worst first.
 _EXIT_CODES = {"failed": 1, "error": 101, "crashed": 101, "stopped": 4, "timeout": 4, "unsupported": 3, "rejected": 2}
-_COLOURS = {"passed": "32", "skipped": "33"}
+_COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -254,7 +255,6 @@ class _Console:
         self._cases = cases
         self._args = args
         self._live = not args.quiet and sys.stderr.isatty()
-        self._colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._start = time.perf_counter()
         self._counts: Counter[str] = Counter()
         self._column = 0
@@ -301,7 +301,7 @@ class _Console:
         text = console.closing_line(run)
         if shown or not self._args.quiet:
             say()
-        say(self._coloured(f"== {text} ==", "31" if bad else "32"))
+        say(current().paint(f"== {text} ==", "red" if bad else "green"))
 
     def _is_shown(self, case: "CaseResult", count: int) -> bool:
         if case.status in ("passed", "skipped"):
@@ -355,7 +355,4 @@ class _Console:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _paint(self, status: str) -> str:
-        return self._coloured(status, _COLOURS.get(status, "31"))
-
-    def _coloured(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self._colour else text
+        return current().paint(status, _COLOURS.get(status, "red"))

@@ -45,31 +45,31 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 def outputs_table(case: CaseResult) -> str:
     """All compared outputs."""
     return table(
-        ("output", "format", "shape", "compared by", "verdict", "PCC", "match", "max error", "bad tiles"),
+        ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by"),
         (
             (
-                output.queue, output.format, shape(output.shape), output.comparison.type,
-                "passed" if output.passed else "FAILED", correlation(output.pcc), percent(output.match),
-                number(output.max_error), f"{output.bad_tiles}/{output.tiles}",
+                output.queue, "passed" if output.passed else "FAILED", correlation(output.pcc), percent(output.match),
+                number(output.max_error), f"{output.bad_tiles}/{output.tiles}", output.format, shape(output.shape),
+                output.comparison.type,
             )
             for output in case.outputs
         ),
-        right=(5, 6, 7, 8),
+        right=(2, 3, 4, 5), whole=(1, 6, 7, 8),
     )  # fmt: skip
 
 
 def performance_table(case: CaseResult) -> str:
     """`performance-check`: expected, modelled, verdict."""
     return table(
-        ("performance-check", "graph", "target", "metric", "expected", "modelled", "verdict"),
+        ("performance-check", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config, item.graph or "-", item.target or "-", item.metric, item.expected,
-                number(item.modelled, 6), "passed" if item.passed else "FAILED",
+                item.config, "passed" if item.passed else "FAILED", item.expected, number(item.modelled, 6),
+                item.metric, item.graph or "-", item.target or "-",
             )
             for item in case.performance
         ),
-        right=(5,),
+        right=(3,), whole=(1, 2),
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def per_op_table(ops: Sequence[OpResult]) -> str:
             )
             for op in ops
         ),
-        right=(0, 4, 5, 6, 7, 8, 9),
+        right=(0, 4, 5, 6, 7, 8, 9), whole=(3,),
     )  # fmt: skip
 
 
@@ -113,8 +113,7 @@ def first_bad_lines(case: CaseResult) -> Iterator[str]:
         for stats in bad.inputs
     )  # fmt: skip
     headers = ("input", "kind", "format", "shape", "min", "max", "mean", "std", "zeros", "not finite", "PCC")
-    for line in table(headers, rows, right=range(4, 11)).splitlines():
-        yield f"  {line}"
+    yield table(headers, rows, right=range(4, 11), whole=(2, 3))
 
 
 def summary_lines(cases: Sequence[CaseResult]) -> Iterator[str]:

@@ -21,7 +21,7 @@ def numerics_lines(run: Numerics, top: int | None = None) -> Iterator[str]:
     vectors = any(op.without.get("vector") is not None for op in shown)
     causes: list[Cause] = [cause for cause in CAUSES if cause != "vector" or vectors]
     headers = (*_HEADERS, *(f"-{cause}" for cause in causes), "main cause")
-    yield table(headers, (_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)))
+    yield table(headers, (_row(op, causes) for op in shown), right=(0, *range(4, len(headers) - 1)), whole=(3,))
     lines = [line for op in shown for line in _sentences(op)]
     if lines:
         yield ""

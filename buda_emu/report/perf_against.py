@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from buda_emu.errors import HostError
-from buda_emu.report.text import table
+from buda_emu.report.text import table, whole
 
 _SAME: Final = 1e-9  # relative: figures that differ by less are equal
 _ADDED: Final = "not before"
@@ -146,7 +146,7 @@ def _reason(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, units:
         return f"held by {_called(held)} before, by {_called(holds)} now"
     own = [item for item in units if (item.kind, item.name) == (holds["kind"], holds["name"])]
     if own:
-        return f"{_called(holds)} holds it: {_cycles(own[0].before)} cycles of an input, now {_cycles(own[0].after)}"
+        return f"{_called(holds)} holds it: {whole(own[0].before)} cycles of an input, now {whole(own[0].after)}"
     if not units:
         return "buffers or the order of ops changed, no unit works another time"
     most = units[0]
@@ -162,10 +162,6 @@ def _called(bottleneck: Mapping[str, Any]) -> str:
 def _called_unit(kind: str, name: str) -> str:
     words = {"op": f"op {name}", "transfer": f"the transfer {name}", "latency": f"the way of one input ({name} most)"}
     return words.get(kind, name or kind)
-
-
-def _cycles(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"
 
 
 def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
@@ -195,6 +191,6 @@ def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
 
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
     if before is None or after is None:
-        return _cycles(before), _cycles(after), "-", "-"
+        return whole(before), whole(after), "-", "-"
     share = f"{100 * (after - before) / before:+.1f}" if before else "-"
-    return _cycles(before), _cycles(after), f"{after - before:+.0f}", share
+    return whole(before), whole(after), f"{after - before:+,.0f}", share

@@ -4,27 +4,40 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.text import number, percent, plural, table
+from buda_emu.report.perf_tables import Selection, Sources, epochs_table, ops_lines
+from buda_emu.report.text import number, percent, plural, table, whole, wrapped
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import chain_sentence, critical_steps
-from buda_emu.timing.figures import op_figures
-from buda_emu.timing.result import EpochReport, PerfRun
+from buda_emu.timing.result import PerfRun
+
+_ALL = Selection()
 
 
-def perf_lines(netlist: Netlist, run: PerfRun) -> Iterator[str]:
-    """A table of epochs, then of the ops of each."""
+def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> Iterator[str]:
+    """A table of epochs, then of the ops of each, as far as they are selected. Raises HostError for unknown names."""
+    epochs = selection.of_epochs(run.epochs)
     yield f"{run.netlist}: {run.arch}, {run.clock:g} MHz, modelled"
     yield ""
-    yield _epochs(run)
+    yield epochs_table(run, epochs)
     yield ""
     for program, cycles in run.programs().items():
-        yield f"program {program}: {cycles:.0f} cycles, {1e3 * run.seconds(cycles):.3g} ms{_host(run, program, cycles)}"
+        took = f"{whole(cycles)} cycles, {_ms(run.seconds(cycles))}"
+        yield wrapped(f"program {program}: {took}{_host(run, program, cycles)}")
     yield from _memory(run)
-    for epoch in run.epochs:
+    sources = Sources()
+    for index, epoch in epochs:
         yield ""
-        yield f"{epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}"
-        yield chain_sentence(critical_steps(epoch.timing))
-        yield _ops(netlist, run, epoch)
+        yield wrapped(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
+        yield wrapped(chain_sentence(critical_steps(epoch.timing)))
+        yield from ops_lines(netlist, run, epoch, selection, sources)
+    meaning = list(sources.lines())
+    if meaning:
+        yield ""
+        yield from meaning
+
+
+def _ms(seconds: float) -> str:
+    return f"{number(1e3 * seconds, 3)} ms"
 
 
 def _host(run: PerfRun, program: str, cycles: float) -> str:
@@ -32,49 +45,18 @@ def _host(run: PerfRun, program: str, cycles: float) -> str:
     if not host:
         return ""
     bounds = "which bounds it" if host > run.seconds(cycles) else "which can go on meanwhile"
-    return f"; the host link takes {1e3 * host:.3g} ms to push and pop, {bounds}"
-
-
-def _epochs(run: PerfRun) -> str:
-    return table(
-        ("program", "graph", "runs", "inputs", "cycles per input", "inputs per second", "first input", "bottleneck"),
-        (
-            (
-                epoch.program, " + ".join(epoch.graphs), str(epoch.runs), str(epoch.timing.inputs), f"{epoch.pace:.0f}",
-                number(1 / run.seconds(epoch.pace)), str(epoch.timing.first_input), epoch.bottleneck.name,
-            )
-            for epoch in run.epochs
-        ),
-        right=(2, 3, 4, 5, 6),
-    )  # fmt: skip
+    return f"; the host link takes {_ms(host)} to push and pop, {bounds}"
 
 
 def _memory(run: PerfRun) -> Iterator[str]:
     """The fullest core and the fullest channel."""
     if run.l1:
         op = max(run.l1, key=lambda name: run.l1[name])
-        yield f"L1: at most {run.l1[op] >> 10} of {run.l1_capacity >> 10} KiB, by op {op}"
+        yield f"L1: at most {run.l1[op] >> 10:,} of {run.l1_capacity >> 10:,} KiB, by op {op}"
     if run.dram:
         use = max(run.dram, key=lambda item: item.share)
-        size = f"{use.used / 2**20:.1f} of {use.capacity >> 20} MiB"
+        size = f"{use.used / 2**20:,.1f} of {use.capacity >> 20:,} MiB"
         yield f"DRAM: at most {size} ({percent(use.share)}), in channel {use.channel} of chip {use.chip}"
-
-
-def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport) -> str:
-    headers = ("op", "type", "cores", "cycles", "math %", "waits for input", "waits for room", "provenance")
-    return table(
-        headers,
-        (
-            (
-                item.op, item.type, str(item.cores), f"{cost:.0f}", f"{100 * item.math / max(epoch.pace, 1.0):.1f}",
-                f"{item.waiting_for_input:.0f}", f"{item.waiting_for_room:.0f}", item.provenance,
-            )
-            for item, cost in zip(
-                op_figures(netlist, run, epoch), (op.cost.cycles for op in epoch.timing.ops), strict=True
-            )
-        ),
-        right=(2, 3, 4, 5, 6),
-    )  # fmt: skip
 
 
 def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[CheckResult]) -> Iterator[str]:
@@ -111,15 +93,15 @@ def check_lines(results: Sequence[CheckResult]) -> Iterator[str]:
         return
     yield "performance-check"
     yield table(
-        ("config", "graph", "target", "metric", "expected", "modelled", "verdict"),
+        ("config", "verdict", "expected", "modelled", "metric", "graph", "target"),
         (
             (
-                item.config, item.graph or "-", item.target or "-", item.bound.metric, str(item.bound),
-                number(item.observed, 6), "passed" if item.passed else "FAILED",
+                item.config, "passed" if item.passed else "FAILED", str(item.bound), number(item.observed, 6),
+                item.bound.metric, item.graph or "-", item.target or "-",
             )
             for item in results
         ),
-        right=(5,),
+        right=(3,), whole=(1, 2),
     )  # fmt: skip
     missed = sum(not item.passed for item in results)
     yield f"{plural(missed, 'figure')} missed" if missed else "every figure holds"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from buda_emu.report.svg import clean, fitted, number, open_chart, text
 from buda_emu.report.text import number as figure
-from buda_emu.report.text import table
+from buda_emu.report.text import table, whole
 
 _WIDTH: Final = 760.0
 _HEIGHT: Final = 360.0
@@ -28,19 +28,15 @@ def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
         (*axes, "cycles", "ms", "cycles per input", "inputs per second", "bottleneck"),
         (
             (
-                *(row[name] for name in axes), _whole(row["cycles"]),
-                figure(None if row["seconds"] is None else 1e3 * row["seconds"]), _whole(row["cycles_per_input"]),
+                *(row[name] for name in axes), whole(row["cycles"]),
+                figure(None if row["seconds"] is None else 1e3 * row["seconds"]), whole(row["cycles_per_input"]),
                 figure(row["inputs_per_second"]),
                 row["problem"] or f"{row['bottleneck']}{' (quickest)' if row['seconds'] == best else ''}",
             )
             for row in rows
         ),
-        right=range(len(axes) + 4),
+        right=range(len(axes) + 4), prose=(len(axes) + 4,),
     )  # fmt: skip
-
-
-def _whole(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"
 
 
 def sweep_csv(rows: Sequence[Mapping[str, Any]]) -> str:

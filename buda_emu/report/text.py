@@ -2,23 +2,51 @@
 
 from collections.abc import Iterable, Sequence
 
+_ENORMOUS = 1e12
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Columns two spaces apart under small headers; the columns in `right` are aligned to the right."""
-    lines = [tuple(headers), *(tuple(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
-    numeric = frozenset(right)
 
-    def cells(line: Sequence[str]) -> Iterable[str]:
-        for i, (text, width) in enumerate(zip(line, widths, strict=True)):
-            yield text.rjust(width) if i in numeric else text.ljust(width)
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Iterable[int] = (),
+    *,
+    prose: Iterable[int] = (),
+    whole: Iterable[int] = (),
+    marked: Iterable[int] = (),
+) -> str:
+    """Columns two blanks apart, on a terminal so that they fit (`screen`).
 
-    return "\n".join("  ".join(cells(line)).rstrip() for line in lines)
+    Numbers of columns: those in `right` are figures and stand to the right, `prose` goes on on a further line, `whole`
+    is never cut; any other is cut in the middle. Numbers of rows: those `marked` are brought out in colour.
+    """
+    from buda_emu.report.drawn_table import drawn  # rich is imported with the first table
+    from buda_emu.screen import current
+
+    return drawn(headers, rows, *map(frozenset, (right, prose, whole, marked)), screen=current())
+
+
+def wrapped(text: str, indent: str = "  ") -> str:
+    """A sentence over as many lines as it takes on a terminal, further ones indented; one line elsewhere."""
+    from buda_emu.screen import current
+
+    columns = current().columns
+    if columns is None or len(text) <= columns:
+        return text
+    import textwrap
+
+    return textwrap.fill(text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A figure, "-" where there is none."""
-    return "-" if value is None else f"{value:.{digits}g}"
+    """A figure, "-" where there is none: thousands apart by commas, a power of ten where it is tiny or enormous."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 10**digits <= abs(value) < _ENORMOUS else f"{value:,.{digits}g}"
+
+
+def whole(value: float | None) -> str:
+    """A count or cycles, rounded: 12,345. "-" where there is none."""
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def correlation(value: float | None) -> str:

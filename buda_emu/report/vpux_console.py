@@ -17,7 +17,7 @@ _LEVELS = " .:-=+*#%@"
 def run_lines(result: RunResult, model: str) -> Iterator[str]:
     """Everything that `run` prints; `model` says what durations are."""
     yield task_table(result)
-    yield f"{plural(len(result.tasks), 'task')}, makespan {result.makespan} ({model})"
+    yield f"{plural(len(result.tasks), 'task')}, makespan {result.makespan:,} ({model})"
     if result.barriers:
         yield ""
         yield barrier_table(result)
@@ -35,15 +35,16 @@ def task_table(result: RunResult) -> str:
     names = [barrier.name for barrier in result.barriers]
     rows = [
         (
-            str(task.index), task.op, task.unit, str(task.start), str(task.duration),
+            str(task.index), task.op, task.unit, f"{task.start:,}", f"{task.duration:,}",
             " ".join(names[n] for n in task.waits) or "-", " ".join(names[n] for n in task.updates) or "-",
             str(task.line),
         )
         for task in result.tasks[:MOST_ROWS]
     ]  # fmt: skip
     text = table(
-        ("task", "op", "executor", "start", "duration", "waits for", "updates", "line"), rows, right=(0, 3, 4, 7)
-    )
+        ("task", "op", "executor", "start", "duration", "waits for", "updates", "line"), rows, right=(0, 3, 4, 7),
+        prose=(5, 6),
+    )  # fmt: skip
     return _with_rest(text, len(result.tasks))
 
 
@@ -125,4 +126,4 @@ def comparison_lines(found: Comparison) -> Iterator[str]:
     for item in found.barriers:
         yield f"  {item.text}"
     spans = found.first.makespan, found.second.makespan
-    yield f"makespan {spans[1]}, before {spans[0]}" if spans[0] != spans[1] else f"makespan {spans[0]} in both"
+    yield f"makespan {spans[1]:,}, before {spans[0]:,}" if spans[0] != spans[1] else f"makespan {spans[0]:,} in both"

@@ -119,7 +119,7 @@ def _busiest(timing: EpochTiming) -> Bottleneck:
     name, cycles = busiest.name, busiest.cycles
     share = min(cycles / pace, 1.0)
     what = {"op": f"op {name}", "memory": name, "link": name, "transfer": f"the transfer {name}"}[kind]
-    works = f"{what} works {cycles:.0f} of the {pace:.0f} cycles of an input"
+    works = f"{what} works {cycles:,.0f} of the {pace:,.0f} cycles of an input"
     if share >= _ENOUGH:
         return Bottleneck(kind, name, cycles, share, f"{works}: it sets the pace")
     if timing.inputs == 1:

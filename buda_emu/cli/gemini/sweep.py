@@ -53,11 +53,11 @@ def main(args: argparse.Namespace) -> int:
         })  # fmt: skip
     axes = [name for name in _AXES if len(choices[name]) > 1] or ["dram_gibps"]
     lines = [
-        (*(row[name] for name in axes), "-" if row["cycles"] is None else str(row["cycles"]),
+        (*(row[name] for name in axes), "-" if row["cycles"] is None else f"{row['cycles']:,}",
          number(row["milliseconds"]), row["problem"])
         for row in rows
     ]  # fmt: skip
-    say(table((*axes, "cycles", "ms", "does not fit"), lines, range(len(axes) + 2)))
+    say(table((*axes, "cycles", "ms", "does not fit"), lines, range(len(axes) + 2), prose=(len(axes) + 2,)))
     say("every point is a model: transfers are fitted at 16 GiB/s and 1 GHz (docs/gemini.md)")
     if args.csv is not None:
         write_text(args.csv, sweep_csv(rows))

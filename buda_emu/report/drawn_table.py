@@ -1,0 +1,91 @@
+"""Tables drawn by rich, in columns that `fit` gave their widths."""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import Final
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from buda_emu.report.fit import GAP, Column, cut, fit
+from buda_emu.screen import Screen, shown
+
+_WORDS: Final = {
+    "passed": "green", "FAILED": "bold red", "failed": "red", "error": "red", "warning": "yellow",
+    "accepted": "green", "refused": "red",
+}  # fmt: skip
+"""Cells that are one of these words have its colour."""
+_MARKED: Final = "bold yellow"
+
+
+def drawn(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: frozenset[int],
+    prose: frozenset[int],
+    whole: frozenset[int],
+    marked: frozenset[int],
+    screen: Screen,
+) -> str:
+    """Lines without blanks at their ends; a table that is too wide in parts, an empty line between them."""
+    table = [tuple(row) for row in rows]
+    if any(len(row) != len(headers) for row in table):
+        raise ValueError(f"a row has not the {len(headers)} cells of the table's headings")
+    if screen.columns is not None:
+        table = [tuple(map(shown, row)) for row in table]
+    columns: list[Column] = []
+    for number, header in enumerate(headers):
+        cells = max((_width(row[number]) for row in table), default=0)
+        kind = "whole" if number in right or number in whole else "prose" if number in prose else "name"
+        columns.append(Column(kind, cells, cell_len(header), max(map(cell_len, header.split()), default=0)))
+    parts = fit(columns, screen.columns)
+    return "\n\n".join(_part(headers, table, widths, right, prose, marked, screen) for widths in parts)
+
+
+def _part(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: dict[int, int],
+    right: frozenset[int],
+    prose: frozenset[int],
+    marked: frozenset[int],
+    screen: Screen,
+) -> str:
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
+    heads = {number: textwrap.wrap(headers[number], max(width, 1)) for number, width in widths.items()}
+    tallest = max(map(len, heads.values()))
+    for number, width in widths.items():
+        lines = [""] * (tallest - len(heads[number])) + heads[number]
+        cells = max((_width(row[number]) for row in rows), default=0)
+        table.add_column(
+            Text("\n".join(lines)), width=min(width, max(cells, *map(cell_len, lines))),
+            justify="right" if number in right else "left",
+            no_wrap=number not in prose, overflow="fold" if number in prose else "crop",
+            header_style="bold" if screen.colour else "",
+        )  # fmt: skip
+    for index, row in enumerate(rows):
+        style = _MARKED if index in marked else ""
+        cells = [
+            Text(row[number] if number in prose else _cut(row[number], width), style or _WORDS.get(row[number], ""))
+            for number, width in widths.items()
+        ]
+        table.add_row(*cells)
+    text = StringIO()
+    console = Console(
+        file=text, width=sum(widths.values()) + GAP * len(widths), height=1, legacy_windows=False,
+        force_terminal=screen.colour, color_system="standard" if screen.colour else None, no_color=not screen.colour,
+        highlight=False, markup=False, emoji=False, _environ={},
+    )  # fmt: skip
+    console.print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def _width(cell: str) -> int:
+    return max(map(cell_len, cell.split("\n")))
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if _width(cell) <= width else cut(cell, width)
