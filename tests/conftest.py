@@ -23,6 +23,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skip)
 
 
+@pytest.fixture(autouse=True)
+def _plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tests print depends on no terminal and on no wish of whoever runs them."""
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture(scope="session")
 def corpus() -> Path:
     """The corpus of real netlists and reference outputs; its absence skips the test."""
@@ -40,6 +47,6 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def child_environment() -> dict[str, str]:
     """Environment for child processes: this project importable, and nothing that could change their output."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COLUMNS"))}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COLUMNS", "NO_COLOR", "FORCE_COLOR"))}
     environment["PYTHONPATH"] = str(ROOT)
     return environment

@@ -102,7 +102,7 @@ def build_parser(verb: str) -> ExampleParser:
         module.add_arguments(own)
         for parser_of_arguments in own.leaves():
             add_color(parser_of_arguments)
-        own.set_defaults(verb=module.main)
+        own.set_defaults(verb=module.main, color="auto")
     return parser
 
 

@@ -1,8 +1,10 @@
 import json
+import re
 from dataclasses import replace
 
 from buda_emu.checker import Diagnostic, Rule
 from buda_emu.checker.render import MAX_SOURCE, as_github, as_json, as_sarif, render, render_one, summary
+from buda_emu.screen import Screen
 
 
 def finding(line: str = "  q1: {type: qeue}", start: str = "qeue", **changes: object) -> Diagnostic:
@@ -127,3 +129,25 @@ def test_sarif_holds_place_rule_and_fix() -> None:
 def test_paths_are_urls_in_sarif() -> None:
     (result,) = as_sarif([replace(POINTED, path="a b/c#d.json")], {}, "1")["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b/c%23d.json"
+
+
+def test_excerpts_are_cropped_to_the_terminal_around_the_carets() -> None:
+    line = "x" * 100 + "\tqeue" + "y" * 100
+    for columns in (40, 80, 120):
+        _, shown, carets = render_one(finding(line), Screen(columns)).splitlines()
+        assert len(shown) <= columns
+        assert len(carets) <= columns
+        assert shown.index("qeue") == carets.index("^^^^")
+        assert shown.endswith("...")
+        assert "| ..." in shown
+        assert "\t" not in shown  # nobody knows how wide it would be
+    fits = "  q1: {type: qeue, " + "y" * 15
+    assert render_one(finding(fits), Screen(40)).splitlines()[1] == f"  5 | {fits}"
+
+
+def test_colours_of_findings_can_be_taken_off_again() -> None:
+    shown = render([finding(), finding(severity="warning")], Screen(None, colour=True))
+    assert "\x1b[1m\x1b[31m^^^^\x1b[0m" in shown
+    assert "\x1b[1m\x1b[33m^^^^\x1b[0m" in shown
+    assert "[\x1b[1mV013\x1b[0m]" in shown
+    assert re.sub(r"\x1b\[\d*m", "", shown) == render([finding(), finding(severity="warning")])

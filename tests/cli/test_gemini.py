@@ -74,9 +74,9 @@ def test_run(tmp_path, capsys):
     assert gemini("run", HALO) == 0
     text = capsys.readouterr().out
     for said in (
-        "2079 cycles",
+        "2,079 cycles",
         "model: schedules of several cores",
-        "L2: 4544 of 32768",
+        "L2: 4,544 of 32,768",
         "slowest layers",
         "wait: producer",
     ):
@@ -123,7 +123,7 @@ def test_differences_to_a_trace(tmp_path, capsys):
     asm = file(tmp_path / "a.txt", "\n".join(f"[vp_self, {{'wkl': {n}, 'tile': 0}}, {{}}]" for n in range(2)))
     path = file(tmp_path / "s.json", schedule("ring_wrap"))
     assert gemini("run", path, "--trace", trace) == 0
-    assert "reference trace: 190 cycles, here 3360" in capsys.readouterr().out
+    assert "reference trace: 190 cycles, here 3,360" in capsys.readouterr().out
     assert gemini("run", path, "--asm", asm, "--trace", trace, "--json") == 0
     found = json.loads(capsys.readouterr().out)["trace"]
     assert (found["instructions"], found["exact_starts"], found["compared_durations"]) == (2, 1, 2)

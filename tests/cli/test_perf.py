@@ -106,7 +106,7 @@ def test_every_core_metric_is_held_against_every_target(tmp_path, capsys):
     shown = capsys.readouterr().out
     for metric in metrics:
         for number in (0, 1):
-            (line,) = [line for line in shown.splitlines() if metric in line.split() and f"input {number} " in line]
+            (line,) = [line for line in shown.splitlines() if metric in line.split() and f"input {number}" in line]
             assert "product" in line
             assert "passed" in line
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from buda_emu.cli.darwinn.arguments import add_json, say_json
 from buda_emu.cli.output import say
+from buda_emu.screen import current
 
 EXAMPLE = "buda-emu darwinn check model_edgetpu.tflite models/"
 
@@ -37,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         for report in reports:
             for item in report.diagnostics:
-                say(render_one(item))
+                say(render_one(item, current()))
             say(f"{report.path}: {report.verdict}")
         if found:
             say(render(found).splitlines()[-1])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.cli.gemini.arguments import add_file, add_frontend
 from buda_emu.cli.output import say
+from buda_emu.screen import current
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
@@ -38,7 +39,7 @@ def _said(path: str, found: "tuple[Diagnostic, ...]", form: str) -> str:
     from buda_emu.checker import render
 
     if form == "text":
-        return render.render(found) if found else f"{path}: {render.render(found)}"
+        return render.render(found, current()) if found else f"{path}: {render.render(found)}"
     if form == "github":
         return render.as_github(found)
     import json

@@ -4,6 +4,7 @@ import argparse
 
 from buda_emu.cli.output import say
 from buda_emu.cli.vpux import add_arch
+from buda_emu.screen import current
 
 EXAMPLE = "buda-emu vpux check schedule.mlir --arch 40XX"
 FORMATS = ("text", "json", "github")
@@ -26,7 +27,7 @@ def main(args: argparse.Namespace) -> int:
     found = [item for document in documents for item in document.check(arch=args.arch)]
     if args.format == "text":
         functions = sum(len(document.functions) for document in documents)
-        text = render.render(found)
+        text = render.render(found, current())
         say(text if found else f"{functions} function{'s' * (functions != 1)}: {text}")
     elif args.format == "json":
         import json
