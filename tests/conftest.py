@@ -47,6 +47,7 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def child_environment() -> dict[str, str]:
     """Environment for child processes: this project importable, and nothing that could change their output."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COLUMNS", "NO_COLOR", "FORCE_COLOR"))}
+    ours = ("PYTEST", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     environment["PYTHONPATH"] = str(ROOT)
     return environment
