@@ -88,6 +88,12 @@ def test_a_chain_becomes_a_fused_op():
     )
 
 
+def test_a_tensor_that_is_read_twice_is_one_operand():
+    graph = fuse_chains(tiles(("d", "subtract", "x", "x"), ("y", "add", "d", "x")), TARGET)
+    assert shown(graph) == ["y = fused_op(x)"]
+    assert graph.ops["y"].steps[0].inputs == ("input0", "input0")
+
+
 def test_what_others_read_is_turned_or_has_another_shape_is_not_fused():
     turned = tiles(("d", "exp", Use("x", (("transpose",),))), ("y", "multiply", "d", "x"))
     assert len(fuse_chains(turned, TARGET).ops) == 2

@@ -108,3 +108,17 @@ def test_types_that_the_device_lacks_are_refused_by_name():
     held = {"s": np.array(0.1, np.float32), "z": np.array(0, np.int16)}
     with pytest.raises(be.UnsupportedError, match=r"QuantizeLinear \(to int16, which the device does not have\)"):
         be.compile(model(nodes, x, ["y"], held))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_the_largest_in_order(axis, largest):
+    x = {"x": np.round(normal(4, 33, 5) * 2) / 2}  # with equal ones
+    held = {"k": np.array([3], np.int64)}
+    agrees(model([("TopK", ["x", "k"], ["y", "i"], {"axis": axis, "largest": largest})], x, ["y"], held), x)
+    made = model([("TopK", ["x", "k"], ["y", "i"], {"axis": axis, "largest": largest})], x, [], held)
+    made.graph.output.append(helper.make_tensor_value_info("i", TensorProto.INT64, None))
+    compiled = be.compile(made)
+    sign = -1 if largest else 1
+    want = np.argsort(sign * x["x"], axis=axis, kind="stable").take(range(3), axis)
+    np.testing.assert_array_equal(compiled(x["x"])[0], want)

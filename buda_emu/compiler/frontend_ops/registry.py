@@ -13,10 +13,20 @@ ShapeRule = Callable[..., Shape]
 Reference = Callable[..., Any]
 Decomposition = Callable[..., Any]
 Family = Literal[
-    "elementwise", "compare", "matmul", "convolution", "reduce", "normalise", "moves", "index", "quantise", "source"
+    "elementwise",
+    "compare",
+    "matmul",
+    "convolution",
+    "reduce",
+    "normalise",
+    "moves",
+    "index",
+    "order",
+    "quantise",
+    "source",
 ]
 
-FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "quantise")
+FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "order", "quantise")
 """Modules of this room that declare ops; each is imported when an op is first asked for."""
 
 

@@ -14,9 +14,7 @@ def scheduled(members: Mapping[str, TileOp], root: str, arch: str) -> tuple[tupl
     """Sub-ops in order, and the operands of the fused op; None where buffers do not suffice. All element-wise, so that
     one schedule holds them: it runs block by block, and an intermediate is a block."""
     order = _ordered(members, root)
-    uses: list[Use] = []
-    for op in order:
-        uses += [use for use in op.uses if use.source not in members and use not in uses]
+    uses = list(dict.fromkeys(use for op in order for use in op.uses if use.source not in members))
     if len(uses) > MAX_INPUTS:
         return None
     places: dict[str, str] = {root: "output"}

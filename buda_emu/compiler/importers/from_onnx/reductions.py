@@ -149,3 +149,25 @@ def mvn(call: Call) -> Node:
 def refused(call: Call) -> Node:
     """Shapes or order that depend on values."""
     raise call.refuse("")
+
+
+@onnx_op("TopK")
+def top_k(call: Call) -> tuple[Node, Node]:
+    """Values and places; in order, whether that is asked for or not."""
+    count = call.constant(1, "a count")
+    assert count is not None
+    attrs = {"dim": call.attr("axis", -1), "count": int(count.ravel()[0]), "descending": bool(call.attr("largest", 1))}
+    return call.b.ordered(call[0], **attrs), call.b.order(call[0], **attrs)
+
+
+@onnx_op("CumProd")
+def cumprod(call: Call) -> Node:
+    """Along a constant axis."""
+    axis = call.constant(1, "axis")
+    assert axis is not None
+    return call.b.cumprod(
+        call[0],
+        dim=int(axis.ravel()[0]),
+        exclusive=bool(call.attr("exclusive", 0)),
+        reverse=bool(call.attr("reverse", 0)),
+    )

@@ -1,0 +1,78 @@
+"""What stands in which order along one dimension: every element against every other, n * n comparisons."""
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.registry import composite
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+
+_op = composite("order")
+
+
+@_op
+def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
+    """how many elements of the last dimension come before each; of equal ones the first comes first"""
+    n = x.shape[-1]
+    high, low = b.reshape(x, shape=(*x.shape, 1)), b.reshape(x, shape=(*x.shape[:-1], 1, n))
+    reached = (
+        b.greater_equal(low, high) if descending else b.greater_equal(high, low)
+    )  # [i, j]: j comes before i, or equal
+    rows = len(x.shape)
+    other = b.logical_not(b.transpose(reached, perm=(*range(rows - 1), rows, rows - 1)))
+    before = np.tril(np.ones((n, n), np.float32), -1)
+    earlier = b.multiply(reached, b.constant(before), dtype="float32")
+    later = b.multiply(other, b.constant(before.T), dtype="float32")
+    return b.reduce_sum(b.add(earlier, later), axes=[rows], keepdims=False)
+
+
+@_op
+def ordered(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
+    """the first `count` elements in order: one-hot rows of ranks times x"""
+    x, order = _last(b, x, dim)
+    hot = _hot(b, x, count, descending)
+    found = b.matmul(hot, b.reshape(x, shape=(*x.shape, 1)))
+    return b.transpose(b.reshape(found, shape=(*x.shape[:-1], count)), perm=order)
+
+
+@_op
+def order(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True) -> Node:
+    """where they stood: one-hot rows of ranks times 0, 1, 2, ..."""
+    x, turned = _last(b, x, dim)
+    n = x.shape[-1]
+    found = b.matmul(_hot(b, x, count, descending), b.constant(np.arange(n, dtype=np.float32).reshape(n, 1)))
+    found = b.transpose(b.reshape(found, shape=(*x.shape[:-1], count)), perm=turned)
+    return b.retyped(found, "int64")
+
+
+def _last(b: Builder, x: Node, dim: int) -> tuple[Node, list[int]]:
+    """With the dimension at the end, and the order that puts it back."""
+    places = [place for place in range(len(x.shape)) if place != dim % len(x.shape)]
+    places.append(dim % len(x.shape))
+    return b.transpose(x, perm=places), [places.index(place) for place in range(len(places))]
+
+
+def _hot(b: Builder, x: Node, count: int, descending: bool) -> Node:
+    """[..., count, n]: which element has rank 0, 1, ..."""
+    ranks = b.reshape(b.rank(x, descending=descending), shape=(*x.shape[:-1], 1, x.shape[-1]))
+    return b.equal(ranks, b.constant(np.arange(count, dtype=np.float32).reshape(count, 1)), dtype="float32")
+
+
+@_op
+def cumprod(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: bool = False) -> Node:
+    """running product: times what stood 1, 2, 4, ... places before, 1 where nothing did"""
+    dim %= len(x.shape)
+    n = x.shape[dim]
+    if exclusive:
+        x = _shifted(b, x, dim, 1, reverse)
+    step = 1
+    while step < n:
+        x = b.multiply(x, _shifted(b, x, dim, step, reverse), dtype=x.dtype)
+        step *= 2
+    return x
+
+
+def _shifted(b: Builder, x: Node, dim: int, step: int, reverse: bool) -> Node:
+    place = np.arange(x.shape[dim]) + (step if reverse else -step)
+    outside = (place < 0) | (place >= x.shape[dim])
+    ones = outside.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 1 - dim))
+    return b.add(b.take(x, dim=dim, index=np.where(outside, -1, place)), b.constant(ones), dtype=x.dtype)
