@@ -1,13 +1,13 @@
 """Core ops to netlist ops, node by node."""
 
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.lower import elementwise, inputs, moves, products
+from buda_emu.compiler.lower import along, elementwise, embedding, inputs, largest, matmul, moves, windows
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
-FAMILIES = (elementwise, inputs, moves, products)
+FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, windows)
 """Modules whose import declares the rules."""
 
 

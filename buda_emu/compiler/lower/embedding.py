@@ -1,0 +1,32 @@
+"""Embeddings: rows of a table by indices that the host pushes (OPS 6.9)."""
+
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.lower.inputs import index_queue
+from buda_emu.compiler.lower.layout import TILE, padded, reshaped, standard
+from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.tiles import Use
+
+
+@lowers("embedding")
+def embedding(low: Lowering, node: Node) -> Value:
+    """Rows of a table by indices that the host pushes (OPS 6.9)."""
+    table = low.array(node.inputs[0])
+    assert table is not None
+    count = prod(node.shape[:-1])
+    width = padded(table.shape[1])
+    held = np.zeros((1, padded(table.shape[0]), width), np.float32)
+    held[0, : table.shape[0], : table.shape[1]] = table
+    indices = index_queue(low, node.inputs[1])
+    rows = padded(count)
+    name = low.op(
+        "embedding", [Use(low.constant(held, "table", "table")), Use(indices)], (1, rows // TILE, width // TILE),
+        num_indices=rows,
+    )  # fmt: skip
+    layout = standard((count, table.shape[1]))
+    found = reshaped(layout, node.shape)
+    assert found is not None
+    return Value(name, found, (), None, True, True)  # the host pads the indices with ones, which read zeros

@@ -1,0 +1,133 @@
+"""Matmuls: by a constant on either side, or of two values."""
+
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.lower.along import along
+from buda_emu.compiler.lower.elementwise import expanded
+from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, padded
+from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
+from buda_emu.compiler.lower.relayout import relayout
+from buda_emu.compiler.lower.tiles import Use
+
+
+@lowers("matmul")
+def matmul(low: Lowering, node: Node) -> Value:
+    """By a constant matrix on the columns, by a constant matrix on the rows, or of two values."""
+    left, right = (low.array(name) for name in node.inputs)
+    if right is not None and prod(right.shape[:-2]) == 1:
+        value = expanded(low.values[node.inputs[0]], (*node.shape[:-1], low.graph[node.inputs[0]].shape[-1]))
+        return weighted(low, value, right.reshape(right.shape[-2:]), len(node.shape) - 1)
+    if left is not None and prod(left.shape[:-2]) == 1:
+        value = expanded(low.values[node.inputs[1]], (*node.shape[:-2], *low.graph[node.inputs[1]].shape[-2:]))
+        return along(low, value, len(node.shape) - 2, Sparse.dense(left.reshape(left.shape[-2:]).astype(np.float32)))
+    return _general(low, node)
+
+
+def weighted(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
+    """One dimension times a constant [before, after]: it goes along the columns, all others stay where they are."""
+    value = columns_of(low, value, (dim,))
+    layout = value.layout
+    width = matrix.shape[1]
+    held = np.zeros((layout.extent[2], padded(width)), np.float32)
+    inner = Layout((layout.dims[dim],), layout.extent)
+    held[inner.place("c").ravel(), :width] = matrix
+    dims = list(layout.dims)
+    dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()
+    return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], padded(width))), suffix="matmul")
+
+
+def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:
+    """Just these dimensions along the columns, with or without gaps; the others dense along z and rows as they are."""
+    layout = value.layout
+    mine = {piece for dim in dims for piece in layout.dims[dim]}
+    if all((piece.axis == "c") == (piece in mine) for piece in layout.pieces if piece.axis != "-") and not any(
+        piece.axis == "-" for piece in layout.pieces
+    ):
+        return value
+    shape = layout.shape
+    others = [place for place in range(len(shape)) if place not in dims]
+    z = [place for place in others if layout.dims[place] and layout.dims[place][-1].axis in "z-"]
+    rows = [place for place in others if place not in z]
+    if rows and any(piece.axis == "c" for place in rows for piece in layout.dims[place][:-1]):
+        rows = sorted(rows)
+    if not rows or prod(shape[place] for place in rows) == 1:
+        rows, z = others[-1:], others[:-1]
+    z.sort(key=lambda place: (-_stride(layout, place), place))
+    return relayout(low, value, ordered(shape, z, rows, list(dims)), loose=True)
+
+
+def _stride(layout: Layout, place: int) -> int:
+    dim = layout.dims[place]
+    return dim[-1].stride if dim and dim[-1].axis == "z" else 0
+
+
+def _general(low: Lowering, node: Node) -> Value:
+    """Both operands per slice of t; the second one may be read transposed."""
+    shapes = [low.graph[name].shape for name in node.inputs]
+    batch = node.shape[:-2]
+    (m, k), n = shapes[0][-2:], shapes[1][-1]
+    lead = list(range(len(batch)))
+    rank = len(batch) + 2
+    layouts = [
+        ordered((*batch, m, k), lead, [rank - 2], [rank - 1]), ordered((*batch, k, n), lead, [rank - 2], [rank - 1])
+    ]  # fmt: skip
+    uses: list[Use] = []
+    clean: list[tuple[bool, bool]] = []
+    values: list[Value | None] = []
+    for number, (name, layout) in enumerate(zip(node.inputs, layouts, strict=True)):
+        array = low.array(name)
+        if array is not None:
+            use, _ = _held(low, np.broadcast_to(array, (*batch, *array.shape[-2:])), layout)
+            uses.append(use)
+            clean.append((True, True))
+            values.append(None)
+            continue
+        value = low.values[name]
+        own_batch = value.layout.shape[:-2]
+        if number == 1 and prod(own_batch) == 1:
+            layout = ordered((*(1,) * len(batch), k, n), lead, [rank - 2], [rank - 1])
+            value = expanded(value, layout.shape)
+        else:
+            value = expanded(value, layout.shape)
+        swap = number == 1 and _swapped(value.layout, rank)
+        if swap:
+            turned = ordered(layout.shape, lead, [rank - 1], [rank - 2])
+            value = transposed(low, relayout(low, value, turned))
+        else:
+            value = relayout(low, value, layout)
+        values.append(value)
+        uses.append(Use(""))
+        clean.append((value.clean_rows, value.clean_columns))
+    if not (clean[0][1] or clean[1][0]):
+        assert values[0] is not None
+        values[0] = low.masked(values[0], columns=True)
+    t = prod(batch)
+    for number, value in enumerate(values):
+        if value is not None:
+            use = low.use(value, transpose=number == 1)
+            have = value.layout.extent[0]
+            uses[number] = use if have == t else Use(use.source, (*use.tms, ("broadcast", "z", t)))
+    layout = ordered(node.shape, lead, [rank - 2], [rank - 1])
+    _, rows, columns = layout.extent
+    name = low.op("matmul", uses, (t, rows // TILE, columns // TILE), inner=padded(k) // TILE)
+    first, second = values
+    return Value(name, layout, (), None, first.clean_rows if first else True, second.clean_columns if second else True)
+
+
+def _swapped(layout: Layout, rank: int) -> bool:
+    """Whether the rows that a product wants lie along the columns."""
+    return any(piece.axis == "c" for piece in layout.dims[rank - 2])
+
+
+def _held(low: Lowering, array: Array, layout: Layout) -> tuple[Use, tuple[bool, bool]]:
+    """A constant with zeros in its padding."""
+    values = np.zeros(layout.extent, np.float32)
+    full = layout.place("zrc")
+    values.reshape(-1)[full.ravel()] = np.asarray(array, np.float32).reshape(-1)
+    if len(values) > 1 and (values == values[:1]).all():
+        return Use(low.constant(values[:1]), (("broadcast", "z", len(values)),)), (True, True)
+    return Use(low.constant(values)), (True, True)
