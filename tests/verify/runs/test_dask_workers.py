@@ -82,7 +82,7 @@ def results_of(folder, *arguments):
 
 
 def test_the_same_json_as_from_worker_processes(cluster, address, folder, capsys):
-    paths = ["nets", str(ROOT / "netlists/softmax.yaml"), "--per-op"]
+    paths = ["nets", str(ROOT / "netlists/softmax.yaml"), "--per-op", "--no-cache"]
     there = results_of(folder, *paths, "--dask", address)
     shown = capsys.readouterr().out
     here = results_of(folder, *paths, "-n", "2")
