@@ -3,6 +3,9 @@
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
 
 _OTHERS = 0o022  # write permission of the group and of everybody
 _MOST_LINKS = 40  # as the system follows
+_DIGEST_BYTES = 32
 
 
 def user_caches() -> "Path":
@@ -100,6 +104,87 @@ def _make(directory: str) -> None:
     except FileExistsError:
         if not os.path.isdir(directory):  # noqa: PTH112
             raise
+
+
+# ------------------------------------------------------------------------------------------------- files that are kept
+def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
+    """What `write_kept` wrote there, which then counts as used; None where that is nothing, or damaged."""
+    try:
+        with open(file, "rb") as stream:  # noqa: PTH123
+            data = stream.read(most_bytes + 1)
+        payload = memoryview(data)[len(magic) + _DIGEST_BYTES :]
+        if len(data) > most_bytes or data[: len(data) - len(payload)] != magic + digest(payload):
+            return None
+        os.utime(file)
+    except OSError:
+        return None
+    return payload
+
+
+def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
+    """Write a file whole or not at all, behind `magic` and a checksum, where its folder is `usable`.
+
+    Files of that folder that were not used for longest are removed, until all take no more than `most_bytes`.
+    """
+    folder = os.path.dirname(file)  # noqa: PTH120
+    if not usable(folder):
+        return
+    own = f"{file}.{os.getpid()}-{os.urandom(6).hex()}"
+    with suppress(OSError):
+        try:
+            with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+                stream.write(magic + digest(payload))
+                stream.write(payload)
+            os.replace(own, file)  # noqa: PTH105 - whole, whoever else writes
+        except OSError:
+            with suppress(OSError):
+                os.unlink(own)  # noqa: PTH108
+            raise
+        _make_room(folder, most_bytes)
+
+
+def digest(payload: "bytes | memoryview") -> bytes:
+    """The checksum of what is kept."""
+    import hashlib
+
+    return hashlib.sha256(payload).digest()
+
+
+@cache
+def sources(*rooms: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of every source of some rooms of this package, without any: of all of it.
+
+    An edit without a new version makes what was kept another package's.
+    """
+    package = os.path.dirname(__file__)  # noqa: PTH120
+    try:
+        folders = [os.path.join(package, room) for room in rooms] or [package]  # noqa: PTH118
+        return tuple(sorted(found for folder in folders for found in _files(folder)))
+    except OSError:  # the package is no folder: it is not edited either
+        return ()
+
+
+def _files(directory: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _files(entry.path)
+            elif entry.name.endswith((".py", ".json")):
+                found = entry.stat()
+                yield entry.path, found.st_size, found.st_mtime_ns
+
+
+def _make_room(directory: str, most_bytes: int) -> None:
+    """Remove what was not used for longest, so that all files together stay below the limit."""
+    with os.scandir(directory) as entries:
+        found = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries)
+    excess = sum(size for _, size, _ in found) - most_bytes
+    for _, size, path in found:
+        if excess <= 0:
+            return
+        with suppress(OSError):  # another process was faster
+            os.unlink(path)  # noqa: PTH108
+        excess -= size
 
 
 _told: set[str] = set()

@@ -92,7 +92,18 @@ def add_no_cache(parser: Taker) -> None:
         "--no-cache",
         action="store_false",
         dest="cache",
-        help="read large netlists from their text, keep nothing (docs/cache.md)",
+        help="take nothing from the user's caches and keep nothing there (docs/cache.md)",
+    )
+
+
+def add_baseline(parser: Taker) -> None:
+    """--baseline and --update-baseline."""
+    parser.add_argument(
+        "--baseline", metavar="FILE",
+        help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
     )
 
 
@@ -134,6 +145,14 @@ def natural(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
     return int(text)
+
+
+def shard(text: str) -> tuple[int, int]:
+    """argparse type: K/N, K from 1 to N."""
+    place, _, count = text.partition("/")
+    if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N such as 1/4")
+    return int(place), int(count)
 
 
 def seconds(text: str) -> float:

@@ -16,13 +16,13 @@ from buda_emu.errors import BudaError, HostError
 from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu cache info"
-_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|last-failed)")
+_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|last-time|last-failed)")
 _STALE = "stale: of another version, or other sources"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One folder of what this package keeps: "kernels" of one version, "netlists" or "last-failed"."""
+    """One folder of what this package keeps: "kernels" of one version, "netlists", "verdicts", "last-time"."""
 
     path: Path
     kind: str
@@ -57,7 +57,10 @@ def _info(_: argparse.Namespace) -> int:
     from buda_emu.report.text import table
 
     found = _kept()
-    in_use = {"netlists": f"in use, {size_text(MOST_BYTES)} at most", "last-failed": "in use (buda-emu test --lf)"}
+    in_use = {
+        "netlists": f"in use, {size_text(MOST_BYTES)} at most", "verdicts": "in use (buda-emu test)",
+        "last-time": "in use (buda-emu test --lf)",
+    }  # fmt: skip
     rows = [
         (
             item.kind, item.version or "-", str(item.files), size_text(item.bytes),
@@ -166,10 +169,10 @@ def _remove(folder: Kept) -> None:
 
 
 def _is_stale(item: Kept) -> bool:
-    """Kernels of another version or of sources that are no more. Netlists are found by what they depend on, and the
-    oldest make room for others."""
+    """Kernels of another version or of sources that are no more; what an earlier version knew of the last test.
+    Netlists and verdicts are found by what they depend on, and the oldest make room for others."""
     if item.kind != "kernels":
-        return False
+        return item.kind == "last-failed"
     from buda_emu.kernels.jit import cache_folder
 
     return item.path != cache_folder()

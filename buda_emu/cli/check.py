@@ -3,11 +3,16 @@
 import argparse
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import add_arch, add_no_cache
-from buda_emu.cli.documents import Checked, Options, check_stream, files_below, kind_of
-from buda_emu.cli.output import say
+from buda_emu.cli.arguments import add_arch, add_baseline, add_no_cache
+from buda_emu.cli.baseline import open_baseline, settle
+from buda_emu.cli.documents import Checked, Findings, Options, check_stream, files_below, kind_of
+from buda_emu.cli.output import complain, say
 from buda_emu.screen import current
+
+if TYPE_CHECKING:
+    from buda_emu.report.baseline import Comparison
 
 EXAMPLE = "buda-emu check net.yaml --strict"
 
@@ -24,19 +29,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
     add_arch(parser)
+    add_baseline(parser)
     add_no_cache(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check every file. Exit code 0 when all are accepted, 2 otherwise."""
+    """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
+    baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     options = Options(args.strict, args.arch, args.cache)
     results: dict[str, Checked] = {}
     for name in files_below(args.file):
         results[name] = check_stream(sys.stdin.buffer, options) if name == "-" else kind_of(name).judge(name, options)
+    held = None
+    if baseline is not None:
+        from buda_emu.report.baseline_items import check_items
+
+        held = baseline.against({name: check_items(result.diagnostics) for name, result in results.items()})
+        results = {name: _without_known(name, result, held) for name, result in results.items()}
     text = _WRITERS[args.format](results)
     if text:
         say(text)
+    if held is not None:
+        return settle(held, updated=args.update_baseline, tell=say if args.format == "text" else complain)
     return 0 if all(result.ok for result in results.values()) else 2
+
+
+def _without_known(name: str, result: Checked, held: "Comparison") -> Checked:
+    """Only the findings that are new or worse."""
+    from buda_emu.report.baseline_items import finding
+
+    bad = {change.what for change in (*held.new, *held.worse) if change.file == name}
+    return Findings(tuple(item for item in result.diagnostics if finding(item) in bad))
 
 
 def _text(results: Mapping[str, Checked]) -> str:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import add_arch, add_param, add_program, positive
+from buda_emu.cli.arguments import add_arch, add_baseline, add_param, add_program, positive
+from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import HostError
@@ -12,6 +13,8 @@ from buda_emu.report.perf_tables import SORTS, Selection
 
 if TYPE_CHECKING:
     from buda_emu.api.perf import Perf
+    from buda_emu.report.baseline import Comparison
+    from buda_emu.report.baseline_file import Baseline
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
@@ -39,8 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=float, metavar="PCT",
-        help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles",
+        help="with --against: exit code 1 when a program or epoch takes that many per cent more cycles; with "
+        "--baseline: an epoch is worse when it does (default 0)",
     )  # fmt: skip
+    add_baseline(parser)
     parser.add_argument(
         "--sweep", action="append", default=[], metavar="NAME=a,b,c",
         help="model at every value: a speed of --what-if, grid, harvest (sets apart by ;) or a $parameter; repeatable, "
@@ -87,8 +92,11 @@ def main(args: argparse.Namespace) -> int:
     """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
     from buda_emu.report.perf_console import check_lines, perf_lines
 
+    if args.baseline is not None and (args.sweep or args.against is not None):
+        raise HostError("--baseline: neither with --sweep nor with --against")
     if args.sweep:
         return _sweep(args)
+    baseline = _baseline(args)
     found = _perf(args, args.file, args.param)
     if not args.quiet:
         tell_findings(found.netlist.diagnostics, args.file)
@@ -107,8 +115,23 @@ def main(args: argparse.Namespace) -> int:
 
         for line in expectation_lines(found.netlist.sections, results):
             say(line)
-    _write(args, found)
-    return int(not found.passed)
+    held = None
+    if baseline is not None:
+        from buda_emu.report.baseline_items import perf_items
+
+        held = baseline.against({args.file: perf_items(found.run, found.checks)})
+    _write(args, found, held)
+    return int(not found.passed) if held is None else settle(held, updated=args.update_baseline)
+
+
+def _baseline(args: argparse.Namespace) -> "Baseline | None":
+    if args.baseline is None and not args.update_baseline:
+        return None
+    from buda_emu.report.baseline import Measure
+
+    names = ("program", "param", "arch", "model", "what_if", "grid", "harvest")
+    measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
+    return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
 
 def _perf(args: argparse.Namespace, file: str, parameters: "list[tuple[str, str]]") -> "Perf":
@@ -188,13 +211,13 @@ def _sweep(args: argparse.Namespace) -> int:
     return int(all(point.problem for point in points))
 
 
-def _write(args: argparse.Namespace, found: "Perf") -> None:
+def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -> None:
     if args.csv is not None:
         from buda_emu.report.perf_vendor import perf_info_all_epochs_csv
 
         write_text(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:
-        write_json(args.json, found.to_json())
+        write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
     if args.report is not None:
         import shlex
         import sys

@@ -11,21 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import (
     add_arch,
+    add_baseline,
     add_memory_limit,
     add_no_cache,
     add_param,
     add_precision,
     add_program,
     add_seed,
+    natural,
     positive,
     seconds,
+    shard,
 )
+from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.output import bar_text, complain, say, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.screen import Style, current, shown
 
 if TYPE_CHECKING:
+    from buda_emu.report.baseline import Comparison
     from buda_emu.verify.result import CaseResult, TestRun
     from buda_emu.verify.runs.case import Case
 
@@ -35,6 +40,7 @@ DEFAULT_THRESHOLD = 0.99
 _LINE_LENGTH = 80
 # What the exit code is when no output was wrong, worst first.
 _EXIT_CODES = {"failed": 1, "error": 101, "crashed": 101, "stopped": 4, "timeout": 4, "unsupported": 3, "rejected": 2}
+_HOW = ("paths", "timeout")  # settings that a baseline may be held against with others
 _COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
 
 
@@ -46,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_argument_group("which netlists")
     which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
     which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
-    which.add_argument("-x", action="store_true", dest="first", help="stop after the first that does not pass")
+    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of them, for N machines")
+    which.add_argument(
+        "-x", action="store_const", const=1, dest="maxfail", help="stop after the first that does not pass"
+    )
+    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N that do not pass")
     what = parser.add_argument_group("what is compared with what")
     add_precision(what, "device", "of the observed run, default device; ")
     what.add_argument(
@@ -98,6 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PCC",
         help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
     )
+    shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
+    add_baseline(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
@@ -109,8 +121,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
-    from buda_emu.verify.runs.collect import collect, selection
-    from buda_emu.verify.runs.last_failed import failed_last_time, remember
+    from buda_emu.verify.runs.collect import collect, part, selection
+    from buda_emu.verify.runs.last_time import failed_last_time, remember
 
     names = collect(args.path)
     if args.k:
@@ -120,29 +132,34 @@ def main(args: argparse.Namespace) -> int:
             raise HostError(f"-k {args.k!r} selects none of the netlists")
     here = Path.cwd()
     note = ""
+    if args.shard:
+        note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
+        names = part(names, *args.shard)
     if args.lf:
         failed = failed_last_time(here, names)
-        note = f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
+        note += f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
         names = failed or names
     cases = _cases(args, names)
+    baseline = open_baseline(args, "test", {key: value for key, value in _settings(args).items() if key not in _HOW})
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
-    workers = min(args.workers or usable_processors(), len(cases))
+    workers = max(1, min(args.workers or usable_processors(), len(cases)))
     console = _Console(cases, args, f"on {args.dask}" if args.dask else f"{workers} worker{'s' * (workers != 1)}", note)
     start = time.perf_counter()
     results, interrupted = _run(args, cases, workers, console)
     run = _test_run(args, results, time.perf_counter() - start)
-    remember(
-        here,
-        (case.netlist for case in results),
-        (case.netlist for case in results if case.status not in ("passed", "skipped")),
-    )
-    console.end(run)
-    _write(args, run)
+    remember(here, results)
+    held = None
+    if baseline is not None:
+        from buda_emu.report.baseline_items import test_items
+
+        held = baseline.against({case.netlist: test_items(case) for case in results})
+    console.end(run, held.known_files if held is not None else frozenset())
+    _write(args, run, held)
     _complain_of_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    return exit_code(results)
+    return exit_code(results) if held is None else settle(held, updated=args.update_baseline)
 
 
 def exit_code(results: "list[CaseResult]") -> int:
@@ -155,7 +172,7 @@ def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     from buda_emu.verify.inputs.reference import DirectoryFiles
     from buda_emu.verify.runs.case import Case, Settings
 
-    workers = 1 if args.dask else min(args.workers or usable_processors(), len(names))
+    workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
     report = args.report is not None
     settings = Settings(
         args.precision, args.expected, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
@@ -184,22 +201,43 @@ def _run(
     args: argparse.Namespace, cases: "list[Case]", workers: int, console: "_Console"
 ) -> "tuple[list[CaseResult], bool]":
     """The results in order, and whether Ctrl-C cut them short."""
-    done: dict[int, CaseResult] = {}
+    from buda_emu.verify.runs.last_time import longest_first
+    from buda_emu.verify.runs.verdicts import Verdicts
 
-    def on_result(number: int, result: "CaseResult") -> None:
+    done: dict[int, CaseResult] = {}
+    verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
+    order = longest_first(Path.cwd(), [case.name for case in cases]) if workers > 1 else list(range(len(cases)))
+    left = args.maxfail
+
+    def on_known(number: int, result: "CaseResult") -> None:
         done[number] = result
         console.result(number, result)
 
+    def on_result(place: int, result: "CaseResult") -> None:
+        if verdicts is not None:
+            verdicts.keep(order[place], result)
+        on_known(order[place], result)
+
     interrupted = False
     try:
-        if args.dask:
+        for number in range(len(cases)):
+            known = verdicts.known(number) if verdicts is not None else None
+            if known is None:
+                continue
+            on_known(number, known)
+            left = left - 1 if left and known.status not in ("passed", "skipped") else left
+            if left == 0:
+                return [done[number] for number in sorted(done)], False
+        order = [number for number in order if number not in done]
+        todo = [cases[number] for number in order]
+        if args.dask and todo:
             from buda_emu.verify.runs.dask_workers import run_all as run_on_dask
 
-            run_on_dask(cases, args.dask, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
-        else:
+            run_on_dask(todo, args.dask, timeout=args.timeout, on_result=on_result, maxfail=left)
+        elif todo:
             from buda_emu.verify.runs.workers import run_all
 
-            run_all(cases, workers, timeout=args.timeout, on_result=on_result, stop_at_first=args.first)
+            run_all(todo, workers, timeout=args.timeout, on_result=on_result, maxfail=left)
     except KeyboardInterrupt:
         interrupted = True
     return [done[number] for number in sorted(done)], interrupted
@@ -224,11 +262,11 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(args: argparse.Namespace, run: "TestRun") -> None:
+def _write(args: argparse.Namespace, run: "TestRun", held: "Comparison | None") -> None:
     if args.json is not None:
         from buda_emu.report.json_form import as_json
 
-        write_json(args.json, as_json(run))
+        write_json(args.json, {**as_json(run), **({"baseline": held.as_json()} if held is not None else {})})
     if args.junitxml is not None:
         from buda_emu.report.junit import junit_xml
 
@@ -277,14 +315,15 @@ class _Console:
             self._character(result)
         self._bar()
 
-    def end(self, run: "TestRun") -> None:
-        """Everything that did not pass, the summary, the last line."""
+    def end(self, run: "TestRun", known: "frozenset[str]") -> None:
+        """Everything that did not pass but what is `known` from a baseline, the summary, the last line."""
         from buda_emu.report import console
 
         self._clear()
         if self._column:
             say()
-        shown = [case for case in run.cases if self._is_shown(case, len(run.cases))]
+        told = [case for case in run.cases if case.netlist not in known]
+        shown = [case for case in told if self._is_shown(case, len(run.cases))]
         for case in shown:
             say()
             if case.status == "passed":
@@ -292,11 +331,13 @@ class _Console:
             for line in console.case_lines(case) if case.status != "passed" else ():
                 say(line)
             self._tables(case)
-        summary = list(console.summary_lines(run.cases))
+        summary = list(console.summary_lines(told))
         if summary:
             say("\nshort summary")
             for line in summary:
                 say(line)
+        if self._args.durations is not None:
+            say(f"\n{console.durations_table(run.cases, self._args.durations)}")
         bad = any(case.status not in ("passed", "skipped") for case in run.cases)
         text = console.closing_line(run)
         if shown or not self._args.quiet:

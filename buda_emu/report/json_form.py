@@ -12,7 +12,7 @@ from buda_emu.verify.result import SCHEMA_VERSION, TestRun
 def as_json(run: TestRun) -> dict[str, Any]:
     """Every field of the results, in their order. Figures that are no number become null: strict JSON has none.
 
-    Equal runs give equal data but for the fields named `seconds`.
+    Equal runs give equal data but for the fields named `seconds` and `from_cache`.
     """
     return {"schema_version": SCHEMA_VERSION, **_plain(run)}
 

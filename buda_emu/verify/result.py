@@ -176,6 +176,7 @@ class CaseResult:
     warnings: tuple[str, ...] = ()  # what the observed run does not do as the chip would
     stopped: Mapping[str, Any] | None = None  # where and why a program stopped (docs/stopped-programs.md)
     command: str = ""  # how to run this one again
+    from_cache: bool = False  # nothing changed since it was tested; `seconds` are of that time
 
     @property
     def failed_outputs(self) -> tuple[OutputResult, ...]:

@@ -34,7 +34,8 @@ ALL = ["nets/bad.yaml", "nets/good.yaml", "nets/more/rejected.yaml", "nets/more/
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Netlists of several fates in the working directory; what is remembered stays in it."""
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.verify.runs.last_time.user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets/more").mkdir(parents=True)
     for name, content in zip(ALL, (BAD, GOOD, REJECTED, STOPPED), strict=True):
@@ -46,10 +47,11 @@ def folder(tmp_path, monkeypatch):
 def here(monkeypatch):
     """Netlists run in this process, one after the other: a worker takes most of a second to start."""
 
-    def run_all(cases, workers, *, timeout, on_result, stop_at_first):
+    def run_all(cases, workers, *, timeout, on_result, maxfail):
         for number, case in enumerate(cases):
             on_result(number, result := run_case(case))
-            if stop_at_first and result.status not in ("passed", "skipped"):
+            maxfail = maxfail - 1 if maxfail and result.status not in ("passed", "skipped") else maxfail
+            if maxfail == 0:
                 break
 
     monkeypatch.setattr("buda_emu.verify.runs.workers.run_all", run_all)
@@ -74,7 +76,7 @@ def statuses(run):
 
 def without_seconds(value):
     if isinstance(value, dict):
-        return {key: without_seconds(item) for key, item in value.items() if key != "seconds"}
+        return {key: without_seconds(item) for key, item in value.items() if key not in ("seconds", "from_cache")}
     return [without_seconds(item) for item in value] if isinstance(value, list) else value
 
 
@@ -453,8 +455,8 @@ def command(folder, child_environment):
 
     def start(*arguments):
         process = subprocess.Popen(
-            [sys.executable, "-m", "buda_emu", "test", *arguments], env=child_environment, cwd=folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            [sys.executable, "-m", "buda_emu", "test", *arguments, "--no-cache"], env=child_environment, cwd=folder,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         started.append(process)
         return process
@@ -486,7 +488,7 @@ def first_result(process):
 def test_one_worker_and_two_give_the_same_json(folder, capfd):
     runs = []
     for count in ("1", "2"):
-        assert main(["test", "nets", "-n", count, "--json", "results.json", "--per-op"]) == 1
+        assert main(["test", "nets", "-n", count, "--json", "results.json", "--per-op", "--no-cache"]) == 1
         runs.append(without_seconds(json.loads((folder / "results.json").read_text())))
     assert runs[0] == runs[1]
     out, err = capfd.readouterr()

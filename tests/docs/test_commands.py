@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from buda_emu.kernels.jit import cache_folder
 from documents import marked_blocks, says
 from shared_files import ROOT
 
@@ -23,7 +24,13 @@ def place(tmp_path, child_environment):
     (commands / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     for command in commands.iterdir():
         command.chmod(0o755)
-    return tmp_path / "work", {**child_environment, "PATH": f"{commands}:{child_environment['PATH']}"}
+    caches = tmp_path / "caches"  # of this page alone, but for compiled kernels
+    (caches / "buda-emu").mkdir(parents=True)
+    kernels = cache_folder()
+    if kernels is not None:
+        (caches / "buda-emu" / kernels.name).symlink_to(kernels)
+    path = f"{commands}:{child_environment['PATH']}"
+    return tmp_path / "work", {**child_environment, "PATH": path, "XDG_CACHE_HOME": str(caches)}
 
 
 def test_there_are_commands_to_hold():

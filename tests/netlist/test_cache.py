@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from buda_emu.caches import digest
 from buda_emu.netlist import cache, load, pickled, yaml_reader
 from buda_emu.netlist.load import CheckResult, check
 from buda_emu.netlist.model import Execute, Netlist, Sourced
@@ -130,7 +131,7 @@ def test_what_a_result_depends_on_makes_another_file(edit: str, net: Path, cache
 
 def test_other_sources_make_another_file(net: Path, caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(net)
-    monkeypatch.setattr(cache, "_sources", lambda: (("rules.py", 1, 2),))
+    monkeypatch.setattr(cache, "sources", lambda *_: (("rules.py", 1, 2),))
     check(net)
     assert len(list(caches.iterdir())) == 2
 
@@ -167,7 +168,7 @@ def damages(good: bytes, marker: Path) -> Iterator[bytes]:
         body = pickle.dumps(bomb)
         whole += [good[51:59] + good[59 : 59 + size] + body, len(body).to_bytes(8, "little") + body + good[59 + size :]]
     for payload in whole:  # with the right checksum: by hand of somebody
-        yield good[:19] + cache._digest(payload) + payload  # pyright: ignore[reportPrivateUsage]
+        yield good[:19] + digest(payload) + payload
 
 
 def test_no_file_can_change_a_result_or_run_code(net: Path, caches: Path, tmp_path: Path) -> None:

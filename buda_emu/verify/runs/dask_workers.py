@@ -32,19 +32,19 @@ def run_all(
     *,
     timeout: float,
     on_result: OnResult = lambda _index, _result: None,
-    stop_at_first: bool = False,
+    maxfail: int | None = None,
 ) -> list[CaseResult]:
     """Run every case on the cluster whose scheduler is at `address` (tcp://host:8786), each for at most `timeout` s.
 
-    `on_result` is told of each result as it comes; with `stop_at_first` nothing is waited for after a case that did
-    not pass. What a Dask worker ran when it was lost is run again on another one, as often as the scheduler's
+    `on_result` is told of each result as it comes; with `maxfail` nothing is waited for after so many cases that
+    did not pass. What a Dask worker ran when it was lost is run again on another one, as often as the scheduler's
     `allowed-failures` says, and has then crashed. Raises HostError when Dask is not installed, the cluster is not
     there, has no workers or runs another version of buda_emu.
     """
     client = _connect(address)
     try:
         _check_workers(client, address)
-        return _Run(client, cases, on_result, stop_at_first).work(timeout)
+        return _Run(client, cases, on_result, maxfail).work(timeout)
     finally:
         client.close()
 
@@ -94,11 +94,11 @@ def version() -> str:
 class _Run:
     """The cases of one test run on a cluster."""
 
-    def __init__(self, client: Any, cases: Sequence[Case], on_result: OnResult, stop_at_first: bool) -> None:
+    def __init__(self, client: Any, cases: Sequence[Case], on_result: OnResult, maxfail: int | None) -> None:
         self._client = client
         self._cases = cases
         self._on_result = on_result
-        self._stop_at_first = stop_at_first
+        self._left = maxfail  # that may yet fail
         self._stopped = False
         self._done: SimpleQueue[int] = SimpleQueue()
         self._results: dict[int, CaseResult] = {}
@@ -153,7 +153,9 @@ class _Run:
     def _finished(self, index: int, result: CaseResult) -> None:
         self._results[index] = result
         self._on_result(index, result)
-        self._stopped = self._stop_at_first and result.status not in ("passed", "skipped")
+        if self._left is not None and result.status not in ("passed", "skipped"):
+            self._left -= 1
+            self._stopped = self._left <= 0
 
     def _give_up(self) -> None:
         for index, case in enumerate(self._cases):

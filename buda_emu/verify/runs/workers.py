@@ -34,16 +34,16 @@ def run_all(
     *,
     timeout: float,
     on_result: OnResult = lambda _index, _result: None,
-    stop_at_first: bool = False,
+    maxfail: int | None = None,
     run: Run = run_case,
 ) -> list[CaseResult]:
     """Run every case on so many processes, each for at most `timeout` seconds.
 
-    `on_result` is told of each result as it comes. `stop_at_first`: begin nothing after a case that did not pass;
+    `on_result` is told of each result as it comes. `maxfail`: begin nothing after so many cases that did not pass;
     the result then lacks the cases that were not run. Raises InternalError when workers cannot be started;
     KeyboardInterrupt ends all workers at once and goes on to the caller.
     """
-    pool = _Pool(cases, timeout, run, on_result, stop_at_first)
+    pool = _Pool(cases, timeout, run, on_result, maxfail)
     try:
         pool.work(min(max(1, workers), len(cases)))
     finally:
@@ -63,14 +63,14 @@ class _Worker:
 
 class _Pool:
     def __init__(
-        self, cases: Sequence[Case], timeout: float, run: Run, on_result: OnResult, stop_at_first: bool
+        self, cases: Sequence[Case], timeout: float, run: Run, on_result: OnResult, maxfail: int | None
     ) -> None:
         self.results: dict[int, CaseResult] = {}
         self._cases = cases
         self._timeout = timeout
         self._run = run
         self._on_result = on_result
-        self._stop_at_first = stop_at_first
+        self._left = maxfail  # that may yet fail
         self._waiting = list(range(len(cases)))[::-1]
         self._workers: list[_Worker] = []
         self._any_started = False
@@ -144,7 +144,10 @@ class _Pool:
     def _finished(self, number: int, result: CaseResult) -> None:
         self.results[number] = result
         self._on_result(number, result)
-        if self._stop_at_first and result.status not in ("passed", "skipped"):
+        if self._left is None or result.status in ("passed", "skipped"):
+            return
+        self._left -= 1
+        if self._left <= 0:
             self._waiting.clear()
             for worker in self._workers:
                 if worker.case != number:

@@ -58,7 +58,8 @@ def address(cluster):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Netlists of several fates in the working directory; what is remembered stays in it."""
-    monkeypatch.setattr("buda_emu.verify.runs.last_failed.user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.verify.runs.last_time.user_caches", lambda: tmp_path / "caches")
+    monkeypatch.setattr("buda_emu.verify.runs.verdicts.own_caches", lambda: tmp_path / "caches")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets").mkdir()
     for name, text in {
@@ -81,7 +82,7 @@ def results_of(folder, *arguments):
 
 
 def test_the_same_json_as_from_worker_processes(cluster, address, folder, capsys):
-    paths = ["nets", str(ROOT / "netlists/softmax.yaml"), "--per-op"]
+    paths = ["nets", str(ROOT / "netlists/softmax.yaml"), "--per-op", "--no-cache"]
     there = results_of(folder, *paths, "--dask", address)
     shown = capsys.readouterr().out
     here = results_of(folder, *paths, "-n", "2")
@@ -174,9 +175,9 @@ def test_a_child_that_dies_costs_its_netlist_only(cluster, address, folder, hang
     assert results[1].message == "its worker process died (signal SIGKILL)"
 
 
-def test_stop_at_first_ends_what_runs(cluster, address, folder, hanging):
+def test_maxfail_ends_what_runs(cluster, address, folder, hanging):
     bad = Case("lossy.yaml", "nets/lossy.yaml")
-    results = run_all([hanging, bad, *good(folder, 1)], address, timeout=LONG, stop_at_first=True)
+    results = run_all([hanging, bad, *good(folder, 1)], address, timeout=LONG, maxfail=1)
     assert ("lossy.yaml", "failed") in [(result.netlist, result.status) for result in results]
     assert "endless.yaml" not in [result.netlist for result in results]
     assert until(lambda: not children())

@@ -108,24 +108,24 @@ def test_a_worker_killed_from_outside_is_reported_and_the_rest_completes(tmp_pat
     assert results[2].message == "its worker process died (signal SIGKILL)"
 
 
-def test_stop_at_first():
-    results = run("number 1", "failed", "number 2", "number 3", workers=1, stop_at_first=True)
+def test_maxfail():
+    results = run("number 1", "failed", "number 2", "number 3", workers=1, maxfail=1)
     assert statuses(results) == [("number 1", "passed"), ("failed", "failed")]
 
 
-def test_stop_at_first_waits_for_nothing_that_runs(tmp_path):
+def test_maxfail_waits_for_nothing_that_runs(tmp_path):
     note = tmp_path / "process"
     start = time.monotonic()
     results = run_all([Case("hang", str(note)), *cases("failed", "number 1")], 2, timeout=LONG,
-                      stop_at_first=True, run=obey)  # fmt: skip
+                      maxfail=1, run=obey)  # fmt: skip
     assert statuses(results)[-1] == ("failed", "failed")
     assert ("number 1", "passed") not in statuses(results)
     assert time.monotonic() - start < LONG / 2
     assert not note.exists() or not alive(int(note.read_text()))
 
 
-def test_stop_at_first_after_a_crash():
-    assert statuses(run("exit 1", "number 1", workers=1, stop_at_first=True)) == [("exit 1", "crashed")]
+def test_maxfail_after_a_crash():
+    assert statuses(run("exit 1", "number 1", workers=1, maxfail=1)) == [("exit 1", "crashed")]
 
 
 def test_an_error_of_the_listener_ends_the_workers(tmp_path):

@@ -1,0 +1,32 @@
+"""How the verbs that have `--baseline` use it."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.cli.output import say
+from buda_emu.errors import HostError
+
+if TYPE_CHECKING:
+    from buda_emu.report.baseline import Comparison, Measure, Section
+    from buda_emu.report.baseline_file import Baseline
+
+
+def open_baseline(
+    args: argparse.Namespace, section: "Section", settings: Mapping[str, Any], measure: "Measure | None" = None
+) -> "Baseline | None":
+    """The baseline that was asked for, None without; read before the work. Raises HostError."""
+    if args.baseline is None:
+        if args.update_baseline:
+            raise HostError("--update-baseline: which one? --baseline FILE names it")
+        return None
+    from buda_emu.report.baseline_file import read_baseline
+
+    return read_baseline(args.baseline, section, settings, update=args.update_baseline, measure=measure)
+
+
+def settle(held: "Comparison", *, updated: bool = False, tell: Callable[[str], None] = say) -> int:
+    """Tell what is new, worse and mended; the exit code."""
+    for line in held.lines():
+        tell(line)
+    return 0 if updated or held.holds else 1

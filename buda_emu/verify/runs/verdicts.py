@@ -1,0 +1,185 @@
+"""Verdicts of netlists that did not change since they were tested, kept in the user's caches (docs/cache.md).
+
+A verdict is found by a hash of everything that it depends on: the bytes of the netlist, of the defaults and of every
+tensor file, the settings, the versions and sources of this package, Python, numpy and numba. A changed byte finds
+nothing. What changes while the test runs is not kept either: everything is looked at before and after.
+"""
+
+import hashlib
+import io
+import os
+import pickle
+import platform
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
+from buda_emu.errors import HostError
+from buda_emu.spec.comparison import Comparison
+from buda_emu.verify import result as results
+from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.reference import DirectoryFiles, Files
+from buda_emu.verify.result import CaseResult
+from buda_emu.verify.runs.case import Case
+from buda_emu.version import __version__
+
+MOST_BYTES: Final = 128 << 20  # of all files; those that were not used for longest go first
+FOLDER: Final = "verdicts"
+KEPT: Final = ("passed", "failed", "stopped", "skipped")
+"""Statuses that are kept. The others may come from the machine: its memory, its speed, a file that was not there."""
+_NO_VALUES: Final = ("threads", "memory_limit", "cache")  # settings that never change a verdict of `KEPT`
+_MAGIC: Final = b"buda-emu verdict 1\n"
+_RECORDS: Final[tuple[type[Any], ...]] = (
+    CaseResult, results.OutputResult, results.OutputDetail, results.TilePlace, results.ValueStats, results.OpResult,
+    results.FirstBad, results.PerformanceResult, InputUsed, Comparison,
+)  # fmt: skip
+
+
+class Verdicts:
+    """What is kept of some cases.
+
+    `timeout`: seconds; a verdict that took longer does not answer, this run would have ended it. `memory_limit`: as it
+    was asked for, None where it was not.
+    """
+
+    def __init__(self, cases: Sequence[Case], *, timeout: float, memory_limit: int | None = None) -> None:
+        self._cases = cases
+        self._timeout = timeout
+        self._memory_limit = memory_limit
+        self._names = [self._name(case) for case in cases]
+
+    def known(self, number: int) -> CaseResult | None:
+        """The verdict of a case, `from_cache` then; None where it has to be tested."""
+        name = self._names[number]
+        file = _file(name) if name else ""
+        payload = read_kept(file, _MAGIC, MOST_BYTES) if file else None
+        if payload is None:
+            return None
+        try:
+            found = _Unpickler(io.BytesIO(payload)).load()
+        except Exception:  # noqa: BLE001 - a pickle that is not ours can raise anything
+            return None
+        if not isinstance(found, CaseResult) or found.status not in KEPT or found.seconds > self._timeout:
+            return None
+        return replace(found, from_cache=True)
+
+    def keep(self, number: int, result: CaseResult) -> None:
+        """Keep the verdict of a case that was tested now, if nothing of it changed meanwhile."""
+        name = self._names[number]
+        if result.status not in KEPT or not name or self._name(self._cases[number]) != name:
+            return
+        file = _file(name)
+        if file:
+            stream = io.BytesIO()
+            with suppress(RecursionError, pickle.PicklingError):
+                _Pickler(stream, 5).dump(result)
+                write_kept(file, _MAGIC, stream.getvalue(), MOST_BYTES)
+
+    def _name(self, case: Case) -> str:
+        """The digest that names a case's verdict; "" where something of it cannot be read."""
+        settings = {name: value for name, value in asdict(case.settings).items() if name not in _NO_VALUES}
+        try:
+            text = case.text if case.text is not None else Path(case.path).read_bytes()
+            outside = (case.reference.where, _tensors(case.reference)) if case.reference is not None else None
+        except (OSError, HostError):
+            return ""
+        about = (_versions(), case.name, case.path, settings, self._memory_limit, case.defaults, outside)
+        found = hashlib.sha256(repr(about).encode("utf-8", "surrogateescape"))
+        found.update(text)
+        return found.hexdigest()
+
+
+def _file(name: str) -> str:
+    """The place of a verdict; "" where nothing can be kept."""
+    try:
+        folder = own_caches() / FOLDER
+    except RuntimeError:  # no home directory
+        return ""
+    return str(folder / name) if usable(folder) else ""
+
+
+def _versions() -> tuple[Any, ...]:
+    return __version__, sources(), sys.version, platform.machine(), np.__version__, _numba()
+
+
+@cache
+def _numba() -> str:
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return ""
+
+
+def _tensors(files: Files) -> str:
+    """A digest of all tensor files, names and contents. Raises HostError."""
+    if not isinstance(files, DirectoryFiles):
+        return _hashed(files)
+    directory = Path(files.where)
+    states: list[tuple[object, ...]] = []
+    for name in files.names():
+        with suppress(OSError):
+            found = os.stat(directory / name)  # noqa: PTH116
+            states.append((name, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return _contents(files, tuple(states))
+
+
+@lru_cache(maxsize=64)  # netlists share their folder
+def _contents(files: DirectoryFiles, _: tuple[tuple[object, ...], ...]) -> str:
+    return _hashed(files)
+
+
+def _hashed(files: Files) -> str:
+    found = hashlib.sha256()
+    for name in files.names():
+        content = files.read(name)
+        found.update(f"{name!r} {-1 if content is None else len(content)}\n".encode("utf-8", "surrogateescape"))
+        found.update(content or b"")
+    return found.hexdigest()
+
+
+class _Pickler(pickle.Pickler):
+    """Arrays and their elements without a word of numpy's."""
+
+    def reducer_override(self, obj: Any, /) -> Any:
+        """How an array is written; everything else as it is."""
+        if isinstance(obj, np.ndarray):
+            array = cast(NDArray[Any], obj)
+            return _array, (array.tobytes(), array.dtype.str, array.shape)
+        if isinstance(obj, np.generic):
+            return _element, (obj.item(),)
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows the classes of a verdict and nothing else, so that reading one runs no code but ours."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        """The classes of `_RECORDS`, and what makes arrays."""
+        found = _NAMES.get((module_name, global_name))
+        if found is None:
+            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of a verdict")
+        return found
+
+
+def _array(data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
+    return np.frombuffer(data, np.dtype(dtype)).reshape(shape).copy()
+
+
+def _element(value: Any) -> Any:
+    return value
+
+
+_NAMES: Final[dict[tuple[str, str], Any]] = {
+    **{(kind.__module__, kind.__qualname__): kind for kind in _RECORDS},
+    (__name__, "_array"): _array,
+    (__name__, "_element"): _element,
+}
