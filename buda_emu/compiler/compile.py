@@ -1,6 +1,6 @@
 """The job in one call: a model in, a compiled one out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from buda_emu.compiler.compiled import CompiledModel
@@ -9,7 +9,7 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.passes.pipeline import run_passes
-from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.place.placer import Placement, place
 from buda_emu.compiler.target import Target
 
 
@@ -24,8 +24,14 @@ def compile(  # noqa: A001 - as be.compile
     fuse: bool = True,
     name: str = "",
     dump: Callable[[str, Graph], None] | None = None,
+    loss: Any = None,
+    optimizer: str = "sgd",
+    learning_rate: Any = 0.01,
+    optimizer_options: Mapping[str, float] | None = None,
+    target: Any = None,
+    microbatches: int = 1,
 ) -> CompiledModel:
-    """Compile a model.
+    """Compile a model; with `loss`, its training.
 
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module or ExportedProgram; `inputs`: example
     inputs, needed for a module, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs).
@@ -33,18 +39,39 @@ def compile(  # noqa: A001 - as be.compile
     activations and chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the
     name of each pass and the graph behind it.
 
+    `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
+    returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
+    `optimizer_options`, `target` (an example) and `microbatches` count, which mean nothing without.
+
     Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
     model or a wrong word.
     """
-    target = Target.named(arch, df, fidelity, acc_df)
-    graph = read_model(source, inputs)
+    device = Target.named(arch, df, fidelity, acc_df)
+    if loss is None:
+        graph = read_model(source, inputs)
+        placed = _placed(graph, device, name, dump, fuse)
+        return CompiledModel(*placed)
+    from buda_emu.compiler.train.choices import Choices
+    from buda_emu.compiler.train.programs import training_graph
+    from buda_emu.compiler.train.training import CompiledTraining
+
+    choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches)
+    graph = training_graph(source, inputs, target, choices)
+    placed = _placed(graph, device, name, dump, fuse, entries=max(2, microbatches))
+    return CompiledTraining(*placed, choices)
+
+
+def _placed(
+    graph: Graph, device: Target, name: str, dump: Callable[[str, Graph], None] | None, fuse: bool, *,
+    entries: int = 2,
+) -> tuple[Graph, Placement, str]:  # fmt: skip
     graph.name = name or graph.name
     graph = run_passes(graph, dump or _nothing)
-    tiles = lower(graph, target)
+    tiles = lower(graph, device)
     if fuse:
-        fuse_ops(tiles, target)
-    placement = place(tiles, target)
-    return CompiledModel(graph, placement, _title(graph, target))
+        fuse_ops(tiles, device)
+    placement = place(tiles, device, entries=entries)
+    return graph, placement, _title(graph, device)
 
 
 def _nothing(name: str, graph: Graph) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
-from buda_emu.compiler.emit.netlist_text import PROGRAM, netlist_text
-from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.emit.netlist_text import netlist_text
+from buda_emu.compiler.emit.programs import LOOP, program_name
+from buda_emu.compiler.graph.graph import FORWARD, Graph
 from buda_emu.compiler.place.placer import Placement
 from buda_emu.errors import HostError
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
@@ -100,6 +101,8 @@ class CompiledModel:
         """Constants and parameters by queue, [1, t, rows, columns]."""
         for item in self.placement.tiles.constants.values():
             yield item.name, item.values[None]
+        for state in self.placement.tiles.states.values():
+            yield state.queue, state.held[None]
 
     # --------------------------------------------------------------------------------------------------- running
     def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
@@ -108,7 +111,7 @@ class CompiledModel:
         labels = self.io.labels
         if len(inputs) != len(labels):
             raise HostError(f"{len(inputs)} inputs, the model takes {len(labels)}: {', '.join(labels)}")
-        arrays = {label: _numpy(item) for label, item in zip(labels, inputs, strict=True)}
+        arrays = {label: as_numpy(item) for label, item in zip(labels, inputs, strict=True)}
         return self.run(arrays, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
@@ -116,7 +119,7 @@ class CompiledModel:
         machine = self._emulator(precision)
         for name, array in self.io.queues(arrays).items():
             machine.push(name, array)
-        machine.run(PROGRAM, {"$p_loop_count": 1})
+        machine.run(program_name(FORWARD), {LOOP: 1})
         return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
 
     def _emulator(self, precision: Precision) -> Emulator:
@@ -143,12 +146,15 @@ class CompiledModel:
     # ---------------------------------------------------------------------------------------- what is said of it
     def perf(self) -> ModelPerf:
         """Modelled cycles of one input."""
+        return self._modelled({LOOP: "1"})
+
+    def _modelled(self, params: Mapping[str, str]) -> ModelPerf:
         from buda_emu.timing.model import model_netlist
         from buda_emu.version import __version__
 
         netlist = self.netlist
         programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
-        return ModelPerf(model_netlist(netlist, programs, {"$p_loop_count": "1"}, version=__version__))
+        return ModelPerf(model_netlist(netlist, programs, params, version=__version__))
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""
@@ -169,7 +175,7 @@ class CompiledModel:
         return text, image
 
 
-def _numpy(item: Any) -> Array:
+def as_numpy(item: Any) -> Array:
     """Torch tensors have no need of torch to be turned."""
     if hasattr(item, "detach"):
         item = item.detach().cpu().numpy()

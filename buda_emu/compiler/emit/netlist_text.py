@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from buda_emu.compiler.emit.programs import graph_name, programs_text
 from buda_emu.compiler.emit.yaml_text import comment, flow
 from buda_emu.compiler.lower.tiles import Tm
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placer import Placed, Placement, Queue
 
-PROGRAM = "run_fwd_0"
 _ATTRIBUTES = {
     "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
     "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "fracture_factor", "act_t",
@@ -16,8 +16,8 @@ _ATTRIBUTES = {
 }  # fmt: skip
 """Of an op's attributes those that the netlist language has; the others say how it is made."""
 _SECTIONS = {
-    "input": "pushed by the host", "constant": "parameters and constants", "between": "between epochs",
-    "output": "read by the host",
+    "input": "pushed by the host", "constant": "parameters and constants", "state": "kept from run to run",
+    "between": "between epochs", "output": "read by the host",
 }  # fmt: skip
 
 
@@ -42,8 +42,9 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
             yield f"  {queue.name}: {flow(_queue(queue))}"
     yield ""
     yield "graphs:"
+    of = {epoch: program for program, epochs in placement.programs.items() for epoch in epochs}
     for epoch in range(placement.epochs):
-        yield f"  {graph_name(epoch)}:"
+        yield f"  {graph_name(of[epoch], epoch)}:"
         yield "    target_device: 0"
         yield "    input_count: 1"
         source = None
@@ -61,7 +62,7 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
             yield from _fused(placed)
     yield ""
     yield "programs:"
-    yield from _program(placement)
+    yield from programs_text(placement)
 
 
 def _fused(placed: Placed) -> Iterator[str]:
@@ -81,11 +82,6 @@ def _fused(placed: Placed) -> Iterator[str]:
         if step.attrs:
             fields["attributes"] = step.attrs
         yield f"    {'- ' if number == 0 else '  '}- {step.name}: {flow(fields)}"
-
-
-def graph_name(epoch: int) -> str:
-    """FRONTEND 5."""
-    return f"fwd_0_{epoch}_temporal_epoch_{epoch}"
 
 
 def _blocking(blocks: Blocks) -> dict[str, Any]:
@@ -116,6 +112,8 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
     }  # fmt: skip
     if op.attrs.get("untilize"):
         fields["untilize_output"] = True
+    if op.attrs.get("gradient"):
+        fields["gradient_op"] = True
     for number, use in enumerate(op.uses):
         if use.tms:
             fields[f"input_{number}_tms"] = [_tm(tm) for tm in use.tms]
@@ -150,43 +148,3 @@ def _tm(tm: Tm) -> Any:
     if len(tm) == 1:
         return tm[0]
     return {tm[0]: {tm[1]: tm[2]} if len(tm) == 3 else tm[1]}
-
-
-def _program(placement: Placement) -> Iterator[str]:
-    """One loop; all queues advance together at its end."""
-    wrap = max(
-        [2 * queue.entries for queue in placement.queues.values() if queue.role in ("input", "between")], default=2
-    )
-    yield f"  - {PROGRAM}:"
-    yield "    - param: [$p_loop_count]"
-    yield "    - var: {$c_zero: 0, $c_microbatch_size: 1}"
-    yield "    - staticvar: {$lptr: 0, $gptr: 0}"
-    yield "    - loop: $p_loop_count"
-    for epoch in range(placement.epochs):
-        yield f"    -   execute: {{graph_name: {graph_name(epoch)}, queue_settings: {{"
-        read = dict.fromkeys(
-            placement.source(use.source, epoch)
-            for placed in placement.ops.values() if placed.epoch == epoch for use in placed.op.uses
-        )  # fmt: skip
-        settings = [
-            f"          {name}: {flow(_setting(placement.queues[name]))}" for name in read if name in placement.queues
-        ]
-        yield ",\n".join(settings) + "}}"
-    yield f"    -   varinst: [$gptr, incwrap, $c_microbatch_size, {wrap}]"
-    yield f"    -   varinst: [$lptr, incwrap, $c_microbatch_size, {wrap}]"
-    yield "    - endloop"
-
-
-def _setting(queue: Queue) -> dict[str, Any]:
-    fields: dict[str, Any] = {"prologue": queue.role == "constant" and queue.layout == "tilized" and _kept(queue),
-                              "epilogue": False, "zero": False}  # fmt: skip
-    if queue.type == "ram":
-        return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
-    if queue.role == "constant":
-        return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
-    return {**fields, "rd_ptr_local": "$lptr", "rd_ptr_global": "$gptr"}
-
-
-def _kept(queue: Queue) -> bool:
-    """Whether it is held in L1: the tiles and words of a picker must be."""
-    return queue.df.startswith("RawUInt") or queue.df.startswith("Bfp2")

@@ -36,8 +36,9 @@ def fuse_chains(tiles: TileGraph, target: Target, wanted: Wanted = lambda _, __:
 
 
 def is_elementwise(op: TileOp) -> bool:
-    """Whether it may be a sub-op: no operand may be turned on the way (V055), and the host reads no fused op."""
-    if OP_TYPES[op.type].family not in _FAMILIES or op.attrs.get("untilize") or op.steps:
+    """Whether it may be a sub-op: no operand may be turned on the way (V055), the host reads no fused op, and none adds
+    up gradients."""
+    if OP_TYPES[op.type].family not in _FAMILIES or op.attrs.get("untilize") or op.attrs.get("gradient") or op.steps:
         return False
     return all(("transpose",) not in use.tms for use in op.uses)
 
@@ -69,7 +70,7 @@ def _next(readers: Readers, members: dict[str, TileOp], root: TileOp, refused: s
             op = readers.tiles.ops.get(use.source)
             if op is None or op.name in members or op.name in refused or op.type in _LAST:
                 continue
-            if not is_elementwise(op) or op.shape != root.shape:
+            if not is_elementwise(op) or op.shape != root.shape or op.program != root.program:
                 continue
             if all(name in members and not members[name].uses[place].tms for name, place in readers.of(op.name)):
                 return op

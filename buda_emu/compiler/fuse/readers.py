@@ -20,10 +20,10 @@ class Readers:
         return self._of.get(name, [])
 
     def only_source(self, op: TileOp, operand: int) -> TileOp | None:
-        """The op that makes an operand, if nobody else reads it and no TM stands on the way."""
+        """The op of the same program that makes an operand, if nobody else reads it and no TM stands on the way."""
         use = op.uses[operand]
         source = self.tiles.ops.get(use.source)
-        if source is None or use.tms or self.of(use.source) != [(op.name, operand)]:
+        if source is None or source.program != op.program or use.tms or self.of(use.source) != [(op.name, operand)]:
             return None
         return source
 

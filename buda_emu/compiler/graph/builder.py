@@ -78,6 +78,14 @@ class Builder:
         self.graph.nodes[node.name] = node
         return node
 
+    def state(self, label: str, initial: Any) -> Node:
+        """A state as it is when a program begins; each program has a node of its own for it."""
+        array = np.asarray(initial)
+        attrs = {"label": label, "initial": array}
+        node = Node(self.unique(label), "state", (), attrs, array.shape, array.dtype.name, label)
+        self.graph.nodes[node.name] = node
+        return node
+
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
         """An input of the model."""
         node = Node(self.unique(label), "input", (), {"label": label}, tuple(shape), dtype, label)

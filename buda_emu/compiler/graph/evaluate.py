@@ -16,8 +16,8 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if node.op == "input":
             values[node.name] = np.asarray(inputs[node.attrs["label"]])
             continue
-        if node.op == "constant":
-            values[node.name] = node.value
+        if node.op in ("constant", "state"):
+            values[node.name] = node.attrs["value" if node.op == "constant" else "initial"]
             continue
         operands = [values[name] for name in node.inputs]
         reference = front_op(node.op).reference

@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+SOURCES = ("input", "constant", "state")
+"""Ops that read no other node. A state is a tensor that the device keeps from run to run: attributes `label`, and
+`initial`, its value at first."""
+FORWARD = "fwd_0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,18 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the model: its name there, the value, and the element type that the host gets."""
+    """An output of the model: its name there, the value, and the element type that the host gets.
+
+    `program` that gives it: a node belongs to the first of the programs, in the order of the outputs, that needs it.
+    `state`: not for the host but stored in the state of that label, `accumulate`: added to what it holds.
+    """
 
     label: str
     value: str
     dtype: str
+    program: str = FORWARD
+    state: str = ""
+    accumulate: bool = False
 
 
 @dataclass(slots=True)
@@ -64,6 +75,17 @@ class Graph:
         for node in self:
             for name in dict.fromkeys(node.inputs):
                 found[name].append(node.name)
+        return found
+
+    def programs(self) -> dict[str, str]:
+        """The program of every node that an output needs."""
+        found: dict[str, str] = {}
+        for program in dict.fromkeys(output.program for output in self.outputs):
+            needed = {output.value for output in self.outputs if output.program == program}
+            for node in reversed(self.nodes.values()):
+                if node.name in needed and node.name not in found:
+                    needed.update(node.inputs)
+            found |= {name: program for name in needed if name not in found}
         return found
 
     def live(self) -> set[str]:

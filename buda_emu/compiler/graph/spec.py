@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.compiler.frontend_ops.registry import front_op
-from buda_emu.compiler.graph.graph import Graph, Node
+from buda_emu.compiler.graph.graph import SOURCES, Graph, Node
 from buda_emu.errors import InternalError
 
 FRONT: Final = "front"
@@ -15,11 +15,11 @@ Rule = Callable[[Graph, Node], bool]
 
 
 def _declared(_: Graph, node: Node) -> bool:
-    return node.op in ("input", "constant") or bool(front_op(node.op))
+    return node.op in SOURCES or bool(front_op(node.op))
 
 
 def _core(_: Graph, node: Node) -> bool:
-    return node.op in ("input", "constant") or front_op(node.op).is_core
+    return node.op in SOURCES or front_op(node.op).is_core
 
 
 def _defined(graph: Graph, node: Node) -> bool:
@@ -36,7 +36,7 @@ def _sized(_: Graph, node: Node) -> bool:
 
 def _computed(graph: Graph, node: Node) -> bool:
     """An op on constants alone has been folded."""
-    return node.op in ("input", "constant") or any(graph[name].op != "constant" for name in node.inputs)
+    return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
 
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {

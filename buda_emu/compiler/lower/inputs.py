@@ -17,7 +17,7 @@ from buda_emu.errors import UnsupportedError
 def input_(low: Lowering, node: Node) -> Value:
     """A queue that holds the values: the last dimension along columns, the one before along rows, unless another
     division of the same order of elements takes fewer tiles."""
-    return queued(low, node, _best(node.shape))
+    return queued(low, node, best_layout(node.shape))
 
 
 def queued(low: Lowering, node: Node, layout: Layout) -> Value:
@@ -29,7 +29,7 @@ def queued(low: Lowering, node: Node, layout: Layout) -> Value:
     return Value(name, layout)
 
 
-def _best(shape: tuple[int, ...]) -> Layout:
+def best_layout(shape: tuple[int, ...]) -> Layout:
     """Of the divisions of the dimensions into z, rows and columns, the one of fewest tiles; else the standard one."""
     rank = len(shape)
     plain = standard(shape)

@@ -1,13 +1,13 @@
-"""Core ops to netlist ops, node by node."""
+"""Core ops to netlist ops, node by node, program by program."""
 
-from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.lower import along, elementwise, embedding, inputs, largest, matmul, moves, windows
+from buda_emu.compiler.graph.graph import Graph, Node
+from buda_emu.compiler.lower import along, elementwise, embedding, inputs, largest, matmul, moves, states, windows
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
-FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, windows)
+FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, states, windows)
 """Modules whose import declares the rules."""
 
 
@@ -16,30 +16,44 @@ def lower(graph: Graph, target: Target) -> TileGraph:
     low = Lowering(graph, target)
     used = {name for node in graph for number, name in enumerate(node.inputs) if (node.op, number) != ("embedding", 1)}
     used |= {output.value for output in graph.outputs}
-    for node in graph:
-        if node.op == "constant" or (node.op == "input" and node.name not in used):
-            continue
-        if node.op not in RULES:
-            raise InternalError(f"nothing lowers {node.op}")
-        if not all(node.shape):
-            continue
-        low.node = node
-        low.values[node.name] = RULES[node.op](low, node)
-        if low.values[node.name].layout.shape != node.shape:
-            raise InternalError(f"{node.name}: {node.op} gives {low.values[node.name].layout.shape}, not {node.shape}")
+    of = graph.programs()
+    programs = list(dict.fromkeys(output.program for output in graph.outputs))
     taken = {node.name for node in graph if node.op == "input"}
-    for output in graph.outputs:
-        inputs.emit_output(low, output, taken)
+    for program in programs:
+        low.begin(program)
+        for node in graph:
+            needed = node.op != "constant" and (node.op != "input" or node.name in used)
+            if needed and of.get(node.name, programs[0]) == program:
+                _lower(low, node)
+        mine = [output for output in graph.outputs if output.program == program]
+        for output in mine:
+            if not output.state:
+                inputs.emit_output(low, output, taken)
+        for output in mine:  # last: all that reads a state stands before what writes it
+            if output.state:
+                states.emit_store(low, output)
     return pruned(low.out)
+
+
+def _lower(low: Lowering, node: Node) -> None:
+    if node.op not in RULES:
+        raise InternalError(f"nothing lowers {node.op}")
+    if not all(node.shape):
+        return
+    low.node = node
+    low.values[node.name] = RULES[node.op](low, node)
+    if low.values[node.name].layout.shape != node.shape:
+        raise InternalError(f"{node.name}: {node.op} gives {low.values[node.name].layout.shape}, not {node.shape}")
 
 
 def pruned(tiles: TileGraph) -> TileGraph:
     """Without what no output depends on; inputs stay."""
-    needed: set[str] = {output.op for output in tiles.outputs.values()}
+    needed: set[str] = {output.op for output in tiles.outputs.values()} | {store.op for store in tiles.stores.values()}
     for op in reversed(tiles.ops.values()):
         if op.name in needed:
             needed |= {use.source for use in op.uses}
     tiles.ops = {name: op for name, op in tiles.ops.items() if name in needed}
     tiles.constants = {name: item for name, item in tiles.constants.items() if name in needed}
     tiles.inputs = {name: item for name, item in tiles.inputs.items() if name in needed}
+    tiles.states = {name: item for name, item in tiles.states.items() if name in needed or name in tiles.stores}
     return tiles

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.graph.graph import Array, Graph, Node
+from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
 from buda_emu.compiler.lower.picker import make_picker
@@ -68,8 +68,15 @@ class Lowering:
         self.out = TileGraph()
         self.values: dict[str, Value] = {}
         self.node: Node | None = None
+        self.program = FORWARD
         self._known: dict[Any, str] = {}
         self._real: dict[Any, Value] = {}
+
+    def begin(self, program: str) -> None:
+        """Another program: what moved a value in an earlier one is not kept for it."""
+        if program != self.program:
+            self.program = program
+            self._real.clear()
 
     # ------------------------------------------------------------------------------------------ names, constants
     def name(self, suffix: str = "") -> str:
@@ -80,7 +87,7 @@ class Lowering:
     def unused(self, base: str) -> str:
         """That name, or with a number."""
         name, number = base, 1
-        while name in self.out.ops or name in self.out.constants or name in self.out.inputs:
+        while any(name in group for group in (self.out.ops, self.out.constants, self.out.inputs, self.out.states)):
             name, number = f"{base}.{number}", number + 1
         return name
 
@@ -105,7 +112,7 @@ class Lowering:
         """Add one; returns its name."""
         name = self.name(suffix)
         source = self.node.name if self.node else ""
-        self.out.ops[name] = TileOp(name, type, uses, shape, attrs, inner, grid, ublock, source)
+        self.out.ops[name] = TileOp(name, type, uses, shape, attrs, inner, grid, ublock, source, program=self.program)
         return name
 
     def use(self, value: Value, *, transpose: bool = False) -> Use:

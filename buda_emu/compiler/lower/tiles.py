@@ -6,6 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from buda_emu.compiler.graph.graph import FORWARD
+from buda_emu.compiler.lower.layout import Layout
+
 Words = NDArray[Any]
 Shape = tuple[int, int, int]
 """(t, rows, columns) in tiles."""
@@ -82,6 +85,7 @@ class TileOp:
     source: str = ""
     made_of: tuple[str, ...] = ()
     steps: tuple[SubOp, ...] = ()
+    program: str = FORWARD
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -92,6 +96,33 @@ class TileOp:
     def intermediates(self) -> int:
         """Buffers between the sub-ops of a fused op."""
         return len({step.output for step in self.steps if step.output.startswith("intermed")})
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A ram that programs read and write: `held` is what the host fills it with, [t, rows, columns] in elements."""
+
+    queue: str
+    label: str
+    host_shape: tuple[int, ...]
+    dtype: str
+    layout: Layout
+    held: Words
+
+    @property
+    def shape(self) -> Shape:
+        """In tiles."""
+        t, r, c = self.held.shape
+        return t, r // 32, c // 32
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What writes a state: an op, at the end of its program; `accumulate`: it adds to what is there."""
+
+    queue: str
+    op: str
+    accumulate: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +158,18 @@ class TileGraph:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
     inputs: dict[str, InputQueue] = field(default_factory=dict[str, InputQueue])
     outputs: dict[str, OutputQueue] = field(default_factory=dict[str, OutputQueue])
+    states: dict[str, State] = field(default_factory=dict[str, State])
+    stores: dict[str, Store] = field(default_factory=dict[str, Store])
+    """Both by the name of their queue."""
 
     def shape_of(self, name: str) -> Shape:
         """In tiles, of any tensor."""
-        for group in (self.ops, self.constants, self.inputs):
+        for group in (self.ops, self.constants, self.inputs, self.states):
             found: Mapping[str, Any] = group
             if name in found:
                 return found[name].shape
         raise KeyError(name)
+
+    def state(self, label: str) -> State | None:
+        """The one of that label."""
+        return next((state for state in self.states.values() if state.label == label), None)

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Array, Graph, Output
+from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.graph.sparse import Sparse
 
 
@@ -24,11 +24,11 @@ def common(graph: Graph) -> Graph:
             node.shape,
             tuple((name, _key(item)) for name, item in node.attrs.items()),
         )
-        first = known.setdefault(key, node.name) if node.op != "input" else node.name
+        first = known.setdefault(key, node.name) if node.op not in ("input", "state") else node.name
         same[node.name] = first
         if first == node.name:
             made.nodes[node.name] = node
-    made.outputs = [Output(item.label, same[item.value], item.dtype) for item in graph.outputs]
+    made.outputs = [replace(item, value=same[item.value]) for item in graph.outputs]
     return made
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.graph.graph import SOURCES, Graph, Node
 
 
 def decompose(graph: Graph) -> Graph:
@@ -13,16 +13,16 @@ def decompose(graph: Graph) -> Graph:
     known: dict[str, Node] = {}
     for node in graph:
         builder.scope, builder.source = node.name, node.source
-        if node.op in ("input", "constant"):
+        if node.op in SOURCES:
             made.nodes[node.name] = known[node.name] = node
             continue
         before = len(made.nodes)
         found = builder.emit(node.op, *(known[name] for name in node.inputs), dtype=node.dtype, **node.attrs)
-        if found.op not in ("constant", "input") and len(made.nodes) > before:
+        if found.op not in SOURCES and len(made.nodes) > before:
             found = _named(made, found, node.name)
         known[node.name] = found
     made.inputs = list(graph.inputs)
-    made.outputs = [Output(item.label, known[item.value].name, item.dtype) for item in graph.outputs]
+    made.outputs = [replace(item, value=known[item.value].name) for item in graph.outputs]
     return made
 
 

@@ -97,7 +97,8 @@ def _blocks(target: Target, op: TileOp, grid: tuple[int, int]) -> Blocks | None:
     dest = target.dest_tiles
     ublock = _ublock(block, dest, rows_fixed=op.ublock is not None or op.type == "embedding")
     mblock = (block[0] // ublock[0], block[1] // ublock[1])
-    buffers = 1 if op.attrs.get("untilize") and prod(block) > 256 else 2
+    single = op.attrs.get("gradient") or (op.attrs.get("untilize") and prod(block) > 256)
+    buffers = 1 if single else 2
     if op.attrs.get("identity"):
         return Blocks(grid, t, mblock, ublock, buffers, op.inner, 1)
     if op.type == "depthwise":
@@ -127,6 +128,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks) -> int:
 
     act, ublock, mblock = size(target.activation_df), prod(blocks.ublock), prod(blocks.mblock)
     result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
+    if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
+        mblock *= blocks.t
     total = blocks.buf_size_mb * (blocks.mblock[1] if op.attrs.get("untilize") else mblock) * ublock * result
     if op.attrs.get("identity"):
         tiles = op.attrs["num_sparse_tiles"] * size(target.picker_df) + op.attrs["num_index_tiles"] * size("RawUInt32")

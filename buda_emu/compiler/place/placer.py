@@ -27,7 +27,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant or between (epochs).
+    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state or between (epochs).
     `blocks` as those of an op; `addresses` one [channel, address] for each of the grid, a host address alone."""
 
     name: str
@@ -54,6 +54,22 @@ class Placement:
     between: dict[str, str] = field(default_factory=dict[str, str])
     epochs: int = 0
 
+    @property
+    def programs(self) -> dict[str, list[int]]:
+        """The epochs of each program, in order."""
+        found: dict[str, list[int]] = {}
+        for placed in self.ops.values():
+            epochs = found.setdefault(placed.op.program, [])
+            if placed.epoch not in epochs:
+                epochs.append(placed.epoch)
+        return found
+
+    def read_by(self, epoch: int) -> list[str]:
+        """Names of the queues that the ops of an epoch read."""
+        mine = [placed for placed in self.ops.values() if placed.epoch == epoch]
+        names = dict.fromkeys(self.source(use.source, epoch) for placed in mine for use in placed.op.uses)
+        return [name for name in names if name in self.queues]
+
     def source(self, name: str, epoch: int) -> str:
         """What an op of an epoch reads for a tensor: the op itself in its own epoch, the queue between in another."""
         placed = self.ops.get(name)
@@ -65,8 +81,12 @@ def place(tiles: TileGraph, target: Target, *, entries: int = 2) -> Placement:
     found = Placement(target, tiles)
     rows, columns = target.arch.grid
     room = Room(rows, columns)
-    epoch = 0
+    epoch, program = 0, ""
     for op in tiles.ops.values():
+        if op.program != program:  # programs share no epoch (FRONTEND 5)
+            if program:
+                epoch, room = epoch + 1, Room(rows, columns)
+            program = op.program
         blocks = choose_blocks(target, op)
         if op.attrs.get("identity") and blocks.grid[1] > 1:
             # Every column of cores has the same tiles and words (OPS 6.2).
@@ -123,6 +143,8 @@ def _queues(found: Placement, entries: int) -> None:
         df, layout, blocks = _constant(found, item.name)
         kind = "ram" if item.kind in ("value", "picker") else "queue"
         memory.add(found, Queue(item.name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout))
+    for state in tiles.states.values():
+        memory.add(found, _state(found, state.queue))
     for placed in found.ops.values():
         for use in placed.op.uses:
             producer = found.ops.get(use.source)
@@ -137,6 +159,15 @@ def _queues(found: Placement, entries: int) -> None:
         memory.add(
             found, Queue(output.name, output.op, "output", whole, target.output_df, "queue", entries, "host", ())
         )
+
+
+def _state(found: Placement, name: str) -> Queue:
+    """A ram in the blocks of the op that writes it (NETLIST V076); of the host where none does."""
+    store = found.tiles.stores.get(name)
+    writer = found.ops[store.op] if store else None
+    blocks = writer.blocks if writer else input_blocks(found.tiles.states[name].shape)
+    source = store.op if store else "HOST"
+    return Queue(name, source, "state", blocks, found.target.activation_df, "ram", 1, "dram", ())
 
 
 def _constant(found: Placement, name: str) -> tuple[str, str, Blocks]:

@@ -1,0 +1,43 @@
+"""What is said of a training besides the module."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from buda_emu.compiler.train.optimizers import Numbers, Optimizer, optimizer_named
+from buda_emu.errors import HostError
+
+Schedule = Callable[[int], float]
+"""The learning rate of a step, counted from 0."""
+LOSSES = ("mse", "cross_entropy")
+BACKWARD, OPTIMIZE = "bwd_0", "opt_0"
+GRADIENT = "grad_acc_"
+"""In front of a parameter's name: the sum of its gradients (FRONTEND 5)."""
+NUMBER = "optimizer."
+"""In front of the names of the numbers that the host pushes before a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """`options` of the optimizer, complete; `loss`: one of LOSSES or a function of output and target."""
+
+    loss: Any
+    optimizer: Optimizer
+    options: Numbers
+    learning_rate: float | Schedule
+    microbatches: int
+
+    @staticmethod
+    def named(
+        loss: Any, optimizer: str, options: Mapping[str, float] | None, learning_rate: Any, microbatches: int
+    ) -> "Choices":
+        """From words and numbers. Raises HostError for one that makes no sense."""
+        if not callable(loss) and loss not in LOSSES:
+            raise HostError(f"compile: loss {loss!r} is not one of: {', '.join(LOSSES)}, and no function")
+        rate: float | Schedule = learning_rate
+        if not callable(learning_rate) and not isinstance(learning_rate, (int, float)):
+            raise HostError(f"compile: learning_rate {learning_rate!r} is neither a number nor a function of the step")
+        if microbatches < 1:
+            raise HostError(f"compile: microbatches={microbatches}")
+        found = optimizer_named(optimizer, options)
+        return Choices(loss, *found, rate, microbatches)

@@ -1,0 +1,143 @@
+"""The joint graph of a module and its loss: torch's ahead-of-time autograd writes the backward pass, and the importer
+reads both as one graph of two programs."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch.nn import functional
+
+from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
+from buda_emu.compiler.importers.from_torch.reader import (
+    _dtype,  # pyright: ignore[reportPrivateUsage]
+    _Reader,  # pyright: ignore[reportPrivateUsage]
+)
+from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
+from buda_emu.errors import HostError
+
+LOSS = "loss"
+TARGET = "target"
+Loss = Callable[[Any, Any], Any]
+_LOSSES: Final[Mapping[str, Loss]] = {"mse": functional.mse_loss, "cross_entropy": functional.cross_entropy}
+
+
+class _WithLoss(torch.nn.Module):
+    """The module's outputs held against a target, over a number of microbatches."""
+
+    def __init__(self, model: Any, loss: Loss, share: float) -> None:
+        super().__init__()
+        self.model = model
+        self._loss = loss
+        self._share = share
+
+    def forward(self, *inputs: Any) -> Any:
+        outputs = self.model(*inputs[:-1])
+        found = self._loss(outputs, inputs[-1])
+        return found if self._share == 1 else found * self._share
+
+
+def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Loss, microbatches: int) -> Graph:
+    """Forward and backward pass: the loss, and a gradient for each parameter that wants one. Raises HostError,
+    UnsupportedError."""
+    if not isinstance(module, torch.nn.Module):
+        raise HostError(f"compile: {type(module).__name__} is no torch.nn.Module, and only those are trained")
+    function = _LOSSES[loss] if isinstance(loss, str) else loss
+    name = type(module).__name__
+    tensors = [torch.as_tensor(item) for item in inputs]
+    if target is None:
+        target = _target(module, tensors, loss)
+    whole = _WithLoss(module, function, 1 / microbatches)
+    try:
+        program = _joint(whole, (*tensors, torch.as_tensor(target)))
+    except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
+        reason = str(error).strip().splitlines()
+        raise HostError(
+            f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
+        ) from None
+    return _JointReader(program, name, _labels(module, len(tensors))).read()
+
+
+def _joint(whole: Any, arguments: tuple[Any, ...]) -> Any:
+    from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    # The other kernels have backward passes of their own.
+    plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
+    with plain, torch.enable_grad():
+        program = torch.export.export(whole, arguments)
+        joint: Any = _export_forward_backward(program)
+        with torch.no_grad():
+            return joint.run_decompositions(torch.export.default_decompositions())
+
+
+def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
+    """One of the shape that the loss wants, made from the module's output."""
+    training = module.training
+    state = {key: item.clone() for key, item in module.state_dict().items()}
+    with torch.no_grad():
+        found = module(*inputs)
+    module.load_state_dict(state)  # batch norms count what they see
+    module.train(training)
+    if not isinstance(found, torch.Tensor) or not isinstance(loss, str):
+        raise HostError("compile: give target=, an example: the module has several outputs, or the loss is a function")
+    if loss == "cross_entropy":
+        return torch.zeros((found.shape[0], *found.shape[2:]) if found.dim() > 1 else (), dtype=torch.int64)
+    return torch.zeros_like(found)
+
+
+def _labels(module: Any, count: int) -> list[str]:
+    names = [
+        item.name for item in inspect.signature(module.forward).parameters.values()
+        if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
+    ]  # fmt: skip
+    names = names[:count] if len(names) >= count else [f"input_{number}" for number in range(count)]
+    return [*names, TARGET]
+
+
+class _JointReader(_Reader):
+    """Parameters that have a gradient, and buffers that change, are states; gradients are added to states."""
+
+    def __init__(self, program: Any, name: str, labels: Sequence[str]) -> None:
+        super().__init__(program, name)
+        signature = program.graph_signature
+        self._labels = dict(zip(signature.user_inputs, labels, strict=True))
+        self._gradients: dict[str, str] = signature.backward_signature.gradients_to_parameters
+        self._kept: dict[str, str] = signature.buffers_to_mutate
+        self._loss: str = signature.backward_signature.loss_output
+
+    def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
+        name = names.get(node.name)
+        if name is None:
+            found = node.meta["val"]
+            return self._b.input(self._labels[node.name], tuple(map(int, found.shape)), _dtype(found.dtype))
+        if name in self._gradients.values() or name in self._kept.values():
+            return self._b.state(_own(name), held[name].detach().float().contiguous().numpy())
+        return super()._placeholder(node, names, held)
+
+    def _outputs(self, node: Any, signature: Any) -> None:
+        del signature
+        forward: list[Output] = []
+        backward: list[Output] = []
+        for item in node.args[0]:
+            if item is None:
+                continue
+            value = self._values[item]
+            if not isinstance(value, Node):
+                continue
+            if item.name == self._loss:
+                forward.append(Output(LOSS, value.name, value.dtype))
+            elif item.name in self._kept:
+                label = _own(self._kept[item.name])
+                forward.append(Output(label, value.name, value.dtype, FORWARD, label))
+            elif item.name in self._gradients:
+                label = GRADIENT + _own(self._gradients[item.name])
+                backward.append(Output(label, value.name, value.dtype, BACKWARD, label, accumulate=True))
+        if not backward and not self._refused:
+            raise HostError(f"compile: {self._graph.name} has no parameter that the loss depends on")
+        self._graph.outputs += [*forward, *backward]
+
+
+def _own(name: str) -> str:
+    """The module's own name of a parameter."""
+    return name.removeprefix("model.")

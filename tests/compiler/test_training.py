@@ -1,0 +1,141 @@
+"""Trainings against torch's own steps."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
+def net():
+    """Two layers of odd sizes."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(40, 33), torch.nn.Tanh(), torch.nn.Linear(33, 7))
+
+
+def batches(count, rows=8):
+    """Inputs and targets."""
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((count, rows, 40), (count, rows, 7))
+    return [torch.randn(shape, generator=generator) for shape in shapes]
+
+
+def follows(training, module, optimizer, steps, loss=torch.nn.functional.mse_loss):
+    """Each step as torch makes it: losses within 0.1 %, gradients and parameters close."""
+    for x, y in steps:
+        optimizer.zero_grad()
+        expected = loss(module(x), y)
+        expected.backward()
+        assert training.train_step(x, y) == pytest.approx(expected.item(), rel=1e-3)
+        found = training.gradients()
+        for name, parameter in module.named_parameters():
+            want = parameter.grad.numpy()
+            np.testing.assert_allclose(found[name], want, rtol=2e-3, atol=2e-4 * np.abs(want).max())
+        optimizer.step()
+    found = training.parameters()
+    for name, parameter in module.named_parameters():
+        np.testing.assert_allclose(found[name], parameter.detach().numpy(), rtol=1e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "own"),
+    [
+        ("sgd", {"momentum": 0.9, "weight_decay": 0.01}, {"momentum": 0.9, "weight_decay": 0.01}),
+        ("adam", {"beta1": 0.8, "weight_decay": 0.1}, {"betas": (0.8, 0.999), "weight_decay": 0.1}),
+        ("adamw", {}, {}),
+    ],
+)
+def test_steps_are_those_of_torch(name, options, own):
+    module = net()
+    x, y = batches(4)
+    training = be.compile(
+        module, (x[0],), loss="mse", optimizer=name, learning_rate=0.05, optimizer_options=options
+    )  # fmt: skip
+    assert training.check(strict=True) == ()
+    follows(training, module, OPTIMIZERS[name](module.parameters(), lr=0.05, **own), zip(x, y, strict=True))
+
+
+def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
+    module = net()
+    x, y = batches(3, 24)
+    training = be.compile(
+        module, (x[0][:8],), loss="mse", microbatches=3, learning_rate=lambda step: 0.1 / (step + 1)
+    )  # fmt: skip
+    assert training.check(strict=True) == ()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for step in range(3):
+        optimizer.param_groups[0]["lr"] = 0.1 / (step + 1)
+        follows(training, module, optimizer, [(x[step], y[step])])
+    assert training.perf().cycles > 0
+
+
+def test_a_snapshot_is_resumed_with_the_same_bits(tmp_path):
+    x, y = batches(4)
+
+    def made():
+        return be.compile(net(), (x[0],), loss="mse", optimizer="adam", learning_rate=0.05)
+
+    first, second = made(), made()
+    for number in range(2):
+        first.train_step(x[number], y[number], precision="device")
+    first.snapshot(tmp_path / "half")
+    losses = [first.train_step(x[number], y[number], precision="device") for number in (2, 3)]
+    second.resume(tmp_path / "half")
+    assert second.step == 2
+    assert losses == [second.train_step(x[number], y[number], precision="device") for number in (2, 3)]
+    for name, array in first.state().items():
+        np.testing.assert_array_equal(array, second.state()[name])
+
+
+def test_a_damaged_snapshot_is_refused(tmp_path):
+    x, y = batches(1)
+    training = be.compile(net(), (x[0],), loss="mse")
+    with pytest.raises(be.HostError, match="no step has been made"):
+        training.snapshot(tmp_path / "none")
+    with zipfile.ZipFile(tmp_path / "odd", "w") as archive:
+        archive.writestr("training.json", json.dumps({"schema_version": 1}))
+    for name in ("odd", "missing"):
+        with pytest.raises(be.HostError, match="is not a snapshot of a training"):
+            training.resume(tmp_path / name)
+    training.train_step(x[0], y[0])
+
+
+def test_parameters_go_to_the_module_and_back():
+    x, y = batches(1)
+    module = net()
+    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.1)
+    training.train_step(x[0], y[0])
+    changed = training.parameters()
+    training.close()
+    training.load_into(module)
+    np.testing.assert_array_equal(changed["0.weight"], module[0].weight.detach().numpy())
+    training.set_parameters({"0.bias": np.zeros(33)})
+    assert not training.parameters()["0.bias"].any()
+    with pytest.raises(be.HostError, match=r"0\.bias"):
+        training.set_parameters({"0.bias": np.zeros(34)})
+    with pytest.raises(be.HostError, match="no parameter"):
+        training.load_into(torch.nn.Linear(40, 7))
+    with pytest.raises(be.HostError, match="train_step"):
+        training(x[0], y[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"loss": "l7"}, "loss 'l7' is not one of: mse, cross_entropy"),
+        ({"loss": "mse", "optimizer": "lamb"}, "optimizer 'lamb' is not one of: sgd"),
+        ({"loss": "mse", "optimizer_options": {"beta": 1}}, "sgd has no option beta"),
+        ({"loss": "mse", "microbatches": 0}, "microbatches=0"),
+        ({"loss": "mse", "learning_rate": "1"}, "learning_rate '1'"),
+        ({"loss": lambda output, target: (output - target).sum()}, "give target="),
+    ],
+)
+def test_wrong_words_are_refused(options, complaint):
+    with pytest.raises(be.HostError, match=complaint):
+        be.compile(net(), (batches(1)[0][0],), **options)
