@@ -188,3 +188,16 @@ def test_values_are_the_same_with_and_without(arch):
     assert few < many / 2
     np.testing.assert_array_equal(fused, plain)
     np.testing.assert_allclose(fused_device, plain_device, rtol=0.1, atol=0.1)
+
+
+def test_what_is_read_twice_is_one_operand_of_a_fused_op():
+    graph = fuse_chains(tiles(("s", "multiply", "x", "x"), ("y", "add", "s", "z")), TARGET)
+    assert shown(graph) == ["y = fused_op(x, z)"]
+
+
+def test_ops_of_two_programs_are_not_put_together():
+    graph = tiles(("p", "matmul", "x", "w"), ("s", "multiply", "p", "z"), ("y", "nop", "s"))
+    constant(graph, "row", np.broadcast_to(np.arange(32), (1, 32, 32)))
+    graph.ops["y"].program = "bwd_0"
+    graph.ops["y"].attrs["relu_en"] = True
+    assert len(fuse(graph, TARGET).ops) == 3
