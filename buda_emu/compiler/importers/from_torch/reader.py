@@ -10,7 +10,7 @@ import torch
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
-from buda_emu.compiler.importers.from_torch.aten import HANDLERS, NotSupportedError, kept_whole
+from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten_op, aten_ops
 from buda_emu.errors import HostError, UnsupportedError
 
 
@@ -45,8 +45,18 @@ def read_torch(source: Any, inputs: Sequence[Any] | None) -> Graph:
 def read_program(program: Any, name: str) -> Graph:
     """The graph of an ExportedProgram. Raises UnsupportedError naming every operator."""
     with torch.no_grad():
-        program = program.run_decompositions(kept_whole())
+        program = program.run_decompositions(_decompositions())
     return _Reader(program, name).read()
+
+
+def _decompositions() -> Any:
+    """torch's decompositions to core ATen, but for operators that are to be kept whole."""
+    table = torch.export.default_decompositions()
+    for op in aten_ops():
+        packet = getattr(torch.ops.aten, op.name, None) if op.whole else None
+        for overload in packet.overloads() if packet is not None else ():
+            table.pop(getattr(packet, overload), None)
+    return table
 
 
 class _Reader:
@@ -97,18 +107,18 @@ class _Reader:
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
-            if word.split(".")[0] not in HANDLERS and "getitem" not in word:
+            if aten_op(word.split(".")[0]) is None and "getitem" not in word:
                 self._refuse(word)
             return _POISONED
         if not any(isinstance(item, Node) and item.op != "constant" for item in flat) and "getitem" not in word:
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
             return arguments[0][arguments[1]]
-        handler = HANDLERS.get(word.split(".")[0])
+        declared = aten_op(word.split(".")[0])
         try:
-            if handler is None:
+            if declared is None:
                 raise NotSupportedError("")
-            found = handler(self._b, *arguments, **options)
+            found = declared.handler(self._b, *arguments, **options)
             value = node.meta.get("val")
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and _dtype(value.dtype) != found.dtype:
                 found = self._b.retyped(found, _dtype(value.dtype))

@@ -1,0 +1,196 @@
+"""Element by element: arithmetic, activations, comparisons, casts, masks."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten, number, plain
+
+plain(
+    {
+        "exp": "exp", "log": "log", "sqrt": "sqrt", "reciprocal": "reciprocal", "sigmoid": "sigmoid", "tanh": "tanh",
+        "sin": "sine", "cos": "cosine", "abs": "abs", "neg": "negative", "rsqrt": "rsqrt", "floor": "floor",
+        "ceil": "ceil", "round": "round", "trunc": "truncate", "sign": "sign", "erf": "erf", "relu": "relu",
+        "silu": "silu", "mish": "mish", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid",
+        "logical_not": "logical_not", "bitwise_not": "logical_not", "maximum": "maximum", "minimum": "minimum",
+        "logical_and": "logical_and", "bitwise_and": "logical_and", "logical_or": "logical_or",
+        "bitwise_or": "logical_or", "logical_xor": "logical_xor", "gt": "greater", "ge": "greater_equal", "lt": "less",
+        "le": "less_equal", "eq": "equal", "ne": "not_equal", "mul": "multiply", "div": "divide", "tan": "tan",
+        "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
+        "acosh": "acosh", "atanh": "atanh",
+    },
+    whole=("silu", "mish", "hardswish", "hardsigmoid"),
+)  # fmt: skip
+
+
+@aten("clone", "detach", "alias", "contiguous", "lift_fresh_copy", "_assert_tensor_metadata", "dropout")
+def same(b: Builder, x: Node, *_: Any, **__: Any) -> Node:
+    """The operand itself."""
+    del b
+    return x
+
+
+@aten("add")
+def add(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+    """x + alpha y"""
+    return b.add(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
+
+
+@aten("sub")
+def sub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+    """x - alpha y"""
+    return b.subtract(number(x), number(y) if alpha == 1 else b.multiply(number(y), float(alpha)))
+
+
+@aten("rsub")
+def rsub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
+    """y - alpha x"""
+    return b.subtract(number(y), x if alpha == 1 else b.multiply(x, float(alpha)))
+
+
+@aten("pow")
+def pow_(b: Builder, x: Any, y: Any) -> Node:
+    """`pow`: a whole number as products, else exp(y log x)"""
+    return b.pow(number(x), b.constant(np.float32(y)) if not isinstance(y, Node) else y)
+
+
+@aten("clamp", "clamp_min")
+def clamp(b: Builder, x: Node, low: Any = None, high: Any = None, **options: Any) -> Node:
+    """`clip` between numbers, `maximum` and `minimum` of values"""
+    low, high = options.get("min", low), options.get("max", high)
+    if isinstance(low, Node) or isinstance(high, Node):
+        x = x if low is None else b.maximum(x, low)
+        return x if high is None else b.minimum(x, high)
+    return b.clip(x, low=None if low is None else float(low), high=None if high is None else float(high))
+
+
+@aten("clamp_max")
+def clamp_max(b: Builder, x: Node, high: Any) -> Node:
+    """min(x, high)"""
+    return clamp(b, x, None, high)
+
+
+@aten("hardtanh")
+def hardtanh(b: Builder, x: Node, low: float = -1.0, high: float = 1.0) -> Node:
+    """x between two numbers"""
+    return clamp(b, x, low, high)
+
+
+@aten("relu6")
+def relu6(b: Builder, x: Node) -> Node:
+    """x between 0 and 6"""
+    return clamp(b, x, 0.0, 6.0)
+
+
+@aten("gelu", whole=True)
+def gelu(b: Builder, x: Node, approximate: str = "none") -> Node:
+    """`gelu`, exact or with tanh"""
+    return b.gelu(x, approximate=approximate)
+
+
+@aten("leaky_relu", whole=True)
+def leaky_relu(b: Builder, x: Node, slope: float = 0.01) -> Node:
+    """`leaky_relu`: times the slope below 0"""
+    return b.leaky_relu(x, slope=float(slope))
+
+
+@aten("elu", whole=True)
+def elu(b: Builder, x: Node, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Node:
+    """`elu` with its three numbers"""
+    return b.elu(x, alpha=float(alpha), scale=float(scale), slope=float(input_scale))
+
+
+@aten("softplus", whole=True)
+def softplus(b: Builder, x: Node, beta: float = 1, threshold: float = 20) -> Node:
+    """log(1 + exp(beta x)) / beta"""
+    del threshold  # beyond it both forms agree in float32
+    return b.softplus(x, beta=float(beta))
+
+
+@aten("prelu", "_prelu_kernel")
+def prelu(b: Builder, x: Node, weight: Node) -> Node:
+    """`prelu`, a slope for each channel"""
+    shape = (1, -1, *[1] * (len(x.shape) - 2))
+    whole = weight.shape == () or prod(weight.shape) == 1 or len(weight.shape) == len(x.shape)
+    return b.prelu(
+        x, weight if whole else b.reshape(weight, shape=tuple(prod(weight.shape) if n == -1 else n for n in shape))
+    )
+
+
+@aten("where")
+def where(b: Builder, condition: Node, x: Any, y: Any) -> Node:
+    """`where`"""
+    return b.where(condition, number(x), number(y))
+
+
+@aten("masked_fill")
+def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
+    """`where` the mask is set the value"""
+    return b.where(mask, number(value), x)
+
+
+@aten("_to_copy", "to", "type_as")
+def to_copy(b: Builder, x: Node, dtype: Any = None, **_: Any) -> Node:
+    """Another element type: to whole numbers `truncate`, to bool x != 0"""
+    name = str(dtype).removeprefix("torch.")
+    if name == str(dtype):  # a device, or another tensor
+        return x
+    name = "float32" if name == "bfloat16" else name
+    if name == "bool":
+        return b.retyped(b.boolean(x), name) if x.dtype != "bool" else x
+    if np.dtype(name).kind != "f" and np.dtype(x.dtype).kind == "f":
+        return b.retyped(b.truncate(x), name)
+    return b.retyped(x, name)
+
+
+@aten("full_like", "zeros_like")
+def full_like(b: Builder, x: Node, value: Any = 0, **_: Any) -> Node:
+    """A constant of the shape"""
+    return b.constant(np.full(x.shape, value if isinstance(value, (int, float)) else 0, np.float32))
+
+
+@aten("ones_like")
+def ones_like(b: Builder, x: Node, **_: Any) -> Node:
+    """A constant of ones"""
+    return b.constant(np.ones(x.shape, np.float32))
+
+
+@aten("fmod")
+def fmod(b: Builder, x: Node, y: Any) -> Node:
+    """`modulo` with the sign of x"""
+    return b.modulo(x, y, truncated=True)
+
+
+@aten("remainder")
+def remainder(b: Builder, x: Node, y: Any) -> Node:
+    """`modulo` of whole numbers, with the sign of y (of floats near a multiple of y it would hang on rounding)"""
+    if "int" not in x.dtype:
+        raise NotSupportedError("of floats")
+    return b.modulo(x, y)
+
+
+@aten("expm1")
+def expm1(b: Builder, x: Node) -> Node:
+    """exp(x) - 1"""
+    return b.subtract(b.exp(x), 1.0)
+
+
+@aten("log1p")
+def log1p(b: Builder, x: Node) -> Node:
+    """log(1 + x)"""
+    return b.log(b.add(x, 1.0))
+
+
+@aten("tril")
+def tril(b: Builder, x: Node, k: int = 0) -> Node:
+    """A mask of ones."""
+    return b.multiply(x, b.constant(np.tril(np.ones(x.shape[-2:], np.float32), k)), dtype=x.dtype)
+
+
+@aten("triu")
+def triu(b: Builder, x: Node, k: int = 0) -> Node:
+    """A mask of ones."""
+    return b.multiply(x, b.constant(np.triu(np.ones(x.shape[-2:], np.float32), k)), dtype=x.dtype)

@@ -1,0 +1,167 @@
+"""Shapes: reshapes, transpositions, slices, concatenations, padding."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten, dims_of
+
+
+@aten("view", "reshape", "_unsafe_view")
+def view(b: Builder, x: Node, shape: Sequence[int]) -> Node:
+    """`reshape`"""
+    rest = prod(size for size in shape if size != -1)
+    full = tuple(prod(x.shape) // rest if size == -1 else int(size) for size in shape)
+    return x if full == x.shape else b.reshape(x, shape=full)
+
+
+@aten("squeeze")
+def squeeze(b: Builder, x: Node, dims: Any = None) -> Node:
+    """`reshape` without dimensions of size 1"""
+    gone = {dim for dim in dims_of(x, dims) if x.shape[dim] == 1}
+    return view(b, x, [size for place, size in enumerate(x.shape) if place not in gone])
+
+
+@aten("unsqueeze")
+def unsqueeze(b: Builder, x: Node, dim: int) -> Node:
+    """`reshape` with one more dimension"""
+    place = dim % (len(x.shape) + 1)
+    return view(b, x, [*x.shape[:place], 1, *x.shape[place:]])
+
+
+@aten("permute")
+def permute(b: Builder, x: Node, perm: Any) -> Node:
+    """`transpose`"""
+    return b.transpose(x, perm=tuple(dim % len(x.shape) for dim in perm))
+
+
+@aten("transpose", "t")
+def transpose(b: Builder, x: Node, first: int = 0, second: int = 1) -> Node:
+    """`transpose` of two dimensions"""
+    perm = list(range(len(x.shape)))
+    first, second = first % len(perm), second % len(perm)
+    perm[first], perm[second] = second, first
+    return b.transpose(x, perm=tuple(perm))
+
+
+@aten("expand")
+def expand(b: Builder, x: Node, shape: Any, **_: Any) -> Node:
+    """`expand`"""
+    padded = (*(1,) * (len(shape) - len(x.shape)), *x.shape)
+    full = tuple(own if size == -1 else int(size) for size, own in zip(shape, padded, strict=True))
+    x = view(b, x, padded)
+    return x if full == x.shape else b.expand(x, shape=full)
+
+
+@aten("repeat")
+def repeat(b: Builder, x: Node, times: Any) -> Node:
+    """`tile`"""
+    return b.tile(view(b, x, (*(1,) * (len(times) - len(x.shape)), *x.shape)), repeats=tuple(times))
+
+
+@aten("slice")
+def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Node:
+    """`take` of a part of one dimension"""
+    dim %= len(x.shape)
+    index = np.arange(*slice(start, end, step).indices(x.shape[dim]))
+    if not index.size:
+        raise NotSupportedError("a slice without elements")
+    return b.take(x, dim=dim, index=index)
+
+
+@aten("select")
+def select(b: Builder, x: Node, dim: int, place: int) -> Node:
+    """`take` of one element of a dimension"""
+    dim %= len(x.shape)
+    found = b.take(x, dim=dim, index=np.asarray([place % x.shape[dim]]))
+    return view(b, found, [*x.shape[:dim], *x.shape[dim + 1 :]])
+
+
+@aten("split_with_sizes", "split", "chunk")
+def split(b: Builder, x: Node, sizes: Any, dim: int = 0) -> list[Node]:
+    """`slice` for each part"""
+    dim %= len(x.shape)
+    if isinstance(sizes, int):
+        sizes = [min(sizes, x.shape[dim] - start) for start in range(0, x.shape[dim], sizes)]
+    starts = np.cumsum([0, *sizes])
+    return [b.slice(x, dim=dim, start=int(start), count=int(n)) for start, n in zip(starts, sizes, strict=False)]
+
+
+@aten("unbind")
+def unbind(b: Builder, x: Node, dim: int = 0) -> list[Node]:
+    """`take` of every element of one dimension"""
+    return [select(b, x, dim, place) for place in range(x.shape[dim])]
+
+
+@aten("cat")
+def cat(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
+    """`concat`"""
+    full = [part for part in parts if part.shape != (0,)]
+    return full[0] if len(full) == 1 else b.concat(*full, dim=dim % len(full[0].shape))
+
+
+@aten("stack")
+def stack(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
+    """`concat` along a new dimension"""
+    return cat(b, [unsqueeze(b, part, dim) for part in parts], dim % (len(parts[0].shape) + 1))
+
+
+@aten("flip")
+def flip(b: Builder, x: Node, dims: Any) -> Node:
+    """`take`, backwards"""
+    for dim in dims_of(x, dims):
+        x = b.take(x, dim=dim, index=np.arange(x.shape[dim])[::-1])
+    return x
+
+
+@aten("roll")
+def roll(b: Builder, x: Node, shifts: Any, dims: Any) -> Node:
+    """`take`, the end first"""
+    for shift, dim in zip(shifts, dims_of(x, dims), strict=True):
+        x = b.take(x, dim=dim, index=np.roll(np.arange(x.shape[dim]), shift))
+    return x
+
+
+@aten("unfold")
+def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
+    """`take` of the windows of one dimension, which become the last dimension"""
+    dim %= len(x.shape)
+    starts = np.arange(0, x.shape[dim] - size + 1, step)
+    found = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
+    split = view(b, found, [*x.shape[:dim], len(starts), size, *x.shape[dim + 1 :]])
+    return b.transpose(split, perm=(*(place for place in range(len(split.shape)) if place != dim + 1), dim + 1))
+
+
+@aten("constant_pad_nd")
+def constant_pad(b: Builder, x: Node, pads: Any, value: float = 0.0) -> Node:
+    """`pad` by a number"""
+    return b.pad(x, pads=_pads(x, pads), value=float(value))
+
+
+def _pads(x: Node, pads: Any) -> tuple[tuple[int, int], ...]:
+    both = [(0, 0)] * len(x.shape)
+    for number in range(len(pads) // 2):
+        both[len(x.shape) - 1 - number] = (pads[2 * number], pads[2 * number + 1])
+    return tuple(both)
+
+
+@aten("reflection_pad1d", "reflection_pad2d")
+def reflection_pad(b: Builder, x: Node, pads: Any) -> Node:
+    """`pad` by what is mirrored"""
+    return b.pad(x, pads=_pads(x, pads), mode="reflect")
+
+
+@aten("replication_pad1d", "replication_pad2d")
+def replication_pad(b: Builder, x: Node, pads: Any) -> Node:
+    """`pad` by the edge"""
+    return b.pad(x, pads=_pads(x, pads), mode="edge")
+
+
+@aten("pixel_shuffle")
+def pixel_shuffle(b: Builder, x: Node, factor: int) -> Node:
+    """`depth_to_space`"""
+    return b.depth_to_space(x, block=factor, columns_first=False)

@@ -1,0 +1,61 @@
+"""Matmuls, attention, convolutions."""
+
+from typing import Any
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
+
+
+@aten("mm", "bmm", "matmul")
+def matmul(b: Builder, x: Node, y: Node) -> Node:
+    """`matmul`"""
+    return b.matmul(x, y)
+
+
+@aten("addmm", "baddbmm")
+def addmm(b: Builder, c: Node, x: Node, y: Node, beta: float = 1, alpha: float = 1) -> Node:
+    """beta c + alpha x y"""
+    found = b.matmul(x, y)
+    found = found if alpha == 1 else b.multiply(found, float(alpha))
+    return b.add(found, c if beta == 1 else b.multiply(c, float(beta)))
+
+
+@aten("linear", whole=True)
+def linear(b: Builder, x: Node, weight: Node, bias: Node | None = None) -> Node:
+    """`matmul` by the transposed weights, plus the bias"""
+    found = b.matmul(x, b.transpose(weight, perm=(1, 0)))
+    return found if bias is None else b.add(found, bias)
+
+
+@aten("scaled_dot_product_attention", whole=True)
+def attention(
+    b: Builder, q: Node, k: Node, v: Node, mask: Node | None = None, dropout: float = 0.0, causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Node:  # fmt: skip
+    """`attention`: softmax(scale q k' + mask) v, grouped queries and causal masks included"""
+    if dropout:
+        raise NotSupportedError("dropout")
+    del enable_gqa
+    if mask is not None and mask.dtype == "bool":
+        mask = b.multiply(b.subtract(1.0, mask), -1e30)
+    masks = [mask] if mask is not None else []
+    size = q.shape[-1] ** -0.5 if scale is None else float(scale)
+    return b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
+
+
+@aten("convolution")
+def convolution(
+    b: Builder, x: Node, w: Node, bias: Node | None, strides: Any, pads: Any, dilations: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Node:  # fmt: skip
+    """`convolution` or `conv_transpose`, of any rank"""
+    rank = len(w.shape) - 2
+    wide = [tuple(item * (rank if len(item) == 1 else 1)) for item in (strides, pads, dilations, output_padding)]
+    both = tuple((pad, pad) for pad in wide[1])
+    weights = [w, *([bias] if bias is not None else [])]
+    if transposed:
+        return b.conv_transpose(
+            x, *weights, strides=wide[0], pads=both, dilations=wide[2], groups=groups, output_padding=wide[3]
+        )
+    return b.convolution(x, *weights, strides=wide[0], pads=both, dilations=wide[2], groups=groups)

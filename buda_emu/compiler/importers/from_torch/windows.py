@@ -1,0 +1,115 @@
+"""Pooling and resizing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.importers.from_torch.declared import Handler, aten
+
+
+def _window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
+    def wide(item: Any) -> tuple[int, ...]:
+        return tuple(item) * rank if len(item) == 1 else tuple(item)
+
+    kernel, pads, dilations = wide(kernel), wide(pad), wide(dilation)
+    strides = wide(stride) if stride else kernel
+    out: list[int] = []
+    for size, k, s, p, d in zip(x.shape[-rank:], kernel, strides, pads, dilations, strict=True):
+        room = size + 2 * p - (k - 1) * d - 1
+        count = (-(-room // s) if ceil else room // s) + 1
+        out.append(count - 1 if ceil and (count - 1) * s >= size + p else count)
+    both = tuple((p, p) for p in pads)
+    return {"kernel": kernel, "strides": strides, "pads": both, "dilations": dilations, "out": tuple(out)}
+
+
+def _batched(b: Builder, x: Node, rank: int, run: Callable[[Node], Node]) -> Node:
+    """With a batch dimension in front, where there is none."""
+    if len(x.shape) == rank + 2:
+        return run(x)
+    found = run(b.reshape(x, shape=(1, *x.shape)))
+    return b.reshape(found, shape=found.shape[1:])
+
+
+def _max_pool(rank: int) -> Handler:
+    def handler(b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,),
+                ceil: bool = False) -> Any:  # fmt: skip
+        """`max_pool`; the places of the largest are not told"""
+        options = _window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
+        return [_batched(b, x, rank, lambda y: b.max_pool(y, **options)), None]
+
+    return handler
+
+
+def _avg_pool(rank: int) -> Handler:
+    def handler(b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), ceil: bool = False,
+                count_pads: bool = True, divisor: int | None = None) -> Node:  # fmt: skip
+        """`avg_pool`"""
+        options = _window(x, rank, kernel, list(stride), list(pad), [1], ceil)
+        if divisor:
+            options |= {"total": False, "divisor": float(divisor)}
+        return _batched(b, x, rank, lambda y: b.avg_pool(y, count_pads=count_pads, **options))
+
+    return handler
+
+
+def _first(handler: Handler) -> Handler:
+    def alone(*items: Any, **options: Any) -> Node:
+        """`max_pool`"""
+        return handler(*items, **options)[0]
+
+    return alone
+
+
+for _rank in (1, 2, 3):
+    aten(f"max_pool{_rank}d_with_indices")(_max_pool(_rank))
+    aten(f"max_pool{_rank}d")(_first(_max_pool(_rank)))
+    aten(f"avg_pool{_rank}d")(_avg_pool(_rank))
+
+
+@aten("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d")
+def adaptive(b: Builder, x: Node, out: Any) -> Node:
+    """A matrix along each dimension: means of about equal parts"""
+    for place, count in enumerate(out):
+        dim = len(x.shape) - len(out) + place
+        size = x.shape[dim]
+        matrix = np.zeros((count, size), np.float32)
+        for row in range(count):
+            low, high = row * size // count, -(-(row + 1) * size // count)
+            matrix[row, low:high] = 1 / (high - low)
+        x = b.linear(x, dim=dim, matrix=Sparse.dense(matrix)) if size != count else x
+    return x
+
+
+@aten("upsample_nearest2d", whole=True)
+@aten("upsample_nearest1d")
+def nearest(b: Builder, x: Node, out: Any, *_: Any) -> Node:
+    """`take`: each pixel several times"""
+    sizes = x.shape[2:]
+    if out is None:
+        scales = _[0]
+        out = [int(size * scale) for size, scale in zip(sizes, scales, strict=True)]
+    for place, (size, count) in enumerate(zip(sizes, out, strict=True)):
+        x = b.take(x, dim=2 + place, index=np.arange(count) * size // count)
+    return x
+
+
+@aten("upsample_bilinear2d", whole=True)
+def bilinear(b: Builder, x: Node, out: Any, align: bool, *scales: Any) -> Node:
+    """A matrix along each dimension, between neighbours"""
+    sizes = x.shape[2:]
+    if out is None:
+        out = [int(size * scale) for size, scale in zip(sizes, scales[0], strict=True)]
+    for place, (size, count) in enumerate(zip(sizes, out, strict=True)):
+        at = np.arange(count, dtype=np.float64)
+        at = at * (size - 1) / max(count - 1, 1) if align else np.maximum((at + 0.5) * size / count - 0.5, 0)
+        low = np.minimum(np.floor(at).astype(int), size - 1)
+        high = np.minimum(low + 1, size - 1)
+        matrix = np.zeros((count, size), np.float32)
+        np.add.at(matrix, (np.arange(count), low), 1 - (at - low))
+        np.add.at(matrix, (np.arange(count), high), at - low)
+        x = b.linear(x, dim=2 + place, matrix=Sparse.dense(matrix))
+    return x
