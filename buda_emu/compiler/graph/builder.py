@@ -1,12 +1,13 @@
 """Appends nodes to a graph, giving shapes and names; an op whose operands are all constant is computed at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from buda_emu.compiler.emit.yaml_text import safe_name
-from buda_emu.compiler.graph.graph import Graph, Node, Shape
+from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.errors import InternalError
 
 
@@ -92,6 +93,15 @@ class Builder:
         self.graph.nodes[node.name] = node
         self.graph.inputs.append(node.name)
         return node
+
+    def alias(self, node: Node, name: str) -> Node:
+        """The node under a name of its own, where it was made last and the name is free; else as it is."""
+        name = safe_name(name)
+        if name in self.graph.nodes or node.op in SOURCES or next(reversed(self.graph.nodes)) != node.name:
+            return node
+        del self.graph.nodes[node.name]
+        self.graph.nodes[name] = replace(node, name=name)
+        return self.graph.nodes[name]
 
     def node(self, item: Any) -> Node:
         """An operand as a node: numbers and arrays become constants."""

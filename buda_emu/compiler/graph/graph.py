@@ -1,9 +1,9 @@
 """The graph that all passes work on: nodes in order of their definition, one value each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ class Node:
     """One op and the value that it gives. `shape` is the value's, `dtype` numpy's name of its element type.
 
     Values are computed in float32 whatever `dtype` says: it tells what the host gets, and what a cast or a division
-    means. `source` is the place in the user's model.
+    means. `source` is the layer of the user's model: what the importer took at once, named as the model names it.
     """
 
     name: str
@@ -54,14 +54,30 @@ class Output:
     accumulate: bool = False
 
 
+class Origin(Protocol):
+    """The model that was imported, as its own framework runs it."""
+
+    @property
+    def tool(self) -> str:
+        """What runs it, with its version."""
+        ...
+
+    def values(self, inputs: Sequence[Array], wanted: Container[str]) -> tuple[list[Array], dict[str, Array]]:
+        """The outputs, and the values of those nodes of the imported graph that are wanted and that it knows. Raises
+        HostError where the framework is not installed or refuses the inputs."""
+        ...
+
+
 @dataclass(slots=True)
 class Graph:
-    """`nodes` by name, every node behind its operands. `inputs` are nodes of op "input", in the model's order."""
+    """`nodes` by name, every node behind its operands. `inputs` are nodes of op "input", in the model's order.
+    `origin`: of a graph that was just imported."""
 
     name: str = "model"
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     inputs: list[str] = field(default_factory=list[str])
     outputs: list[Output] = field(default_factory=list[Output])
+    origin: Origin | None = None
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())

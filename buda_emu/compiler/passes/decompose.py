@@ -18,18 +18,7 @@ def decompose(graph: Graph) -> Graph:
             continue
         before = len(made.nodes)
         found = builder.emit(node.op, *(known[name] for name in node.inputs), dtype=node.dtype, **node.attrs)
-        if found.op not in SOURCES and len(made.nodes) > before:
-            found = _named(made, found, node.name)
-        known[node.name] = found
+        known[node.name] = builder.alias(found, node.name) if len(made.nodes) > before else found
     made.inputs = list(graph.inputs)
     made.outputs = [replace(item, value=known[item.value].name) for item in graph.outputs]
     return made
-
-
-def _named(graph: Graph, node: Node, name: str) -> Node:
-    """The last node that stands for another one takes its name."""
-    if name in graph.nodes or next(reversed(graph.nodes)) != node.name:
-        return node
-    del graph.nodes[node.name]
-    graph.nodes[name] = replace(node, name=name)
-    return graph.nodes[name]

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call, NotSupportedError
+from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
 from buda_emu.errors import HostError, InternalError, UnsupportedError
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
@@ -81,6 +82,7 @@ class _Reader:
             self._shapes[value.name] = _shape(value)
         self._refused: Counter[str] = Counter()
         self._places: dict[str, str] = {}
+        self._line = ""
 
     def read(self) -> Graph:
         graph = self._model.graph
@@ -101,6 +103,8 @@ class _Reader:
                 dtype = _dtype(value)
                 self._graph.outputs.append(Output(value.name, found.name, dtype or found.dtype))
         self._raise()
+        made = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
+        self._graph.origin = OnnxOrigin(self._model, made)
         return self._graph
 
     def _initializer(self, tensor: Any) -> Node | None:
@@ -133,7 +137,7 @@ class _Reader:
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
         b = self._b
         b.scope = node.name or (node.output[0] if node.output else node.op_type)
-        b.source = _source(node)
+        b.source, self._line = within or b.scope, _line(node)
         nothing = [None] * len(node.output)
         inputs = [values[name] if name else None for name in node.input]
         try:
@@ -149,8 +153,12 @@ class _Reader:
                     b, node.op_type, inputs, {item.name: helper.get_attribute_value(item) for item in node.attribute},
                     [self._shapes.get(name) for name in node.output], self._opset.get(node.domain, 1),
                 )  # fmt: skip
+                before = len(self._graph.nodes)
                 found = HANDLERS[node.op_type](call)
-                return list(found) if isinstance(found, tuple) else [found]
+                results = list(found) if isinstance(found, tuple) else [found]
+                if results[0] is not None and len(self._graph.nodes) > before:
+                    results[0] = b.alias(results[0], b.scope)
+                return results
             body = self._body(node, inputs)
             if body is None:
                 raise NotSupportedError("")
@@ -263,7 +271,7 @@ class _Reader:
     # -------------------------------------------------------------------------------------------------- refusals
     def _refuse(self, what: str, where: str) -> None:
         self._refused[what] += 1
-        self._places.setdefault(what, f"{where} {self._b.source}".strip())
+        self._places.setdefault(what, f"{where} {self._line}".strip())
 
     def _raise(self) -> None:
         if not self._refused:
@@ -305,7 +313,7 @@ def _type_bytes(node: Node | None) -> bytes:
     return helper.make_tensor_type_proto(kind, node.shape).SerializeToString()
 
 
-def _source(node: Any) -> str:
+def _line(node: Any) -> str:
     """The user's line, where the exporter noted it."""
     notes: Mapping[str, str] = {item.key: item.value for item in node.metadata_props}
     trace = notes.get("pkg.torch.onnx.stack_trace", "")

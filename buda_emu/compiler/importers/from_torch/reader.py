@@ -11,6 +11,8 @@ import torch
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten_op, aten_ops
+from buda_emu.compiler.importers.from_torch.layers import layer_names
+from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.errors import HostError, UnsupportedError
 
 
@@ -67,6 +69,7 @@ class _Reader:
         self._values: dict[Any, Any] = {}
         self._refused: Counter[str] = Counter()
         self._places: dict[str, str] = {}
+        self._layers = layer_names(program.graph)
 
     def read(self) -> Graph:
         program = self._program
@@ -89,26 +92,30 @@ class _Reader:
                 for what, count in self._refused.most_common()
             ]
             raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
+        made = {node: value.name for node, value in self._values.items() if isinstance(value, Node)}
+        self._graph.origin = TorchOrigin(
+            program, {node: name for node, name in made.items() if node.op != "placeholder"}
+        )
         return self._graph
 
     def _placeholder(self, node: Any, names: dict[str, str], held: dict[str, Any]) -> Node:
         if node.name in names:
             tensor = held[names[node.name]].detach()
-            return self._b.constant(as_array(tensor), name=names[node.name])
+            return self._b.constant(array_of(tensor), name=names[node.name])
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is no tensor")
         return self._b.input(node.name, tuple(int(size) for size in found.shape), _dtype(found.dtype))
 
     def _call(self, node: Any) -> Any:
-        self._b.scope, self._b.source = node.name, _source(node)
+        self._b.scope = self._b.source = self._layers[node]
         word = str(node.target).removeprefix("aten.")
         arguments = [self._argument(item) for item in node.args]
         options = {key: self._argument(item) for key, item in node.kwargs.items()}
         flat = [*_flat(arguments), *_flat(options.values())]
         if any(item is _POISONED for item in flat):
             if aten_op(word.split(".")[0]) is None and "getitem" not in word:
-                self._refuse(word)
+                self._refuse(word, node)
             return _POISONED
         if not any(isinstance(item, Node) and item.op != "constant" for item in flat) and "getitem" not in word:
             return self._folded(node, word, arguments, options)
@@ -118,13 +125,24 @@ class _Reader:
         try:
             if declared is None:
                 raise NotSupportedError("")
+            before = len(self._graph.nodes)
             found = declared.handler(self._b, *arguments, **options)
             value = node.meta.get("val")
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and _dtype(value.dtype) != found.dtype:
                 found = self._b.retyped(found, _dtype(value.dtype))
+            if len(self._graph.nodes) > before:
+                found = self._named(found)
         except (NotSupportedError, TypeError) as error:
-            self._refuse(f"{word} ({error})" if str(error) else word)
+            self._refuse(f"{word} ({error})" if str(error) else word, node)
             return _POISONED
+        return found
+
+    def _named(self, found: Any) -> Any:
+        """The layer's result has the layer's name."""
+        if isinstance(found, Node):
+            return self._b.alias(found, self._b.scope)
+        if isinstance(found, list) and isinstance(found[0], Node):
+            return [self._b.alias(found[0], self._b.scope), *found[1:]]
         return found
 
     def _argument(self, item: Any) -> Any:
@@ -138,15 +156,15 @@ class _Reader:
         """Of constants alone: by torch itself."""
         options = {key: item for key, item in options.items() if key not in ("device", "pin_memory", "layout")}
         if "rand" in word:
-            self._refuse(word)
+            self._refuse(word, node)
             return _POISONED
         with torch.no_grad():
             found = node.target(*_torch(arguments), **{key: _torch(item) for key, item in options.items()})
         if isinstance(found, torch.Tensor):
-            return self._b.constant(as_array(found))
+            return self._b.constant(array_of(found))
         if found is None:  # an assertion of the model, which held
             return None
-        return [self._b.constant(as_array(item)) if isinstance(item, torch.Tensor) else item for item in found]
+        return [self._b.constant(array_of(item)) if isinstance(item, torch.Tensor) else item for item in found]
 
     def _outputs(self, node: Any, signature: Any) -> None:
         wanted = set(signature.user_outputs)
@@ -159,18 +177,12 @@ class _Reader:
                 self._graph.outputs.append(Output(f"output_{number}" if number else "output", value.name, value.dtype))
             number += 1
 
-    def _refuse(self, what: str) -> None:
+    def _refuse(self, what: str, node: Any) -> None:
         self._refused[what] += 1
-        self._places.setdefault(what, self._b.source or self._b.scope)
+        self._places.setdefault(what, _line(node) or self._layers[node])
 
 
 _POISONED = object()
-
-
-def as_array(tensor: Any) -> Any:
-    """numpy has no bfloat16."""
-    plain = tensor.detach().cpu()
-    return (plain.float() if plain.dtype == torch.bfloat16 else plain).contiguous().numpy()
 
 
 def _dtype(dtype: Any) -> str:
@@ -190,7 +202,7 @@ def _torch(item: Any) -> Any:
     return [_torch(part) for part in item] if isinstance(item, list) else item
 
 
-def _source(node: Any) -> str:
+def _line(node: Any) -> str:
     """The user's line."""
     lines = [
         line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip().startswith("File ")
