@@ -50,7 +50,7 @@ def compile(  # noqa: A001 - as be.compile
     if loss is None:
         graph = read_model(source, inputs)
         placed = _placed(graph, device, name, dump, fuse)
-        return CompiledModel(*placed)
+        return CompiledModel(*placed, graph.origin, inputs)
     from buda_emu.compiler.train.choices import Choices
     from buda_emu.compiler.train.programs import training_graph
     from buda_emu.compiler.train.training import CompiledTraining

@@ -13,16 +13,21 @@ from numpy.typing import NDArray
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.compiler.emit.netlist_text import netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
-from buda_emu.compiler.graph.graph import FORWARD, Graph
+from buda_emu.compiler.examples import made_up
+from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin
 from buda_emu.compiler.place.placer import Placement
+from buda_emu.compiler.streaming import joined, stream
 from buda_emu.errors import HostError
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.netlist.load import CheckResult, check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator
+from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
 
 if TYPE_CHECKING:
+    from buda_emu.compiler.comparison import Comparison
+    from buda_emu.compiler.layer_numerics import ModelNumerics
     from buda_emu.timing.result import PerfRun
 
 Array = NDArray[Any]
@@ -49,8 +54,13 @@ class ModelPerf:
 class CompiledModel:
     """What `compile` returns. Call it with the model's inputs, numpy or torch, in order."""
 
-    def __init__(self, graph: Graph, placement: Placement, title: str) -> None:
+    def __init__(
+        self, graph: Graph, placement: Placement, title: str, origin: Origin | None = None,
+        examples: Sequence[Any] | None = None,
+    ) -> None:  # fmt: skip
         self.graph = graph
+        self.origin = origin
+        self._examples = examples
         self.placement = placement
         self.text: str = netlist_text(placement, title)
         self._emulators: dict[str, Emulator] = {}
@@ -104,23 +114,48 @@ class CompiledModel:
         for state in self.placement.tiles.states.values():
             yield state.queue, state.held[None]
 
+    def layer_of(self, op: str) -> str:
+        """The layer of the model that an op of the netlist belongs to; a fused op to that of its last part."""
+        source = self.placement.ops[op].op.source
+        return self.graph[source].source or source
+
     # --------------------------------------------------------------------------------------------------- running
     def __call__(self, *inputs: Any, precision: Precision = "ideal") -> tuple[Array, ...]:
-        """The outputs for one set of inputs, in the model's shapes and element types. Raises HostError for others than
-        the model takes, ProgramError as a run does."""
-        labels = self.io.labels
-        if len(inputs) != len(labels):
-            raise HostError(f"{len(inputs)} inputs, the model takes {len(labels)}: {', '.join(labels)}")
-        arrays = {label: as_numpy(item) for label, item in zip(labels, inputs, strict=True)}
-        return self.run(arrays, precision)
+        """The outputs in the model's shapes and element types. With N times the model's first dimension in the inputs,
+        N sets of them stream through the machine, and the outputs are joined along their first dimension; an input of
+        the model's own shape goes with each set. Raises HostError for inputs that the model does not take, ProgramError
+        as a run does."""
+        return self.run(dict(zip(self.io.labels, self._given(inputs), strict=True)), precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """The same with inputs by name."""
         machine = self._emulator(precision)
-        for name, array in self.io.queues(arrays).items():
-            machine.push(name, array)
-        machine.run(program_name(FORWARD), {LOOP: 1})
-        return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
+        queues = [queue for queue in self.placement.queues.values() if queue.role in ("input", "output")]
+        found = [
+            self._round(machine, sets)
+            for sets in stream(self.io, arrays, min(queue.entries for queue in queues))
+        ]  # fmt: skip
+        return tuple(joined(parts) for parts in zip(*found, strict=True))
+
+    def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]]) -> tuple[Array, ...]:
+        for arrays in sets:
+            for name, array in self.io.queues(arrays).items():
+                machine.push(name, array)
+        machine.run(program_name(FORWARD), {LOOP: len(sets)})
+        outputs = [
+            [output.from_queue(machine.pop(output.queue)) for _ in sets] for output in self.io.outputs
+        ]  # fmt: skip
+        return tuple(joined(parts) for parts in outputs)
+
+    def _given(self, inputs: Sequence[Any]) -> list[Array]:
+        labels = self.io.labels
+        if len(inputs) != len(labels):
+            raise HostError(f"{len(inputs)} inputs, the model takes {len(labels)}: {', '.join(labels)}")
+        return [as_numpy(item) for item in inputs]
+
+    def example_inputs(self, seed: int = 0) -> tuple[Array, ...]:
+        """Those that `compile` was given; made up of the seed where it was given none."""
+        return tuple(self._given(self._examples)) if self._examples is not None else made_up(self.graph, seed)
 
     def _emulator(self, precision: Precision) -> Emulator:
         """A machine with all constants, kept for the next call; one at a time."""
@@ -129,13 +164,28 @@ class CompiledModel:
             machine = Emulator(self.netlist, precision)
             weakref.finalize(self, machine.close)
             try:
-                for name, array in self.tensors():
-                    machine.push(name, array)
+                self._fill(machine)
             except BaseException:
                 machine.close()
                 raise
             self._emulators[precision] = machine
         return self._emulators[precision]
+
+    def _fill(self, machine: Emulator, inputs: Sequence[Array] = ()) -> None:
+        """Constants and parameters, and one set of inputs."""
+        for name, array in self.tensors():
+            machine.push(name, array)
+        if inputs:
+            for name, array in self.io.queues(dict(zip(self.io.labels, inputs, strict=True))).items():
+                machine.push(name, array)
+
+    def run_watched(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
+        """One set of inputs on a machine of its own, that a listener watches."""
+        self.close()
+        with Emulator(self.netlist, precision, listeners=(listener,), inputs_at_once=1) as machine:
+            self._fill(machine, inputs)
+            machine.run(program_name(FORWARD), {LOOP: 1})
+            return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
 
     def close(self) -> None:
         """Free the machines that calls made; the next call makes another."""
@@ -155,6 +205,34 @@ class CompiledModel:
         netlist = self.netlist
         programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
         return ModelPerf(model_netlist(netlist, programs, params, version=__version__))
+
+    def compare(
+        self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True
+    ) -> "Comparison":
+        """Hold outputs, and with `layers` what layers give, against the model as torch or onnxruntime runs it.
+        `inputs`: one set, None takes the example inputs. Print the result for a table. Raises HostError where the
+        framework is not installed or refuses the inputs, and what a call raises."""
+        from buda_emu.compiler.comparison import compare
+
+        given = self.example_inputs() if inputs is None else self._given(inputs)
+        return compare(self, given, precision, layers=layers)
+
+    def numerics(
+        self, inputs: Sequence[Any] | None = None, *, only: str | None = None, threads: int = 1
+    ) -> "ModelNumerics":
+        """Why precision `device` differs from `ideal`, by the model's layers: errors, causes and repairs as
+        `buda-emu numerics` has them. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist.
+        Print the result for a table. Raises HostError for an op that is not there, and what a call raises."""
+        from buda_emu.compiler.layer_numerics import by_layer
+        from buda_emu.verify.op_by_op.numerics import op_numerics
+
+        given = self.example_inputs() if inputs is None else self._given(inputs)
+        self.close()
+        programs = [(program_name(FORWARD), {LOOP: "1"})]
+        ops = op_numerics(
+            self.netlist, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
+        )  # fmt: skip
+        return by_layer(self, ops)
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""

@@ -108,3 +108,38 @@ def test_operators_give_what_torch_gives(run):
 def test_a_module_needs_inputs():
     with pytest.raises(be.HostError, match="needs example inputs"):
         be.compile(built()[0])
+
+
+def test_layers_are_named_by_their_modules_and_compared_with_torch():
+    module, inputs = built()
+    compiled = be.compile(module, inputs)
+    found = compiled.compare(precision="format")
+    assert {"conv", "head", "scaled_dot_product_attention"} & {item.name for item in found.layers}
+    assert {item.name for item in found.layers} <= set(map(compiled.layer_of, compiled.netlist.ops))
+    assert [item.shape for item in found.outputs] == [(2, 5, 7), (2, 10)]
+    assert all(item.pcc > 0.999 for item in (*found.outputs, *found.layers))
+    assert found.tool.startswith("torch")
+
+
+def test_a_module_that_is_called_twice_gives_two_layers():
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.inner(torch.relu(self.inner(x)))
+
+    compiled = be.compile(Twice().eval(), (torch.randn(2, 8),), fuse=False)
+    layers = list(dict.fromkeys(map(compiled.layer_of, compiled.netlist.ops)))
+    assert layers == ["inner.linear", "relu", "inner.linear_1"]
+
+
+def test_every_operator_has_one_declaration():
+    from buda_emu.compiler.importers.from_torch.declared import FAMILIES, aten_ops
+
+    declared = list(aten_ops())
+    assert {op.family for op in declared} == set(FAMILIES)
+    assert all(op.becomes and callable(op.handler) for op in declared)
+    packets = [op.name for op in declared if not hasattr(torch.ops.aten, op.name)]
+    assert packets == []

@@ -97,7 +97,8 @@ class Builder:
     def alias(self, node: Node, name: str) -> Node:
         """The node under a name of its own, where it was made last and the name is free; else as it is."""
         name = safe_name(name)
-        if name in self.graph.nodes or node.op in SOURCES or next(reversed(self.graph.nodes)) != node.name:
+        last = next(reversed(self.graph.nodes))
+        if name in self.graph.nodes or node.name != last or node.op in SOURCES:
             return node
         del self.graph.nodes[node.name]
         self.graph.nodes[name] = replace(node, name=name)

@@ -32,6 +32,11 @@ def lower(graph: Graph, target: Target) -> TileGraph:
         for output in mine:  # last: all that reads a state stands before what writes it
             if output.state:
                 states.emit_store(low, output)
+    low.out.places = {
+        name: (value.source, value.layout)
+        for name, value in low.values.items()
+        if value.rows is None and not value.tms and value.source in low.out.ops
+    }
     return pruned(low.out)
 
 

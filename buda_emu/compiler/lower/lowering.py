@@ -185,7 +185,8 @@ class Lowering:
         """Columns times a constant [columns before, columns after], the same for every slice of t."""
         kind = "picker" if np.isin(matrix, (0, 1)).all() else "value"
         extent = layout.extent
-        right = Use(self.constant(matrix[None].astype(np.float32), kind, "weights" if kind == "value" else "ones"), _broadcast_z(extent[0]))
+        held = self.constant(matrix[None].astype(np.float32), kind, "weights" if kind == "value" else "ones")
+        right = Use(held, _broadcast_z(extent[0]))
         shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
         name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
         made = Value(name, layout, (), None, value.clean_rows, True, value.same_rows)

@@ -152,7 +152,8 @@ class OutputQueue:
 
 @dataclass(slots=True)
 class TileGraph:
-    """Netlist ops in an order in which they can run, and what feeds and leaves them."""
+    """Netlist ops in an order in which they can run, and what feeds and leaves them. `places`: of values of the model's
+    graph that an op gives as they are, the op and where their elements stand; it may have been put into another one."""
 
     ops: dict[str, TileOp] = field(default_factory=dict[str, TileOp])
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
@@ -161,6 +162,7 @@ class TileGraph:
     states: dict[str, State] = field(default_factory=dict[str, State])
     stores: dict[str, Store] = field(default_factory=dict[str, Store])
     """Both by the name of their queue."""
+    places: dict[str, tuple[str, Layout]] = field(default_factory=dict[str, tuple[str, Layout]])
 
     def shape_of(self, name: str) -> Shape:
         """In tiles, of any tensor."""

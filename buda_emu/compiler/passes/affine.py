@@ -75,14 +75,20 @@ def _replace(graph: Graph, nodes: dict[str, Node], product: Node, chain: list[tu
         del nodes[product.name]
         nodes[last.name] = replace(product, name=last.name, inputs=(product.inputs[0], held), source=last.source)
         return
-    nodes[product.name] = replace(product, inputs=(product.inputs[0], held))
+    name = f"{last.name}.{product.op}"  # no longer the product that the model has
+    nodes[name] = replace(nodes.pop(product.name), name=name, inputs=(product.inputs[0], held))
     row = shift.reshape(-1, *[1] * (len(product.shape) - 1 - _channel(product)))
     term = f"{last.name}.shift"
     nodes[term] = Node(term, "constant", (), {"value": row}, row.shape, "float32", last.source)
-    nodes[last.name] = Node(last.name, "add", (product.name, term), {}, last.shape, last.dtype, last.source)
+    nodes[last.name] = Node(last.name, "add", (name, term), {}, last.shape, last.dtype, last.source)
 
 
 def _ordered(graph: Graph, nodes: dict[str, Node]) -> dict[str, Node]:
-    """In the order of before, new constants in front."""
+    """In the order of before, new constants in front, a new product in front of what is added to it."""
     new = {name: node for name, node in nodes.items() if name not in graph.nodes}
-    return {**new, **{name: nodes[name] for name in graph.nodes if name in nodes}}
+    found = {name: node for name, node in new.items() if node.op == "constant"}
+    for name in graph.nodes:
+        if name in nodes:
+            found |= {before: new[before] for before in nodes[name].inputs if before in new}
+            found[name] = nodes[name]
+    return found

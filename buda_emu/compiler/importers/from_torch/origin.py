@@ -32,8 +32,15 @@ class TorchOrigin:
                 found = walk.run(*(torch.from_numpy(item.copy()) for item in inputs))
         except Exception as error:  # noqa: BLE001 - torch raises many kinds
             raise HostError(f"compare: torch cannot run the model: {error}") from None
-        flat = torch.utils._pytree.tree_leaves(found)  # noqa: SLF001 - torch's own modules import it so
-        return [array_of(item) for item in flat if isinstance(item, torch.Tensor)], seen
+        return [array_of(item) for item in _leaves(found)], seen
+
+
+def _leaves(items: Any) -> list[Any]:
+    """Tensors in lists and dictionaries, in their order."""
+    if isinstance(items, torch.Tensor):
+        return [items]
+    inner = items.values() if isinstance(items, dict) else items if isinstance(items, (list, tuple)) else ()
+    return [leaf for item in inner for leaf in _leaves(item)]
 
 
 class _Walk(torch.fx.Interpreter):

@@ -1,0 +1,37 @@
+"""Inputs for a model of which nobody gave any."""
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Array, Graph, Node
+
+
+def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
+    """One for each input, in order: normal numbers for floats, indices that their tables have, else zeros and ones."""
+    rng = np.random.default_rng(seed)
+    return tuple(_one(graph, graph[name], rng) for name in graph.inputs)
+
+
+def _one(graph: Graph, node: Node, rng: np.random.Generator) -> Array:
+    kind = np.dtype(node.dtype)
+    if kind.kind == "f":
+        return rng.standard_normal(node.shape).astype(kind)
+    high = min((_rows(graph, name) for name in _reached(graph, node.name)), default=2)
+    return rng.integers(0, high, node.shape).astype(kind)
+
+
+def _reached(graph: Graph, start: str) -> list[str]:
+    """Embeddings whose indices are picked of an input."""
+    found: list[str] = []
+    known = {start}
+    for node in graph:
+        if known.isdisjoint(node.inputs):
+            continue
+        if node.op == "embedding" and node.inputs[1] in known:
+            found.append(node.name)
+        elif len(node.inputs) == 1:
+            known.add(node.name)
+    return found
+
+
+def _rows(graph: Graph, name: str) -> int:
+    return graph[graph[name].inputs[0]].shape[0]

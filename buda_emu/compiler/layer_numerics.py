@@ -1,0 +1,85 @@
+"""Why the chip's answer differs, told by the model's own layers (docs/numerics.md has what the figures mean)."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from buda_emu.report.text import correlation, table
+from buda_emu.verify.op_by_op.numerics_result import OpNumerics
+
+if TYPE_CHECKING:
+    from buda_emu.compiler.compiled import CompiledModel
+
+SCHEMA_VERSION: Final = 1
+SHOWN: Final = 5
+"""Repairs that the text has; `layers` have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNumerics:
+    """One layer. `error`, `pcc`: of its result in the whole run, with what its operands brought along; `worst`: that of
+    its netlist `ops` with the largest error of its own."""
+
+    layer: str
+    error: float | None
+    pcc: float | None
+    worst: OpNumerics
+    ops: tuple[OpNumerics, ...]
+
+    @property
+    def own(self) -> float:
+        """The largest error that one of its ops makes by itself."""
+        return own_error(self.worst)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNumerics:
+    """All layers, in the order in which they run."""
+
+    model: str
+    arch: str
+    layers: tuple[LayerNumerics, ...]
+
+    def worst(self, count: int) -> tuple[LayerNumerics, ...]:
+        """The layers with the largest errors of their own."""
+        return tuple(sorted(self.layers, key=lambda layer: -layer.own)[:count])
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+
+    def __str__(self) -> str:
+        """A table, and what would repair the worst layers."""
+        headers = ("layer", "run: error", "PCC", "op: error", "op", "main cause")
+        lines = [table(headers, (_row(layer) for layer in self.layers), right=(1, 2, 3))]
+        lines += ["", *(line for layer in self.worst(SHOWN) for line in _repair(layer.worst))]
+        return f"{self.model} ({self.arch})\n\n" + "\n".join(lines).rstrip()
+
+
+def _row(layer: LayerNumerics) -> tuple[str, ...]:
+    error = "-" if layer.error is None else f"{layer.error:.1e}"
+    cause = layer.worst.cause or "-"
+    return layer.layer, error, correlation(layer.pcc), f"{layer.own:.1e}", layer.worst.name, str(cause)
+
+
+def _repair(op: OpNumerics) -> Iterator[str]:
+    if op.repair is not None:
+        changes = " and ".join(f"{change.field} {change.before} -> {change.after}" for change in op.repair.changes)
+        yield f"op {op.name}: {changes}: {own_error(op):.1e} -> {op.repair.error:.1e}"
+
+
+def own_error(op: OpNumerics) -> float:
+    """Relative, of the op by itself."""
+    return (op.local.rms or 0.0) if op.local is not None else 0.0
+
+
+def by_layer(model: "CompiledModel", ops: tuple[OpNumerics, ...]) -> ModelNumerics:
+    """Figures of netlist ops gathered by the layers that they are made of; a fused op counts for its last part's."""
+    gathered: dict[str, list[OpNumerics]] = {}
+    for op in ops:
+        gathered.setdefault(model.layer_of(op.name), []).append(op)
+    layers = [
+        LayerNumerics(name, found[-1].total.rms, found[-1].total.pcc, max(found, key=own_error), tuple(found))
+        for name, found in gathered.items()
+    ]
+    return ModelNumerics(model.graph.name, model.placement.target.arch.name, tuple(layers))
