@@ -144,3 +144,15 @@ def test_differences_leave_infinities_out():
 )  # fmt: skip
 def test_sizes_that_no_grid_divides_grow_a_little(tiles, expected):
     assert padded(32 * tiles) == padded(32 * tiles - 31) == 32 * expected
+
+
+def test_outputs_keep_their_names_where_layers_are_called_like_them():
+    from onnx import TensorProto, helper
+
+    ins = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 5])]
+    outs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5]) for name in ("y", "z/0:1")]
+    nodes = [helper.make_node("Exp", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z/0:1"], name="y.Exp")]
+    found = be.compile(helper.make_model(helper.make_graph(nodes, "g", ins, outs)))
+    assert found.check(strict=True) == ()
+    assert [(item.label, item.queue) for item in found.io.outputs] == [("y", "y"), ("z/0:1", "z_0_1")]
+    np.testing.assert_allclose(found(np.ones((1, 5), np.float32))[1], -np.exp(np.ones((1, 5))), rtol=1e-6)

@@ -16,6 +16,11 @@ def safe_name(text: str) -> str:
     return name
 
 
+def kept_name(text: str) -> str:
+    """A name that stands for itself to the host, as the model has it wherever its letters allow."""
+    return text if _SAFE.match(text) else safe_name(text)
+
+
 def flow(value: Any) -> str:
     """On one line."""
     if isinstance(value, bool):

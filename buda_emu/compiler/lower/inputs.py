@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from buda_emu.compiler.emit.yaml_text import kept_name
 from buda_emu.compiler.frontend_ops.registry import front_op
 from buda_emu.compiler.graph.graph import Node, Output
 from buda_emu.compiler.lower.layout import TILE, Layout, padded, standard
@@ -96,8 +97,8 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
     value = low.real(value)
     layout = value.layout
     view = (layout.extent[0], _filled(layout, "r"), _filled(layout, "c"))
-    name = output.label
-    while name in taken:
+    name = kept_name(output.label)
+    while name in taken or name in low.out.ops:
         name += "_out"
     taken.add(name)
     op = low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="output_nop", untilize=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.compiler.emit.yaml_text import kept_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
@@ -70,6 +71,7 @@ class Lowering:
         self.node: Node | None = None
         self.program = FORWARD
         self._known: dict[Any, str] = {}
+        self._reserved = {kept_name(output.label) for output in graph.outputs}  # queues that the host reads
         self._real: dict[Any, Value] = {}
 
     def begin(self, program: str) -> None:
@@ -87,7 +89,8 @@ class Lowering:
     def unused(self, base: str) -> str:
         """That name, or with a number."""
         name, number = base, 1
-        while any(name in group for group in (self.out.ops, self.out.constants, self.out.inputs, self.out.states)):
+        out = self.out
+        while any(name in group for group in (self._reserved, out.ops, out.constants, out.inputs, out.states)):
             name, number = f"{base}.{number}", number + 1
         return name
 
