@@ -29,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
     parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
+    parser.add_argument(
+        "--mixed", type=Path, metavar="FILE",
+        help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
+    )  # fmt: skip
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     parser.add_argument(
         "--dump-after", action="append", default=[], metavar="PASS",
@@ -64,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         compiled = compile_model(
             args.file, arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df,
-            fuse=not args.no_fuse, dump=dump,
+            mixed=args.mixed, fuse=not args.no_fuse, dump=dump,
         )  # fmt: skip
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()

@@ -1,6 +1,8 @@
 """The job in one call: a model in, a compiled one out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from buda_emu.compiler.compiled import CompiledModel
@@ -8,6 +10,7 @@ from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.mixed import Rule, assign, read_rules
 from buda_emu.compiler.passes.pipeline import run_passes
 from buda_emu.compiler.place.placer import Placement, place
 from buda_emu.compiler.target import Target
@@ -21,6 +24,7 @@ def compile(  # noqa: A001 - as be.compile
     df: str = "Float16_b",
     fidelity: str = "HiFi3",
     acc_df: str = "",
+    mixed: str | Path | Sequence[Mapping[str, Any]] | None = None,
     fuse: bool = True,
     name: str = "",
     dump: Callable[[str, Graph], None] | None = None,
@@ -35,9 +39,10 @@ def compile(  # noqa: A001 - as be.compile
 
     `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module or ExportedProgram; `inputs`: example
     inputs, needed for a module, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs).
-    `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists. `fuse`: biases,
-    activations and chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the
-    name of each pass and the graph behind it.
+    `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists; `mixed`: other ones for some
+    ops, as maps {match: pattern of names, df, acc_df, fidelity} or a YAML file of them. `fuse`: biases, activations and
+    chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the name of each pass
+    and the graph behind it.
 
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
@@ -47,31 +52,38 @@ def compile(  # noqa: A001 - as be.compile
     model or a wrong word.
     """
     device = Target.named(arch, df, fidelity, acc_df)
+    recipe = Recipe(device, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
     if loss is None:
         graph = read_model(source, inputs)
-        placed = _placed(graph, device, name, dump, fuse)
-        return CompiledModel(*placed, graph.origin, inputs)
+        return CompiledModel(*recipe.placed(graph), graph.origin, inputs)
     from buda_emu.compiler.train.choices import Choices
     from buda_emu.compiler.train.programs import training_graph
     from buda_emu.compiler.train.training import CompiledTraining
 
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches)
     graph = training_graph(source, inputs, target, choices)
-    placed = _placed(graph, device, name, dump, fuse, entries=max(2, microbatches))
-    return CompiledTraining(*placed, choices)
+    return CompiledTraining(*recipe.placed(graph, entries=max(2, microbatches)), choices)
 
 
-def _placed(
-    graph: Graph, device: Target, name: str, dump: Callable[[str, Graph], None] | None, fuse: bool, *,
-    entries: int = 2,
-) -> tuple[Graph, Placement, str]:  # fmt: skip
-    graph.name = name or graph.name
-    graph = run_passes(graph, dump or _nothing)
-    tiles = lower(graph, device)
-    if fuse:
-        fuse_ops(tiles, device)
-    placement = place(tiles, device, entries=entries)
-    return graph, placement, _title(graph, device)
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a graph becomes a placed one: all that a caller chose. `dump` is given each pass and the graph behind it."""
+
+    device: Target
+    rules: tuple[Rule, ...]
+    fuse: bool
+    name: str
+    dump: Callable[[str, Graph], None]
+
+    def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+        """The graph behind all passes, its netlist ops on cores, and a title."""
+        graph.name = self.name or graph.name
+        graph = run_passes(graph, self.dump)
+        tiles = lower(graph, self.device)
+        if self.fuse:
+            fuse_ops(tiles, self.device)
+        assign(tiles, self.rules)
+        return graph, place(tiles, self.device, entries=entries), _title(graph, self.device)
 
 
 def _nothing(name: str, graph: Graph) -> None:

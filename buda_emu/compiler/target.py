@@ -1,6 +1,6 @@
 """What is compiled for: architecture, formats, fidelity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS, Arch
@@ -8,7 +8,17 @@ from buda_emu.spec.formats import FORMATS
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")
+ACC_CHOICES = ("", "Float32", "Float16", "Float16_b")
 DF_CHOICES = ("Float32", "Float16", "Float16_b", "Bfp8", "Bfp8_b")
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Formats and fidelity of one op, "" where they are the model's."""
+
+    df: str = ""
+    acc_df: str = ""
+    fidelity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +35,19 @@ class Target:
         """From words. Raises HostError for one that is not known."""
         for what, word, words in (
             ("arch", arch, ARCH_CHOICES), ("df", df, DF_CHOICES), ("fidelity", fidelity, FIDELITIES),
-            ("acc_df", acc_df, ("", "Float32", "Float16", "Float16_b")),
+            ("acc_df", acc_df, ACC_CHOICES),
         ):  # fmt: skip
             if word not in words:
                 raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(item for item in words if item)}")
         if arch == "grayskull" and acc_df == "Float32":
             raise HostError("compile: grayskull cannot sum in Float32")  # V090
         return Target(ARCHS[arch], df, fidelity, acc_df)
+
+    def of(self, own: Precision) -> "Target":
+        """For an op that has formats of its own."""
+        if own == Precision():
+            return self
+        return replace(self, df=own.df or self.df, acc=own.acc_df or self.acc, fidelity=own.fidelity or self.fidelity)
 
     @property
     def activation_df(self) -> str:

@@ -348,7 +348,7 @@ def holds(graph, arch="wormhole_b0", fused=True):
 
 
 def test_every_front_end_op_is_among_them():
-    assert {op.name for op in front_ops()} == {*SMOOTH, *JUMPS}
+    assert {op.name for op in front_ops()} == {*SMOOTH, *JUMPS, "host"}
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -5,9 +5,10 @@ from typing import Any
 
 from buda_emu.compiler.emit.programs import graph_name, programs_text
 from buda_emu.compiler.emit.yaml_text import comment, flow
-from buda_emu.compiler.lower.tiles import Tm
+from buda_emu.compiler.lower.tiles import TileOp, Tm
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.placer import Placed, Placement, Queue
+from buda_emu.compiler.target import Target
 
 _ATTRIBUTES = {
     "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
@@ -100,14 +101,14 @@ def _queue(queue: Queue) -> dict[str, Any]:
 
 
 def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
-    op, blocks, target = placed.op, placed.blocks, placement.target
+    op, blocks, target = placed.op, placed.blocks, placement.target.of(placed.op.precision)
     sources = [placement.source(use.source, placed.epoch) for use in op.uses]
     formats = [placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources]
     own = _out_df(placement, op.name)
     fields: dict[str, Any] = {
         "type": op.type, "grid_loc": placed.at, "grid_size": blocks.grid, "inputs": sources, "in_df": formats,
-        "out_df": own, "intermed_df": _intermediate(placement, placed, own),
-        "acc_df": target.acc_df, "math_fidelity": _fidelity(placement, placed, formats), **_blocking(blocks),
+        "out_df": own, "intermed_df": _intermediate(target, op, own),
+        "acc_df": target.acc_df, "math_fidelity": _fidelity(target, op, formats), **_blocking(blocks),
         "buf_size_mb": blocks.buf_size_mb, "ublock_order": "r",
     }  # fmt: skip
     if op.attrs.get("untilize"):
@@ -127,21 +128,22 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
     return fields
 
 
-def _intermediate(placement: Placement, placed: Placed, own: str) -> str:
+def _intermediate(target: Target, op: TileOp, own: str) -> str:
     """Partial sums of products and what stands between sub-ops; else what the op writes (FRONTEND 3.5)."""
-    summed = placed.op.type in ("matmul", "fused_op") and not placed.op.attrs.get("identity")
-    return placement.target.intermed_df if summed and own != "Float32" else own
+    summed = op.type in ("matmul", "fused_op") and not op.attrs.get("identity")
+    return target.intermed_df if summed and own != "Float32" else own
 
 
 def _out_df(placement: Placement, name: str) -> str:
-    untilized = placement.ops[name].op.attrs.get("untilize")
-    return placement.target.output_df if untilized else placement.target.activation_df
+    op = placement.ops[name].op
+    target = placement.target.of(op.precision)
+    return target.output_df if op.attrs.get("untilize") else target.activation_df
 
 
-def _fidelity(placement: Placement, placed: Placed, formats: list[str]) -> str:
-    if placed.op.attrs.get("identity") and formats[0].startswith("Bfp2"):
-        return "HiFi2" if placement.target.fidelity != "LoFi" else "LoFi"  # FRONTEND 3.5
-    return placement.target.fidelity
+def _fidelity(target: Target, op: TileOp, formats: list[str]) -> str:
+    if op.attrs.get("identity") and formats[0].startswith("Bfp2"):
+        return "HiFi2" if target.fidelity != "LoFi" else "LoFi"  # FRONTEND 3.5
+    return target.fidelity
 
 
 def _tm(tm: Tm) -> Any:

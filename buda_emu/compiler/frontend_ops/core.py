@@ -194,3 +194,5 @@ core("concat", "operands behind each other along one dimension", _concat_shape,
      lambda *xs, dim: np.concatenate(xs, dim), family="moves")  # fmt: skip
 core("embedding", "rows of a constant table by indices that are an input of the model",
      lambda table, index: (*index, *table[1:]), lambda table, index: table[index], family="index")  # fmt: skip
+core("host", "an operator that the host runs, between two parts of the model", lambda *_, shape, **__: shape,
+     lambda *xs, run, place, **_: run(*xs)[place], family="host")  # fmt: skip

@@ -1,12 +1,12 @@
 """A graph in plain numpy, node by node: what its netlist is held against."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from buda_emu.compiler.frontend_ops.registry import front_op
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Array, Graph
+from buda_emu.compiler.graph.graph import Array, Graph, Node
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -19,12 +19,14 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if node.op in ("constant", "state"):
             values[node.name] = node.attrs["value" if node.op == "constant" else "initial"]
             continue
-        operands = [values[name] for name in node.inputs]
-        reference = front_op(node.op).reference
-        with np.errstate(all="ignore"):
-            if reference is not None:
-                values[node.name] = np.asarray(reference(*operands, **node.attrs))
-            else:
-                aside = Builder(Graph())
-                values[node.name] = aside.emit(node.op, *operands, **node.attrs).value
+        values[node.name] = evaluate_node(node, [values[name] for name in node.inputs])
     return values
+
+
+def evaluate_node(node: Node, operands: Sequence[Array]) -> Array:
+    """The value of one node."""
+    reference = front_op(node.op).reference
+    with np.errstate(all="ignore"):
+        if reference is not None:
+            return np.asarray(reference(*operands, **node.attrs))
+        return Builder(Graph()).emit(node.op, *operands, **node.attrs).value

@@ -8,15 +8,16 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.errors import HostError
 
 
-def read_model(source: Any, inputs: Sequence[Any] | None) -> Graph:
-    """The graph of a model as it is given to `compile`. Raises HostError, UnsupportedError."""
+def read_model(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str] = ()) -> Graph:
+    """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
+    framework can run them. Raises HostError, UnsupportedError."""
     kind: type[Any] = type(source)
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.suffix == ".onnx":
             from buda_emu.compiler.importers.from_onnx.reader import read_file
 
-            return read_file(path, inputs)
+            return read_file(path, inputs, on_host)
         if path.suffix == ".pt2":
             from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
@@ -25,7 +26,7 @@ def read_model(source: Any, inputs: Sequence[Any] | None) -> Graph:
     if kind.__name__ == "ModelProto":
         from buda_emu.compiler.importers.from_onnx.reader import read_proto
 
-        return read_proto(source, inputs)
+        return read_proto(source, inputs, on_host=on_host)
     if any(base.__module__.split(".")[0] == "torch" for base in kind.__mro__):
         from buda_emu.compiler.importers.from_torch.reader import read_torch
 

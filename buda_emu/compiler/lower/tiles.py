@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.graph import FORWARD
 from buda_emu.compiler.lower.layout import Layout
+from buda_emu.compiler.target import Precision
 
 Words = NDArray[Any]
 Shape = tuple[int, int, int]
@@ -72,7 +73,7 @@ class SubOp:
 class TileOp:
     """One netlist op. `inner`: tiles along what a product or a maximum runs over; `grid` where it is fixed already, 0
     where not; `source`: the node of the model's graph, `made_of`: all such nodes, where several ops were put together;
-    `steps`: the sub-ops of a fused op."""
+    `steps`: the sub-ops of a fused op; `precision`: where that is not the model's."""
 
     name: str
     type: str
@@ -86,6 +87,7 @@ class TileOp:
     made_of: tuple[str, ...] = ()
     steps: tuple[SubOp, ...] = ()
     program: str = FORWARD
+    precision: Precision = Precision()
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ def l1_bytes(target: Target) -> int:
 def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
     """The division of one op. Raises UnsupportedError when no grid has room for its buffers. `scale` of the work that
     one core is given."""
+    target = target.of(op.precision)
     t, rows, columns = op.shape
     work = t * rows * columns * max(1, _depth(op)) / (WORK * scale)
     best: Blocks | None = None

@@ -151,14 +151,15 @@ def _queues(found: Placement, entries: int) -> None:
             if producer is not None and producer.epoch != placed.epoch and use.source not in found.between:
                 name = f"e2e_{use.source}"
                 found.between[use.source] = name
-                memory.add(found, Queue(name, use.source, "between", producer.blocks, target.activation_df, "queue",
-                                        entries, "dram", ()))  # fmt: skip
+                df = target.of(producer.op.precision).activation_df
+                memory.add(
+                    found, Queue(name, use.source, "between", producer.blocks, df, "queue", entries, "dram", ())
+                )
     for output in tiles.outputs.values():
-        blocks = found.ops[output.op].blocks
+        placed = found.ops[output.op]
+        df, blocks = target.of(placed.op.precision).output_df, placed.blocks
         whole = input_blocks(tiles.ops[output.op].shape, ublock=blocks.ublock)
-        memory.add(
-            found, Queue(output.name, output.op, "output", whole, target.output_df, "queue", entries, "host", ())
-        )
+        memory.add(found, Queue(output.name, output.op, "output", whole, df, "queue", entries, "host", ()))
 
 
 def _state(found: Placement, name: str) -> Queue:
@@ -174,6 +175,7 @@ def _constant(found: Placement, name: str) -> tuple[str, str, Blocks]:
     """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5)."""
     target, item = found.target, found.tiles.constants[name]
     reader = next(placed for placed in found.ops.values() if any(use.source == name for use in placed.op.uses))
+    target = target.of(reader.op.precision)
     t, r, c = item.shape
     if item.kind == "words":
         return "RawUInt32", "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call, NotSupportedError
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
 from buda_emu.errors import HostError, InternalError, UnsupportedError
@@ -23,7 +23,7 @@ _TYPES: Final = {
 _RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
-def read_file(path: Path, inputs: Sequence[Any] | None) -> Graph:
+def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = ()) -> Graph:
     """Raises HostError for a file that is none, and what `read_proto` raises."""
     try:
         model = onnx.load(path)
@@ -31,10 +31,12 @@ def read_file(path: Path, inputs: Sequence[Any] | None) -> Graph:
         raise HostError(f"compile: {path}: no such file") from None
     except Exception as error:  # noqa: BLE001 - protobuf and onnx raise many kinds for damaged files
         raise HostError(f"compile: {path} is not an ONNX model: {error}") from None
-    return read_proto(model, inputs, path.stem)
+    return read_proto(model, inputs, path.stem, on_host)
 
 
-def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "") -> Graph:
+def read_proto(
+    model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = ()
+) -> Graph:
     """The graph of an onnx.ModelProto. Raises UnsupportedError naming every operator, HostError for a broken model."""
     for family in FAMILIES:
         import_module(f"buda_emu.compiler.importers.from_onnx.{family}")
@@ -47,7 +49,7 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "") 
         inferred = _inferred(bound)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise HostError(f"compile: {name or 'model'}: {error}") from None
-    return _Reader(inferred, name or bound.graph.name).read()
+    return _Reader(inferred, name or bound.graph.name, on_host).read()
 
 
 def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
@@ -72,8 +74,9 @@ def _inferred(model: Any) -> Any:
 
 
 class _Reader:
-    def __init__(self, model: Any, name: str) -> None:
+    def __init__(self, model: Any, name: str, on_host: Sequence[str]) -> None:
         self._model = model
+        self._on_host = on_host
         self._graph = Graph(name or "model")
         self._b = Builder(self._graph, decompose=False)
         self._opset = {item.domain: item.version for item in model.opset_import}
@@ -148,6 +151,8 @@ class _Reader:
             constant = all(item is None or item.op == "constant" for item in inputs)
             if constant and node.op_type not in _RANDOM and not _has_graph(node):
                 return self._folded(node, inputs)
+            if node.op_type in self._on_host:
+                return self._hosted(node, inputs)
             if node.op_type in HANDLERS and node.domain in ("", "ai.onnx"):
                 call = Call(
                     b, node.op_type, inputs, {item.name: helper.get_attribute_value(item) for item in node.attribute},
@@ -174,11 +179,43 @@ class _Reader:
             self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
         return nothing
 
+    def _hosted(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
+        """Left to onnx's own evaluator, when the model runs."""
+        given = {name: item for name, item in zip(node.input, inputs, strict=True) if item is not None}
+        results = [name for name in node.output if name]
+        known = {name: self._shapes.get(name) for name in results}
+        types = {item.name: _dtype(item) for item in (*self._model.graph.value_info, *self._model.graph.output)}
+        if any(shape is None or not types.get(name) for name, shape in known.items()):
+            raise NotSupportedError("on the host: of a size that only the values tell")
+
+        def run(*arrays: Array) -> list[Array]:
+            cast = (array.astype(item.dtype) for array, item in zip(arrays, given.values(), strict=True))
+            return self._evaluated(node, dict(zip(given, cast, strict=True)))
+
+        made: dict[str, Node | None] = {}
+        for place, (name, shape) in enumerate(known.items()):
+            attrs = {"kind": node.op_type, "run": run, "place": place, "shape": shape}
+            made[name] = self._b.emit("host", *given.values(), dtype=types[name], **attrs)
+        return [made.get(name) for name in node.output]
+
     def _folded(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
         """Of constants alone: by onnx's own evaluator."""
+        values = {name: item.value for name, item in zip(node.input, inputs, strict=True) if item is not None}
+        try:
+            found = self._evaluated(node, values)
+        except Exception as error:  # noqa: BLE001 - whatever the evaluator cannot do
+            raise NotSupportedError(f"of constants: {error}") from None
+        made: dict[str, Node | None] = {}
+        for name, array in zip((name for name in node.output if name), found, strict=True):
+            if array.dtype.name not in _TYPES:
+                raise NotSupportedError(f"of type {array.dtype}")
+            made[name] = self._b.constant(array, name=name)
+        return [made.get(name) for name in node.output]
+
+    def _evaluated(self, node: Any, values: Mapping[str, Array]) -> list[Array]:
+        """The results of one operator."""
         from onnx.reference import ReferenceEvaluator
 
-        values = {name: item.value for name, item in zip(node.input, inputs, strict=True) if item is not None}
         types = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
             for name, value in values.items()
@@ -186,18 +223,8 @@ class _Reader:
         results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
         graph = helper.make_graph([node], "constant", types, results)
         model = helper.make_model(graph, opset_imports=self._model.opset_import, ir_version=self._model.ir_version)
-        try:
-            with np.errstate(all="ignore"):
-                found = ReferenceEvaluator(model).run(None, values)
-        except Exception as error:  # noqa: BLE001 - whatever the evaluator cannot do
-            raise NotSupportedError(f"of constants: {error}") from None
-        made: dict[str, Node | None] = {}
-        for info, array in zip(results, found, strict=True):
-            array = np.asarray(array)
-            if array.dtype.name not in _TYPES:
-                raise NotSupportedError(f"of type {array.dtype}")
-            made[info.name] = self._b.constant(array, name=info.name)
-        return [made.get(name) for name in node.output]
+        with np.errstate(all="ignore"):
+            return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, dict(values))]
 
     # ------------------------------------------------------------------------------------------- function bodies
     def _has_body(self, node: Any) -> bool:

@@ -1,0 +1,87 @@
+"""Formats and fidelity op by op: rules on names (`--mixed FILE`), and what follows from them for ops that keep the
+format of their operand (FRONTEND 3.5)."""
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.target import ACC_CHOICES, DF_CHOICES, FIDELITIES, Precision, Target
+from buda_emu.errors import HostError
+from buda_emu.spec.formats import FORMATS
+
+_WORDS: Final = {"df": DF_CHOICES, "acc_df": ACC_CHOICES, "fidelity": FIDELITIES}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Ops whose name, or that of a node of the model that they stand for, matches a pattern (`*`, `?`, `[...]`)."""
+
+    match: str
+    precision: Precision
+
+    def fits(self, op: TileOp) -> bool:
+        """Whether an op is meant."""
+        return any(fnmatch.fnmatchcase(name, self.match) for name in (op.name, *op.sources))
+
+
+def read_rules(source: str | Path | Sequence[Mapping[str, Any]] | None, target: Target) -> list[Rule]:
+    """Of a YAML or JSON file, or its content: a list of maps with `match` and some of df, acc_df, fidelity. Raises
+    HostError for what is no such list, for words that are not known and for formats that cannot stand beside --df."""
+    if source is None:
+        return []
+    where, items = "mixed", cast("Any", source)
+    if isinstance(source, (str, Path)):
+        where = str(source)
+        items = _file(Path(source))
+    if not isinstance(items, (list, tuple)):
+        raise HostError(f"{where}: not a list of maps with `match`, and df, acc_df or fidelity")
+    return [_rule(f"{where}: rule {number}", item, target) for number, item in enumerate(cast("list[Any]", items), 1)]
+
+
+def _file(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise HostError(f"{path}: no rules of formats: {error}") from None
+
+
+def _rule(where: str, item: Any, target: Target) -> Rule:
+    if not isinstance(item, dict) or not isinstance(cast("dict[str, Any]", item).get("match"), str):
+        raise HostError(f"{where}: not a map with a pattern `match`, as {{match: layer.0.*, df: Bfp8_b}}")
+    fields = cast("dict[str, Any]", item)
+    for key, word in fields.items():
+        if key != "match" and key not in _WORDS:
+            raise HostError(f"{where}: {key!r} is not one of: match, {', '.join(_WORDS)}")
+        if key != "match" and word not in _WORDS[key]:
+            raise HostError(f"{where}: {key} {word!r} is not one of: {', '.join(filter(None, _WORDS[key]))}")
+    df = fields.get("df", "")
+    if df and _family(df) != _family(target.activation_df):
+        # FRONTEND 3.5: all operands of an op share the width of their exponents.
+        raise HostError(f"{where}: df {df} has another exponent width than --df {target.activation_df}")
+    if target.arch.name == "grayskull" and "Float32" in (df, fields.get("acc_df")):
+        raise HostError(f"{where}: grayskull has no Float32")
+    return Rule(fields["match"], Precision(df, fields.get("acc_df", ""), fields.get("fidelity", "")))
+
+
+def _family(df: str) -> str:
+    return "b" if df == "Float32" else str(FORMATS[df].family)
+
+
+def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
+    """Gives every op its formats; of rules that name the same the last one holds. Pickers and maxima over z give what
+    they take (V-rules of `reduce`, FRONTEND 3.5), so they have the format of their operand's op."""
+    for op in tiles.ops.values() if rules else ():
+        df, acc, fidelity = "", "", ""
+        for rule in rules:
+            if rule.fits(op):
+                own = rule.precision
+                df, acc, fidelity = own.df or df, own.acc_df or acc, own.fidelity or fidelity
+        if op.attrs.get("identity") or (op.type == "reduce" and op.attrs["dim"] == "z"):
+            source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
+            df = source.precision.df if source is not None else ""
+        op.precision = Precision(df, acc, fidelity)
