@@ -4,7 +4,7 @@ import argparse
 
 from buda_emu.cli.output import say
 
-EXAMPLE = 'eval "$(buda-emu completion bash)"'
+EXAMPLE = "buda-emu completion bash > ~/.local/share/bash-completion/completions/buda-emu"
 SHELLS = ("bash", "zsh", "tcsh")
 _FILES = frozenset({"FILE", "PATH", "OTHER", "OLD", "TABLE", "SOURCE"})
 _FOLDERS = frozenset({"DIR"})
