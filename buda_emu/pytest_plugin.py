@@ -39,7 +39,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "NetlistFi
     named, folders = _asked(parent.config)
     below = any(folder in file_path.parents for folder in folders)
     if file_path in named or (below and looks_like_netlist(str(file_path))):
-        return NetlistFile.from_parent(parent, path=file_path)
+        return NetlistFile.from_parent(parent, path=file_path)  # type: ignore[reportUnknownMemberType]
     return None
 
 
@@ -68,7 +68,7 @@ class NetlistFile(pytest.File):
 
     def collect(self) -> "Iterable[NetlistItem]":
         """That test."""
-        yield NetlistItem.from_parent(self, name="netlist")
+        yield NetlistItem.from_parent(self, name="netlist")  # type: ignore[reportUnknownMemberType]
 
 
 class NetlistFailureError(Exception):
@@ -101,7 +101,8 @@ class NetlistItem(pytest.Item):
         from buda_emu.cli.test import cases_of
 
         name = os.path.relpath(self.path)
-        words = ["test", *shlex.split(self.config.getoption(_OPTION)), "--", name]
+        options: str = self.config.getoption(_OPTION)
+        words = ["test", *shlex.split(options), "--", name]
         parser = build_parser("test")
         configure(parser.below["test"], "test", VERBS, words)
         (case,) = cases_of(parser.parse_args(words), [name])

@@ -34,10 +34,9 @@ def _of(case: CaseResult) -> Iterator[Diagnostic]:
         return
     if not case.failed_outputs:
         yield Diagnostic(case.netlist, rule, "error", reason(case))
-    queues = checked.netlist.queues if checked.netlist is not None else {}
     for output in case.failed_outputs:
         message = " ".join(failure_line(output).split())
-        queue = queues.get(output.queue)
+        queue = checked.netlist.queues.get(output.queue) if checked.netlist is not None else None
         if queue is None:
             yield Diagnostic(case.netlist, rule, "error", message)
         else:
