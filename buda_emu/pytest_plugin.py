@@ -101,7 +101,7 @@ class NetlistItem(pytest.Item):
         from buda_emu.cli.test import cases_of
 
         name = os.path.relpath(self.path)
-        options: str = self.config.getoption(_OPTION)
+        options = str(self.config.getoption(_OPTION))
         words = ["test", *shlex.split(options), "--", name]
         parser = build_parser("test")
         configure(parser.below["test"], "test", VERBS, words)
