@@ -114,6 +114,13 @@ def add_color(parser: Taker) -> None:
     )
 
 
+def add_config(parser: Taker) -> None:
+    """--config, of every verb."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="settings; default: buda-emu.toml or pyproject.toml above; none: without"
+    )
+
+
 def memory_size(text: str) -> int:
     """argparse type: bytes, with or without a unit."""
     from buda_emu.device.host_memory import parse_size

@@ -3,19 +3,32 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from buda_emu.checker.choice import Choice
 from buda_emu.cli.output import complain
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
 
 _MOST = 3  # findings that are said one by one
+_chosen = [Choice()]
+
+
+def choose(choice: Choice) -> None:
+    """Which findings the project's settings want to be told."""
+    _chosen[0] = choice
+
+
+def chosen() -> Choice:
+    """The same."""
+    return _chosen[0]
 
 
 def tell_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
     """A line on standard error for each finding; for more than three their number and how to see them."""
-    if not diagnostics:
-        return
-    for item in diagnostics[: _MOST if len(diagnostics) <= _MOST else 0]:
+    from buda_emu.cli.config import refuses
+
+    found = chosen().applied(diagnostics, refuses)
+    for item in found[: _MOST if len(found) <= _MOST else 0]:
         complain(f"{item.path}:{item.where}: {item.severity}[{item.rule}]: {item.message}")
-    if len(diagnostics) > _MOST:
-        complain(f"buda-emu: {len(diagnostics)} warnings about {file}: `buda-emu check {file}` shows them")
+    if len(found) > _MOST:
+        complain(f"buda-emu: {len(found)} warnings about {file}: `buda-emu check {file}` shows them")

@@ -1,18 +1,20 @@
 """Parse the command line, run one verb, turn what it raises into an exit code (docs/run.md, "Exit codes")."""
 
-import argparse
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from buda_emu.cli.arguments import add_color
+from buda_emu.cli import findings
+from buda_emu.cli.arguments import add_color, add_config
+from buda_emu.cli.config import WITHOUT_SETTINGS, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
+from buda_emu.cli.parser import ExampleParser
 from buda_emu.errors import BudaError, DocumentError
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
@@ -34,6 +36,8 @@ VERBS: Mapping[str, str] = {
     "explain": "Explain a rule of the checker, or list all of them.",
     "ops": "List the op types of the netlist language and their attributes.",
     "formats": "List the number formats of the netlist language.",
+    "schema": "Print the JSON schema of a document that is read or written: netlists, results, settings.",
+    "completion": "Print the script that completes this command in a shell.",
     "cache": "Show, fill or clear what is kept between runs: compiled kernels, large netlists.",
 }
 EXAMPLE = "buda-emu run netlists/attention.yaml"
@@ -50,41 +54,8 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-class _Formatter(argparse.HelpFormatter):
-    """argparse makes one for each argument, and imports much to learn the terminal's width; `os` knows it too."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
-
-
-class ExampleParser(argparse.ArgumentParser):
-    """An argument parser whose help begins with an example."""
-
-    def __init__(self, *args: object, example: str = "", **kwargs: object) -> None:
-        super().__init__(*args, formatter_class=_Formatter, **kwargs)  # type: ignore[arg-type]  # handed through as given
-        self.example = example
-        self.below: Mapping[str, ExampleParser] = {}
-
-    def add_subparsers(self, **kwargs: Any) -> Any:
-        """As argparse's; `below` has the parsers that are added to it."""
-        made = super().add_subparsers(**kwargs)
-        self.below = made.choices
-        return made
-
-    def leaves(self) -> "Iterator[ExampleParser]":
-        """The parsers that take no further verb, this one where it takes none."""
-        for parser in self.below.values():
-            yield from parser.leaves()
-        if not self.below:
-            yield self
-
-    def format_help(self) -> str:
-        """The example, then what argparse says."""
-        return f"example: {self.example}\n\n{super().format_help()}"
-
-
-def build_parser(verb: str) -> ExampleParser:
-    """The parser of the command line, with the arguments of the verb that is going to be used."""
+def build_parser(*used: str) -> ExampleParser:
+    """The parser of the command line, with the arguments of the verbs that are going to be used."""
     parser = ExampleParser(
         prog="buda-emu",
         example=EXAMPLE,
@@ -94,7 +65,7 @@ def build_parser(verb: str) -> ExampleParser:
     parser.add_argument("--version", action="version", version=f"buda-emu {__version__}")
     verbs = parser.add_subparsers(prog="buda-emu", metavar="VERB", title="verbs", required=True)
     for name, line in VERBS.items():
-        if name != verb:
+        if name not in used:
             verbs.add_parser(name, help=line)
             continue
         module = import_module(f"buda_emu.cli.{name}")
@@ -102,6 +73,7 @@ def build_parser(verb: str) -> ExampleParser:
         module.add_arguments(own)
         for parser_of_arguments in own.leaves():
             add_color(parser_of_arguments)
+            add_config(parser_of_arguments)
         own.set_defaults(verb=module.main, color="auto")
     return parser
 
@@ -117,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return Exit.OK
         if verb and verb not in VERBS:
             return _unknown_verb(verb)
-        args = build_parser(verb).parse_args(given)
+        parser = build_parser(verb)
+        if verb and verb not in WITHOUT_SETTINGS:
+            findings.choose(configure(parser.below[verb], verb, VERBS, given))
+        args = parser.parse_args(given)
         keep_stdout_for_results(vars(args).values())
         with printing_on(screen_of(stream_for_words(), args.color)):
             return args.verb(args)

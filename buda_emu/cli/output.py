@@ -22,8 +22,13 @@ _apart = False  # results go to standard output, so words do not
 
 def keep_stdout_for_results(options: Iterable[object]) -> None:
     """Where one of them is the output file `-`, what is said goes to standard error."""
+    speak_apart(any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options))
+
+
+def speak_apart(apart: bool = True) -> None:
+    """Whether what is said goes to standard error, because standard output is for results."""
     global _apart
-    _apart = any(str(option) == _TO_STDOUT and isinstance(option, os.PathLike) for option in options)
+    _apart = apart
 
 
 def stream_for_words() -> IO[str]:

@@ -24,7 +24,7 @@ from buda_emu.cli.arguments import (
     shard,
 )
 from buda_emu.cli.baseline import open_baseline, settle
-from buda_emu.cli.output import bar_text, complain, say, write_json, write_text
+from buda_emu.cli.output import bar_text, complain, say, speak_apart, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.screen import Style, current, shown
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
 DEFAULT_TIMEOUT = 600.0
 DEFAULT_THRESHOLD = 0.99
+FORMATS = ("text", "json", "github", "sarif")
 _LINE_LENGTH = 80
 # What the exit code is when no output was wrong, worst first.
 _EXIT_CODES = {"failed": 1, "error": 101, "crashed": 101, "stopped": 4, "timeout": 4, "unsupported": 3, "rejected": 2}
@@ -111,6 +112,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
     add_baseline(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
+    shown.add_argument(
+        "--format", choices=FORMATS, default="text",
+        help="what goes to standard output: text for people; or results for programs, and the text to standard error",
+    )  # fmt: skip
     shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
     shown.add_argument(
@@ -121,6 +126,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
+    if args.format != "text":
+        speak_apart()
     from buda_emu.verify.runs.collect import collect, part, selection
     from buda_emu.verify.runs.last_time import failed_last_time, remember
 
@@ -139,7 +146,7 @@ def main(args: argparse.Namespace) -> int:
         failed = failed_last_time(here, names)
         note += f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
         names = failed or names
-    cases = _cases(args, names)
+    cases = cases_of(args, names)
     baseline = open_baseline(args, "test", {key: value for key, value in _settings(args).items() if key not in _HOW})
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
@@ -156,6 +163,8 @@ def main(args: argparse.Namespace) -> int:
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
     _write(args, run, held)
+    if args.format != "text":
+        _print(args.format, run)
     _complain_of_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
@@ -168,7 +177,8 @@ def exit_code(results: "list[CaseResult]") -> int:
     return next((code for status, code in _EXIT_CODES.items() if status in statuses), 0)
 
 
-def _cases(args: argparse.Namespace, names: list[str]) -> "list[Case]":
+def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
+    """Of these netlists, with what the command line says."""
     from buda_emu.verify.inputs.reference import DirectoryFiles
     from buda_emu.verify.runs.case import Case, Settings
 
@@ -276,6 +286,28 @@ def _write(args: argparse.Namespace, run: "TestRun", held: "Comparison | None") 
 
         write_report(run, args.report)
         say(f"report: {args.report / 'report.html'}")
+
+
+def _print(form: str, run: "TestRun") -> None:
+    """The results on standard output, for programs."""
+    import json
+
+    if form == "json":
+        from buda_emu.report.json_form import as_json
+
+        write_json("-", as_json(run))
+        return
+    from buda_emu.checker.render import as_github, as_sarif
+    from buda_emu.cli.documents import rule_kind
+    from buda_emu.report.annotations import RULES, annotations
+
+    found = annotations(run)
+    if form == "github":
+        write_text("-", f"{as_github(found)}\n" if found else "")
+        return
+    names = {item.rule for item in found}
+    rules = {name: RULES[name] if name in RULES else rule_kind(name).rules().rules[name] for name in names}
+    write_text("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
 
 
 def _complain_of_parameters(args: argparse.Namespace, results: "list[CaseResult]") -> None:

@@ -18,6 +18,7 @@ from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.temporal import temporal_graphs
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, read_tree, split_lines
 
+_IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
 KEPT_BYTES = 32 << 10  # documents from this size on are kept in the cache: smaller ones are soon read
 
 
@@ -84,7 +85,12 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
 def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckResult, Mapping | None]:
     """The result, and the tree that it was read from where there is one."""
     netlist, root, findings = _judge(text, path, arch, strict)
-    lines = split_lines(text) if findings else []
+    has_ignores = _IGNORES in text
+    lines = split_lines(text) if findings or has_ignores else []
+    if has_ignores:
+        from buda_emu.netlist.ignores import without_ignored
+
+        findings = without_ignored(findings, lines, path)
     diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_place))
     if netlist is None or any(item.severity == "error" for item in diagnostics):
         return CheckResult(None, diagnostics), root

@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -24,14 +24,25 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
 
 def schema() -> dict[str, Any]:
     """Of one test run."""
+    return schema_of(TestRun, "Results of buda-emu test", SCHEMA_VERSION)
+
+
+def schema_of(kind: type, title: str, version: int, without: Iterable[str] = ()) -> dict[str, Any]:
+    """Of a dataclass as plain data with its version; `without`: fields that are no part of it."""
     definitions: dict[str, Any] = {}
-    run = _object(TestRun, definitions)
+    found = object_of(kind, definitions)
+    names = [name for name in found["required"] if name not in without]
+    return versioned(title, version, {name: found["properties"][name] for name in names}, definitions)
+
+
+def versioned(title: str, version: int, properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Of an object with a version and these fields, all of which it has."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Results of buda-emu test",
+        "title": title,
         "type": "object",
-        "properties": {"schema_version": {"const": SCHEMA_VERSION}, **run["properties"]},
-        "required": ["schema_version", *run["required"]],
+        "properties": {"schema_version": {"const": version}, **properties},
+        "required": ["schema_version", *properties],
         "$defs": definitions,
     }
 
@@ -41,7 +52,8 @@ def text() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
-def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Of a dataclass; classes that its fields name go into `definitions`."""
     hints = get_type_hints(kind)
     names = [item.name for item in fields(kind)]
     properties = {name: _of(hints[name], definitions) for name in names}
@@ -54,7 +66,7 @@ def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if is_dataclass(kind) and isinstance(kind, type):
         if kind.__name__ not in definitions:
             definitions[kind.__name__] = {}  # so that a class may name itself
-            definitions[kind.__name__] = _object(kind, definitions)
+            definitions[kind.__name__] = object_of(kind, definitions)
         return {"$ref": f"#/$defs/{kind.__name__}"}
     origin, args = get_origin(kind), get_args(kind)
     if origin is Literal:

@@ -49,8 +49,8 @@ COMMANDS = [
     ("formats",),
     ("cache",),
 ]
-NO_TABLES = {"check", "graph", "pack", "opcycles"}
-"""Verbs that print findings, files or CSV."""
+NO_TABLES = {"check", "graph", "pack", "opcycles", "schema", "completion"}
+"""Verbs that print findings, files, CSV, JSON or a script."""
 
 
 @pytest.fixture

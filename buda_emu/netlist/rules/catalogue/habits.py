@@ -27,4 +27,15 @@ RULES = (
         "{type: matmul, inputs: [max_of_x, ones]} before it",
         "OPS 6.7, 7",
     ),
+    rule(
+        "V210",
+        "W",
+        "a comment ignores what is not there, or cannot be ignored",
+        "`# buda: ignore[V154]` silences findings of its line, alone on a line those of the next one, and"
+        " `# buda: ignore-file[V154]` those of the whole document. A comment without effect hides what comes later."
+        " What refuses a netlist when it is loaded cannot be ignored.",
+        "# buda: ignore[V15]",
+        "# buda: ignore[V154]",
+        "docs/ci.md",
+    ),
 )

@@ -1,0 +1,35 @@
+"""The JSON schema of findings as `render.as_json` and `buda-emu check --format json` give them."""
+
+from typing import Any
+
+from buda_emu.checker.diagnostic import SEVERITIES
+from buda_emu.checker.render import SCHEMA_VERSION
+
+_COUNT = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_NEEDED = {
+    "path": _TEXT, "line": _COUNT, "column": _COUNT, "end_column": _COUNT, "rule": _TEXT,
+    "severity": {"enum": list(SEVERITIES)}, "message": _TEXT, "hint": _TEXT,
+}  # fmt: skip
+_OF_OTHER_PLACES = {"pointer": _TEXT, "offset": {"type": "integer"}, "element": _TEXT}
+
+
+def schema() -> dict[str, Any]:
+    """Of one object for all documents that were checked; `files` is of the command."""
+    counts = {f"{name}s": _COUNT for name in SEVERITIES}
+    file = {"path": _TEXT, "accepted": {"type": "boolean"}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Findings of buda-emu check",
+        "type": "object",
+        "properties": {
+            "schema_version": {"const": SCHEMA_VERSION},
+            **counts,
+            "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}},
+            "files": {"type": "array", "items": {"type": "object", "properties": file, "required": list(file)}},
+        },
+        "required": ["schema_version", *counts, "diagnostics"],
+        "$defs": {
+            "finding": {"type": "object", "properties": {**_NEEDED, **_OF_OTHER_PLACES}, "required": list(_NEEDED)}
+        },
+    }

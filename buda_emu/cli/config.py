@@ -1,0 +1,250 @@
+"""Settings of a project: `buda-emu.toml`, or `[tool.buda-emu]` of `pyproject.toml`, in this folder or one above it.
+
+`select`, `ignore` and `error` choose among findings, a table of a verb's name holds defaults of its options. What a
+table may hold is asked of the verb's parser, so there is no second list of options.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from buda_emu.checker.choice import Choice
+from buda_emu.cli.parser import ExampleParser
+from buda_emu.errors import HostError
+from buda_emu.screen import WHEN
+
+OWN_FILE: Final = "buda-emu.toml"
+_SHARED_FILE: Final = "pyproject.toml"
+_TABLE: Final = "tool.buda-emu"
+NONE: Final = "none"
+WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "schema"})
+"""Verbs whose output depends on no project."""
+RULES: Final = {
+    "select": "tell findings of these rules only (ids or their beginnings), and what refuses a document",
+    "ignore": "do not tell findings of these rules, unless they refuse a document",
+    "error": "make findings of these rules errors",
+}
+"""What `Choice` has, as options of `check` and as keys of the settings."""
+_NOT_KEPT: Final = frozenset({"help", "config", *RULES})
+_TYPES: Final = {"array": "a list", "boolean": "true or false", "object": "a table", "string": "a text"}
+
+
+def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given: Sequence[str]) -> Choice:
+    """Give the options of a verb the defaults of the project's settings; which findings are told.
+
+    `verbs`: all there are, with what they are for; `given`: the words of the command line. Raises HostError.
+    """
+    path = _named(given) or _found(os.getcwd())  # noqa: PTH109 - importing pathlib takes longer than all of this
+    if path == NONE or not path:
+        return Choice()
+    table = read(path)
+    if not table:
+        return Choice()
+    _validate(path, table, schema({verb: parser}, verbs))
+    _set_defaults(path, [verb], parser, table.get(verb, {}))
+    choice = Choice(*(tuple(table.get(name, ())) for name in RULES))
+    _check_rules(path, choice)
+    for leaf in parser.leaves():
+        if "color" in table and "color" not in table.get(verb, {}):
+            leaf.set_defaults(color=table["color"])
+    return choice
+
+
+def _named(given: Sequence[str]) -> str:
+    """The value of `--config` among the words of a command line, "" without."""
+    for index, word in enumerate(given):
+        if word == "--config" and index + 1 < len(given):
+            return given[index + 1]
+        if word.startswith("--config="):
+            return word.partition("=")[2]
+    return ""
+
+
+def _found(folder: str) -> str:
+    """The nearest file with settings, in this folder or above it, "" where there is none."""
+    here = folder
+    while True:
+        for name in (OWN_FILE, _SHARED_FILE):
+            path = os.path.join(folder, name)  # noqa: PTH118
+            if os.path.isfile(path) and (name == OWN_FILE or _mentions(path)):  # noqa: PTH113
+                return name if folder == here else path
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            return ""
+        folder = above
+
+
+def _mentions(path: str) -> bool:
+    """Whether a pyproject.toml has the table."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return b"buda-emu" in file.read() and bool(read(path))
+    except (OSError, HostError):  # a file for others, which they will complain about
+        return False
+
+
+def read(path: str) -> dict[str, Any]:
+    """The settings of a file. Raises HostError for what is no TOML, OSError."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            content = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise HostError(f"{path}: not TOML: {error}") from None
+    if os.path.basename(path) != _SHARED_FILE:  # noqa: PTH119
+        return content
+    for key in _TABLE.split("."):
+        found: Any = content.get(key, {})
+        content = cast(dict[str, Any], found) if isinstance(found, dict) else {}
+    return content
+
+
+# ---------------------------------------------------------------------------------------------------------- form
+def schema(parsers: Mapping[str, ExampleParser], verbs: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON schema of the settings: what tables of these verbs may hold in full, of all other verbs that they are
+    tables."""
+    words = {"type": "array", "items": {"type": "string", "minLength": 1}}
+    rules = {name: {**words, "description": text} for name, text in RULES.items()}
+    color = {"enum": list(WHEN), "description": "when colours are shown"}
+    tables = {
+        verb: _form(parsers[verb], text) if verb in parsers else {"type": "object", "description": text}
+        for verb, text in verbs.items()
+        if verb not in WITHOUT_SETTINGS
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Settings of buda-emu: {OWN_FILE}, or [{_TABLE}] of {_SHARED_FILE}",
+        "type": "object",
+        "properties": {**rules, "color": color, **tables},
+        "additionalProperties": False,
+    }
+
+
+def _form(parser: ExampleParser, text: str) -> dict[str, Any]:
+    fields = {name: _form(leaf, leaf.description or "") for name, leaf in parser.below.items()}
+    if not fields:
+        fields = {name: _value(action) for name, action in parser.options.items() if name not in _NOT_KEPT}
+    return {"type": "object", "description": text, "properties": fields, "additionalProperties": False}
+
+
+def _value(action: argparse.Action) -> dict[str, Any]:
+    described = {"description": action.help} if action.help else {}
+    if action.nargs == 0:
+        return {"type": "boolean", **described}
+    if action.choices is not None:
+        one: dict[str, Any] = {"enum": list(action.choices)}
+    else:
+        one = {"type": ["string", "number"]}
+    if isinstance(action.default, list):  # may be given several times
+        return {"type": "array", "items": one, **described}
+    return {**one, **described}
+
+
+def _validate(path: str, table: Mapping[str, Any], form: Mapping[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    errors: Iterable[Any] = Draft202012Validator(form).iter_errors(table)  # type: ignore[reportUnknownMemberType]
+    found = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+    said = [text for error in found for text in _words(error)]
+    if said:
+        raise HostError("\n".join(f"{path}: {text}" for text in said))
+
+
+def _words(error: Any) -> Iterator[str]:
+    """A violation of the schema as a user would say it."""
+    from buda_emu.checker.suggest import near
+
+    place = ".".join(str(step) for step in error.absolute_path if isinstance(step, str))
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        for key in error.instance:
+            if key not in known:
+                hint = near(key, known) or f"known: {', '.join(known) or 'none'}"
+                yield f"{f'{place}.' if place else ''}{key}: no such key ({hint})"
+    elif error.validator == "enum":
+        words = [str(word) for word in error.validator_value]
+        hint = near(str(error.instance), words)
+        yield f"{place}: {error.instance!r} is none of {', '.join(words)}{f' ({hint})' if hint else ''}"
+    elif error.validator == "type":
+        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        expected = " or ".join(_TYPES.get(kind, f"a {kind}") for kind in kinds)
+        yield f"{place}: expected {expected}, not {error.instance!r}"
+    else:
+        yield f"{place}: {error.message}"
+
+
+# ------------------------------------------------------------------------------------------------------ defaults
+def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Mapping[str, Any]) -> None:
+    if parser.below:
+        for name, leaf in parser.below.items():
+            _set_defaults(path, [*place, name], leaf, table.get(name, {}))
+        return
+    options = parser.options
+    for key, value in table.items():
+        action = options[key]
+        try:
+            default = _default(action, value)
+        except (argparse.ArgumentTypeError, ValueError, TypeError) as error:
+            raise HostError(f"{path}: {'.'.join([*place, key])}: {error}") from None
+        if default is not argparse.SUPPRESS:
+            parser.set_defaults(**{action.dest: default})
+            action.required = False
+
+
+def _default(action: argparse.Action, value: Any) -> Any:
+    """What the option's default becomes; SUPPRESS where it stays what it is."""
+    if action.nargs == 0:
+        return action.const if value else argparse.SUPPRESS
+    convert: Callable[[str], Any] = action.type if callable(action.type) else str
+    if isinstance(value, list):
+        return [convert(str(item)) for item in value]  # type: ignore[misc]  # of a TOML list
+    return convert(str(value))
+
+
+def _check_rules(path: str, choice: Choice) -> None:
+    """Every word begins the id of a rule. Raises HostError."""
+    for name in RULES:
+        try:
+            for word in getattr(choice, name):
+                require_rules(word, to_ignore=name == "ignore")
+        except HostError as error:
+            raise HostError(f"{path}: {name}: {error}") from None
+
+
+def require_rules(word: str, to_ignore: bool = False) -> None:
+    """Raises HostError where no rule's id begins so, or it is one that cannot be ignored."""
+    from buda_emu.checker.suggest import near
+    from buda_emu.cli.documents import rule_kind
+
+    known = rule_kind(word).rules().rules
+    if not any(rule.startswith(word) for rule in known):
+        hint = near(word, known)
+        raise HostError(f"no rule begins with {word!r}{f' ({hint})' if hint else ''}; `buda-emu explain` lists them")
+    if to_ignore and word in known and refuses(word):
+        raise HostError(f"{word} refuses a document and cannot be ignored")
+
+
+def refuses(rule: str) -> bool:
+    """Whether findings of a rule are errors even where nobody is strict."""
+    from buda_emu.cli.documents import rule_kind
+
+    known = rule_kind(rule).rules().rules.get(rule)
+    return known is not None and known.at() == "error"
+
+
+def rules_of(to_ignore: bool) -> Callable[[str], tuple[str, ...]]:
+    """argparse type: ids of rules, or their beginnings, with commas."""
+
+    def rules(text: str) -> tuple[str, ...]:
+        words: Iterable[str] = filter(None, (word.strip() for word in text.split(",")))
+        found = tuple(words)
+        try:
+            for word in found:
+                require_rules(word, to_ignore)
+        except HostError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        return found
+
+    return rules

@@ -1,0 +1,190 @@
+"""Settings of a project, and the choice among findings."""
+
+import subprocess
+
+import pytest
+
+from buda_emu.cli.arguments import natural
+from buda_emu.cli.config import WITHOUT_SETTINGS
+from buda_emu.cli.main import VERBS, build_parser, main
+from netlist.rules.cases import edited
+from netlist.rules.cases_habits import CASES
+
+CASE = next(case for case in CASES if case.rule == "V208")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a netlist that has one warning, V208, on its first queue that is too small."""
+    (tmp_path / "net.yaml").write_text(edited(CASE.base, CASE.broken))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(capsys, *words):
+    """Exit code and what `check` prints but for the last line."""
+    code = main(["check", "net.yaml", *words])
+    shown = capsys.readouterr()
+    return code, [line for line in shown.out.splitlines() if line.startswith("net.yaml:")], shown.err
+
+
+def test_without_settings(place, capsys):
+    code, (line,), _ = check(capsys)
+    assert code == 0
+    assert "warning[V208]" in line
+
+
+@pytest.mark.parametrize("name", ["buda-emu.toml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ('ignore = ["V208"]', 0, ""),
+        ('ignore = ["V2"]', 0, ""),
+        ('select = ["V1", "G"]', 0, ""),
+        ('select = ["V20"]', 0, "warning[V208]"),
+        ('error = ["V208"]', 2, "error[V208]"),
+        ('error = ["V"]\nignore = ["V1"]', 2, "error[V208]"),
+        ("", 0, "warning[V208]"),
+    ],
+)
+def test_the_choice_among_findings(name, text, code, told, place, capsys):
+    (place / name).write_text(("[tool.buda-emu]\n" if name == "pyproject.toml" else "") + text)
+    assert check(capsys)[0] == code
+    assert [told in line for line in check(capsys)[1]] == ([True] if told else [])
+
+
+def test_options_go_before_settings(place, capsys):
+    (place / "buda-emu.toml").write_text('ignore = ["V208"]\n[check]\nformat = "github"\n')
+    code, lines, _ = check(capsys, "--ignore", "V154", "--format", "text", "--error", "V208,V209")
+    assert code == 2
+    assert "error[V208]" in lines[0]
+    assert check(capsys, "--config", "none")[1]
+    other = place / "other.toml"
+    other.write_text('error = ["V208"]')
+    assert check(capsys, "--config=other.toml")[0] == 2
+
+
+def test_what_refuses_a_netlist_stays(place, capsys):
+    (place / "buda-emu.toml").write_text('select = ["G"]\n')
+    (place / "net.yaml").write_text((place / "net.yaml").read_text().replace("type: queue", "type: qeue", 1))
+    code, lines, _ = check(capsys)
+    assert code == 2
+    assert "error[V013]" in lines[0]
+
+
+def test_the_nearest_file_counts(place, capsys, monkeypatch):
+    (place / "buda-emu.toml").write_text('error = ["V208"]')
+    (place / "pyproject.toml").write_text("[tool.buda-emu]\nselct = 3")  # its neighbour goes first
+    below = place / "a" / "b"
+    below.mkdir(parents=True)
+    (below / "net.yaml").write_text((place / "net.yaml").read_text())
+    monkeypatch.chdir(below)
+    assert check(capsys)[0] == 2
+    (place / "a" / "pyproject.toml").write_text("[project]\nname = 'buda-emu-user'\n")  # has no such table
+    assert check(capsys)[0] == 2
+    (place / "a" / "pyproject.toml").write_text("[tool.buda-emu]\nignore = ['V208']\n")
+    assert check(capsys)[0] == 0
+
+
+def test_other_verbs_tell_no_more_than_is_wanted(place, capsys):
+    assert main(["perf", "net.yaml"]) == 0
+    assert "warning[V208]" in capsys.readouterr().err
+    (place / "buda-emu.toml").write_text('ignore = ["V208"]')
+    assert main(["perf", "net.yaml"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_defaults_of_options(place, capsys):
+    (place / "buda-emu.toml").write_text(
+        'color = "always"\n[perf]\ntop = 1\nwhat-if = "clock=1200"\nquiet = false\n[gemini.run]\ndram-gibps = 8\n'
+        '[run]\nno-cache = true\nparam = ["p_loop_count=1"]\n'
+    )
+    assert main(["perf", "net.yaml"]) == 0
+    shown = capsys.readouterr().out
+    assert "1200 MHz" in shown
+    assert "\x1b[1m" in shown
+    assert main(["perf", "net.yaml", "--what-if", "clock=500", "--color", "never"]) == 0
+    shown = capsys.readouterr().out
+    assert "500 MHz" in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('selct = ["V1"]', "selct: no such key (did you mean 'select'?)"),
+        ('select = "V1"', "select: expected a list, not 'V1'"),
+        ("ignore = [3]", "ignore: expected a text, not 3"),
+        ('ignore = ["V9"]', "ignore: no rule begins with 'V9'"),
+        ('error = ["V2081"]', "error: no rule begins with 'V2081'; `buda-emu explain` lists them"),
+        ('ignore = ["V013"]', "ignore: V013 refuses a document and cannot be ignored"),
+        ("[chek]\nstrict = true", "chek: no such key (did you mean 'check'?)"),
+        ("[check]\nstrct = true", "check.strct: no such key (did you mean 'strict'?)"),
+        ("[check]\nhelp = true", "check.help: no such key"),
+        ("[check]\nstrict = 1", "check.strict: expected true or false, not 1"),
+        ('[check]\nformat = "txt"', "check.format: 'txt' is none of text, json, github, sarif (did you mean 'text'?)"),
+        ('color = "sometimes"', "color: 'sometimes' is none of auto, always, never"),
+        ("check = true", "check: expected a table, not True"),
+        ("[check", "not TOML: "),
+    ],
+)
+def test_errors_name_file_and_key(text, said, place, capsys):
+    (place / "buda-emu.toml").write_text(text)
+    code, _, err = check(capsys)
+    assert code == 2
+    assert err.startswith(f"buda-emu: buda-emu.toml: {said}")
+
+
+def test_values_are_judged_as_on_the_command_line(place, capsys):
+    (place / "buda-emu.toml").write_text("[perf]\ntop = 0\n")
+    assert main(["perf", "net.yaml"]) == 2
+    assert capsys.readouterr().err == "buda-emu: buda-emu.toml: perf.top: must be at least 1\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_of_every_verb_can_be_set_to_its_default(verb, place, capsys):
+    """What the schema allows is what the parser takes."""
+    if verb in WITHOUT_SETTINGS:
+        return
+    lines: list[str] = []
+
+    def tables(name, parser):
+        if parser.below:
+            for word, leaf in parser.below.items():
+                tables(f"{name}.{word}", leaf)
+            return
+        lines.append(f"[{name}]")
+        for option, action in parser.options.items():
+            if option in ("help", "config", "select", "ignore", "error"):
+                continue
+            if action.nargs == 0:
+                lines.append(f"{option} = false")
+            elif action.choices is not None:
+                lines.append(f"{option} = {str(next(iter(action.choices)))!r}")
+            elif action.type is natural:
+                lines.append(f"{option} = 3")
+
+    tables(verb, build_parser(verb).below[verb])
+    (place / "buda-emu.toml").write_text("\n".join(lines) + "\n")
+    with pytest.raises(SystemExit) as leaving:
+        main([verb, "--help"])
+    assert leaving.value.code == 0
+    capsys.readouterr()
+
+
+def test_unknown_rules_on_the_command_line(place, capsys):
+    with pytest.raises(SystemExit):
+        check(capsys, "--ignore", "V013")
+    assert "V013 refuses a document and cannot be ignored" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in (*VERBS, "fail-above", "explain"):
+        assert word in script
+    if shell == "bash":
+        asked = 'COMP_WORDS=(buda-emu per); COMP_CWORD=1; _shtab_buda_emu; echo "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash"], input=f"{script}\n{asked}\n", capture_output=True, text=True, check=False)
+        assert done.stdout.split() == ["perf"], done.stderr

@@ -1,0 +1,55 @@
+"""Results of tests for code forges and editors."""
+
+import json
+
+import pytest
+
+from buda_emu.cli.main import main
+from shared_files import ROOT
+
+EXACT = "test-config:\n  comparison-config: {type: Exact}\n"
+
+
+@pytest.fixture
+def nets(tmp_path, monkeypatch):
+    """One netlist that passes, one whose output does not hold, one that is refused."""
+    text = (ROOT / "netlists" / "two_chips.yaml").read_text()
+    (tmp_path / "good.yaml").write_text(text)
+    (tmp_path / "coarse.yaml").write_text(text.partition("\ntest-config:")[0] + f"\n{EXACT}")
+    (tmp_path / "wrong.yaml").write_text(text.replace("type: queue", "type: qeue", 1))
+    monkeypatch.chdir(tmp_path)
+    return text
+
+
+def run(capsys, form):
+    code = main(["test", "good.yaml", "coarse.yaml", "wrong.yaml", "-n", "1", "--no-cache", "--format", form])
+    assert code == 1
+    shown = capsys.readouterr()
+    assert "== 1 failed, 1 passed, 1 rejected in" in shown.err or "1 failed, 1 rejected, 1 passed in" in shown.err
+    return shown.out
+
+
+def test_github(nets, capsys):
+    lines = run(capsys, "github").splitlines()
+    place = next(number for number, line in enumerate(nets.splitlines(), 1) if line.startswith("  out:"))
+    assert len(lines) == 2
+    assert lines[0].startswith(f"::error file=coarse.yaml,line={place},")
+    assert "title=test-failed::out: PCC" in lines[0]
+    assert lines[1].startswith("::error file=wrong.yaml,line=")
+    assert "title=V013::" in lines[1]
+
+
+def test_sarif(nets, capsys):
+    (log,) = json.loads(run(capsys, "sarif"))["runs"]
+    assert [rule["id"] for rule in log["tool"]["driver"]["rules"]] == ["V013", "test-failed"]
+    assert [item["ruleId"] for item in log["results"]] == ["test-failed", "V013"]
+
+
+def test_json(nets, capsys):
+    content = json.loads(run(capsys, "json"))
+    assert [case["status"] for case in content["cases"]] == ["passed", "failed", "rejected"]
+
+
+def test_nothing_wrong_is_nothing_said(nets, capsys):
+    assert main(["test", "good.yaml", "-n", "1", "--format", "github", "-q"]) == 0
+    assert capsys.readouterr().out == ""
