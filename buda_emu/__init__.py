@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from buda_emu.api.load import load
     from buda_emu.api.perf import Perf, perf
     from buda_emu.compiler.compile import compile  # noqa: A004
+    from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
@@ -45,6 +46,7 @@ _LAZY = {
     "load": "buda_emu.api.load",
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
+    "compile_in_parts": "buda_emu.compiler.parted",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
     "Listener": "buda_emu.runtime.machine.listeners",
@@ -76,6 +78,7 @@ __all__ = [
     "__version__",
     "check",
     "compile",
+    "compile_in_parts",
     "load",
     "load_image",
     "perf",

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import Progress, complain, say
@@ -33,6 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mixed", type=Path, metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
     )  # fmt: skip
+    parser.add_argument(
+        "--on-host", action="append", default=[], metavar="OP",
+        help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes a netlist for each part",
+    )  # fmt: skip
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     parser.add_argument(
         "--dump-after", action="append", default=[], metavar="PASS",
@@ -58,6 +62,8 @@ def main(args: argparse.Namespace) -> int:
     if unknown:
         raise HostError(f"--dump-after {unknown[0]}: passes are {', '.join(STEPS)}")
     from buda_emu.compiler.compile import compile as compile_model
+    from buda_emu.compiler.compiled import CompiledModel
+    from buda_emu.compiler.parted import compile_in_parts
 
     def dump(name: str, graph: "Graph") -> None:
         if name in args.dump_after:
@@ -66,10 +72,14 @@ def main(args: argparse.Namespace) -> int:
     progress = Progress(args.quiet)
     progress.show(f"compiling {args.file}")
     try:
-        compiled = compile_model(
-            args.file, arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df,
-            mixed=args.mixed, fuse=not args.no_fuse, dump=dump,
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "arch": args.arch or DEFAULT_ARCH, "df": args.df, "fidelity": args.fidelity, "acc_df": args.acc_df,
+            "mixed": args.mixed, "fuse": not args.no_fuse, "dump": dump,
+        }  # fmt: skip
+        if args.on_host:
+            compiled = compile_in_parts(args.file, on_host=args.on_host, **options)
+        else:
+            compiled = compile_model(args.file, **options)
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:
@@ -77,7 +87,8 @@ def main(args: argparse.Namespace) -> int:
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
-        say(summary(compiled))
+        for step in (compiled,) if isinstance(compiled, CompiledModel) else compiled.steps:
+            say(summary(step) if isinstance(step, CompiledModel) else f"{step}")
         for path in written:
             say(f"wrote {path}")
     return 0

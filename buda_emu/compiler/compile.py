@@ -1,19 +1,13 @@
 """The job in one call: a model in, a compiled one out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
-from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.mixed import Rule, assign, read_rules
-from buda_emu.compiler.passes.pipeline import run_passes
-from buda_emu.compiler.place.placer import Placement, place
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.mixed import Mixed
+from buda_emu.compiler.recipe import Recipe
 
 
 def compile(  # noqa: A001 - as be.compile
@@ -24,7 +18,7 @@ def compile(  # noqa: A001 - as be.compile
     df: str = "Float16_b",
     fidelity: str = "HiFi3",
     acc_df: str = "",
-    mixed: str | Path | Sequence[Mapping[str, Any]] | None = None,
+    mixed: Mixed = None,
     fuse: bool = True,
     name: str = "",
     dump: Callable[[str, Graph], None] | None = None,
@@ -51,8 +45,9 @@ def compile(  # noqa: A001 - as be.compile
     Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
     model or a wrong word.
     """
-    device = Target.named(arch, df, fidelity, acc_df)
-    recipe = Recipe(device, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
+    recipe = Recipe.named(
+        arch=arch, df=df, fidelity=fidelity, acc_df=acc_df, mixed=mixed, fuse=fuse, name=name, dump=dump
+    )
     if loss is None:
         graph = read_model(source, inputs)
         return CompiledModel(*recipe.placed(graph), graph.origin, inputs)
@@ -63,33 +58,3 @@ def compile(  # noqa: A001 - as be.compile
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches)
     graph = training_graph(source, inputs, target, choices)
     return CompiledTraining(*recipe.placed(graph, entries=max(2, microbatches)), choices)
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a graph becomes a placed one: all that a caller chose. `dump` is given each pass and the graph behind it."""
-
-    device: Target
-    rules: tuple[Rule, ...]
-    fuse: bool
-    name: str
-    dump: Callable[[str, Graph], None]
-
-    def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The graph behind all passes, its netlist ops on cores, and a title."""
-        graph.name = self.name or graph.name
-        graph = run_passes(graph, self.dump)
-        tiles = lower(graph, self.device)
-        if self.fuse:
-            fuse_ops(tiles, self.device)
-        assign(tiles, self.rules)
-        return graph, place(tiles, self.device, entries=entries), _title(graph, self.device)
-
-
-def _nothing(name: str, graph: Graph) -> None:
-    del name, graph
-
-
-def _title(graph: Graph, target: Target) -> str:
-    formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
-    return f"Model {graph.name} by buda-emu compile: {target.arch.name}, {formats}. Names are the model's own."

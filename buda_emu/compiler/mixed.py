@@ -12,6 +12,8 @@ from buda_emu.compiler.target import ACC_CHOICES, DF_CHOICES, FIDELITIES, Precis
 from buda_emu.errors import HostError
 from buda_emu.spec.formats import FORMATS
 
+Mixed = str | Path | Sequence[Mapping[str, Any]] | None
+"""Rules as `compile` takes them."""
 _WORDS: Final = {"df": DF_CHOICES, "acc_df": ACC_CHOICES, "fidelity": FIDELITIES}
 
 
@@ -27,7 +29,7 @@ class Rule:
         return any(fnmatch.fnmatchcase(name, self.match) for name in (op.name, *op.sources))
 
 
-def read_rules(source: str | Path | Sequence[Mapping[str, Any]] | None, target: Target) -> list[Rule]:
+def read_rules(source: Mixed, target: Target) -> list[Rule]:
     """Of a YAML or JSON file, or its content: a list of maps with `match` and some of df, acc_df, fidelity. Raises
     HostError for what is no such list, for words that are not known and for formats that cannot stand beside --df."""
     if source is None:

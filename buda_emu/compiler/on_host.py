@@ -93,5 +93,5 @@ def _part(graph: Graph, level: Mapping[str, int], number: int) -> Graph | None:
     made.nodes |= {node.name: node for node in mine}
     outside = {name for node in graph if node.name not in names for name in node.inputs}
     shown = outside | {output.value for output in graph.outputs}
-    made.outputs = [Output(node.name, node.name, node.dtype) for node in mine if node.name in shown]
+    made.outputs = [Output(f"{node.name}.to_host", node.name, node.dtype) for node in mine if node.name in shown]
     return made

@@ -7,7 +7,10 @@ from typing import Any
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
-from buda_emu.compiler.on_host import HostStep
+from buda_emu.compiler.importers.source import read_model
+from buda_emu.compiler.on_host import HostStep, cut, marked
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.recipe import Recipe
 from buda_emu.errors import HostError
 from buda_emu.spec.precision import Precision
 
@@ -54,7 +57,7 @@ class PartedModel:
                 values |= step.run(values)
                 continue
             own = {step.graph[name].attrs["label"]: values[name] for name in step.graph.inputs}
-            shown = (output.label for output in step.graph.outputs)
+            shown = (output.value for output in step.graph.outputs)
             values |= dict(zip(shown, step.run(own, precision), strict=True))
         return tuple(values[output.value].astype(output.dtype) for output in graph.outputs)
 
@@ -68,4 +71,20 @@ class PartedModel:
             part.close()
 
 
-__all__: Sequence[str] = ["PartedModel"]
+def compile_in_parts(
+    source: Any, inputs: Sequence[Any] | None = None, *, on_host: Sequence[str], **options: Any
+) -> PartedModel:
+    """Compile a model of which some operators run on the host, by name: those of the ONNX model, and front-end ops of
+    any (`buda-emu compile --ops`). Options as `compile` has them: arch, df, fidelity, acc_df, mixed, fuse, name, dump.
+
+    Raises HostError for a name that the model does not have, and what `compile` raises.
+    """
+    recipe = Recipe.named(**options)
+    graph = marked(read_model(source, inputs, on_host), on_host)
+    graph.name = recipe.name or graph.name
+    graph = run_passes(graph, recipe.dump)
+    steps = [CompiledModel(*recipe.lowered(step)) if isinstance(step, Graph) else step for step in cut(graph)]
+    return PartedModel(graph, steps)
+
+
+__all__: Sequence[str] = ["PartedModel", "compile_in_parts"]

@@ -152,9 +152,7 @@ def _queues(found: Placement, entries: int) -> None:
                 name = f"e2e_{use.source}"
                 found.between[use.source] = name
                 df = target.of(producer.op.precision).activation_df
-                memory.add(
-                    found, Queue(name, use.source, "between", producer.blocks, df, "queue", entries, "dram", ())
-                )
+                memory.add(found, Queue(name, use.source, "between", producer.blocks, df, "queue", entries, "dram", ()))
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         df, blocks = target.of(placed.op.precision).output_df, placed.blocks

@@ -34,9 +34,7 @@ def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] =
     return read_proto(model, inputs, path.stem, on_host)
 
 
-def read_proto(
-    model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = ()
-) -> Graph:
+def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = ()) -> Graph:
     """The graph of an onnx.ModelProto. Raises UnsupportedError naming every operator, HostError for a broken model."""
     for family in FAMILIES:
         import_module(f"buda_emu.compiler.importers.from_onnx.{family}")

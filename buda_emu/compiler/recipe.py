@@ -1,0 +1,54 @@
+"""How a model becomes netlist ops on cores: all that a caller chose, and the steps in their order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.place.placer import Placement, place
+from buda_emu.compiler.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a graph becomes a placed one: all that a caller chose. `dump` is given each pass and the graph behind it."""
+
+    device: Target
+    rules: tuple[Rule, ...]
+    fuse: bool
+    name: str
+    dump: Callable[[str, Graph], None]
+
+    @staticmethod
+    def named(
+        *, arch: str = "wormhole_b0", df: str = "Float16_b", fidelity: str = "HiFi3", acc_df: str = "",
+        mixed: Mixed = None, fuse: bool = True, name: str = "", dump: Callable[[str, Graph], None] | None = None,
+    ) -> "Recipe":  # fmt: skip
+        """From the words of `compile`. Raises HostError for a wrong one."""
+        device = Target.named(arch, df, fidelity, acc_df)
+        return Recipe(device, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
+
+    def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+        """The graph behind all passes, its netlist ops on cores, and a title."""
+        graph.name = self.name or graph.name
+        return self.lowered(run_passes(graph, self.dump), entries=entries)
+
+    def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+        """The same of a graph behind all passes."""
+        tiles = lower(graph, self.device)
+        if self.fuse:
+            fuse_ops(tiles, self.device)
+        assign(tiles, self.rules)
+        return graph, place(tiles, self.device, entries=entries), _title(graph, self.device)
+
+
+def _nothing(name: str, graph: Graph) -> None:
+    del name, graph
+
+
+def _title(graph: Graph, target: Target) -> str:
+    formats = f"{target.activation_df}, sums in {target.acc_df}, {target.fidelity}"
+    return f"Model {graph.name} by buda-emu compile: {target.arch.name}, {formats}. Names are the model's own."
