@@ -11,14 +11,14 @@ from buda_emu.netlist.load import check
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.charts import op_heat
 from buda_emu.report.grid_svg import grid_svg
-from buda_emu.report.html import Picture, html_page
 from buda_emu.report.json_form import as_json
 from buda_emu.report.markdown import markdown
+from buda_emu.report.pages.testing import Picture, html_page
 from buda_emu.report.text import correlation, number
 from buda_emu.verify.result import CaseResult, TestRun
 
 MOST_DETAILED: Final = 40
-"""Netlists with details in the page; a page for a folder of thousands must still open."""
+"""Netlists with a picture in the page and details in Markdown: to draw one its netlist is read again."""
 MOST_PANELS: Final = 12
 """Chips and epochs in a picture of the page; one with more shows the epoch of the first bad op, else the first ones."""
 
@@ -28,7 +28,7 @@ def write_report(run: TestRun, directory: Path) -> None:
     detailed = _detailed(run.cases)
     pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
-        "report.html": html_page(run, pictures, detailed),
+        "report.html": html_page(run, pictures),
         "report.md": markdown(run, detailed),
         "report.json": json.dumps(as_json(run), indent=1, ensure_ascii=False) + "\n",
     }

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from buda_emu.report.timeline_page import timeline_page
+from buda_emu.report.pages.timeline import timeline_page
 from buda_emu.timeline.picture import Lane, Slice, TimelinePicture
 from report.pictures import pipeline
 from report.test_browser import CHROMIUM, CONTRAST, OVERFLOWS, browser
