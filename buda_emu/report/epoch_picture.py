@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from buda_emu.timeline import Schedule, Timing
-from buda_emu.timeline.picture import Counter, Lane, Slice, Stretch, TimelinePicture
+from buda_emu.timeline.picture import Counter, Lane, Slice, TimelinePicture
 from buda_emu.timing.epoch import EpochTiming, OpTiming
 from buda_emu.timing.result import EpochReport, PerfRun
 

@@ -13,6 +13,7 @@ from buda_emu.report.charts import op_heat
 from buda_emu.report.grid_svg import grid_svg
 from buda_emu.report.json_form import as_json
 from buda_emu.report.markdown import markdown
+from buda_emu.report.pages.tables import severity
 from buda_emu.report.pages.testing import Picture, html_page
 from buda_emu.report.text import correlation, number
 from buda_emu.verify.result import CaseResult, TestRun
@@ -41,9 +42,8 @@ def write_report(run: TestRun, directory: Path) -> None:
 
 
 def _detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """Those that did not pass first, in the order of the run."""
-    order = sorted(cases, key=lambda case: case.status in ("passed", "skipped"))
-    return order[:MOST_DETAILED]
+    """The worst first, in the order of the run."""
+    return sorted(cases, key=lambda case: severity(case.status))[:MOST_DETAILED]
 
 
 def _picture(case: CaseResult, mark: str) -> Picture | None:

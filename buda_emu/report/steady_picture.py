@@ -12,8 +12,8 @@ from buda_emu.timing.steady import steady
 
 
 def steady_picture(epoch: EpochReport) -> TimelinePicture:
-    """What limits the epoch first, then what is on its critical path, the longest first, then its ops in document order:
-    a lane for each unit, which bears its name."""
+    """What limits the epoch first, then what is on its critical path, the longest first, then its ops in document
+    order: a lane for each unit, which bears its name."""
     timing, result = epoch.timing, epoch.timing.timing
     stretch = steady(timing, epoch.bottleneck.name)
     begin, end = 0, result.makespan
@@ -50,10 +50,11 @@ def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iter
     for lane, unit in enumerate(names):
         tasks: list[int] = np.flatnonzero(result.unit == result.units.index(unit)).tolist()
         each = max(len(tasks) // timing.modelled, 1)
+        other = "memory" if ": " in unit else "transfers"
         for place, task in enumerate(tasks):
             start, stop = int(result.start[task]), int(result.end[task])
             if stop <= begin or start >= end:
                 continue
             entry, part = divmod(place, each)
-            kind = f"{'odd' if entry % 2 else 'even'} inputs" if unit in ops else "memory" if ": " in unit else "transfers"
+            kind = ("even inputs", "odd inputs")[entry % 2] if unit in ops else other
             yield task, Slice(lane, max(start, begin), min(stop, end), f"input {entry}", kind, {"part": part})

@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -19,20 +19,19 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uf
 def render(template: str, **context: Any) -> Markup:
     """A template of `templates/` with all that it names. Texts are escaped, control characters become question marks;
     what is `Markup` stands as it is."""
-    return Markup(_environment().get_template(template).render(context))
+    parts = {"style": _part("style.css"), "scripts": _part("timeline.js") + _part("page.js")}
+    return Markup(_environment().get_template(template).render(context, **parts))
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader(_ROOM, "pages/templates"), autoescape=True, undefined=StrictUndefined, finalize=_printable,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    shared: MutableMapping[str, Any] = environment.globals
-    shared.update(style=_part("style.css"), scripts=_part("timeline.js") + _part("page.js"))
-    return environment
 
 
+@cache
 def _part(name: str) -> Markup:
     return Markup(files(_ROOM).joinpath("pages", name).read_text("utf-8"))
 

@@ -65,7 +65,17 @@ def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Ce
     return Cell(f"{value:,.{digits}f}", float(value), bar)
 
 
+_WORST_FIRST = (
+    "failed", "error", "crashed", "timeout", "stopped", "rejected", "unsupported", "skipped", "passed",
+)  # fmt: skip
+
+
+def severity(status: str) -> int:
+    """Of a verdict, the worst first."""
+    return _WORST_FIRST.index(status)
+
+
 def status(word: str) -> Cell:
-    """A verdict in its colour; what did not pass sorts first."""
+    """A verdict in its colour, sorted by `severity`."""
     css = word if word in ("passed", "failed", "skipped") else "other"
-    return Cell(word, {"passed": 2.0, "skipped": 3.0}.get(word, 0.0 if word == "failed" else 1.0), css=css)
+    return Cell(word, severity(word), css=css)

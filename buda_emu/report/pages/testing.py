@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from buda_emu.report.charts import heat_map, histogram, op_chart
 from buda_emu.report.pages.engine import packed, render
-from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, status, table
+from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, severity, status, table
 from buda_emu.report.reason import reason
 from buda_emu.report.sides import sides
 from buda_emu.report.text import correlation, number, percent, plural, shape
@@ -44,7 +44,7 @@ def html_page(run: TestRun, pictures: Mapping[str, Picture | None]) -> str:
     """The page. Netlists have details as long as there is room, those that did not pass first."""
     counts = Counter(case.status for case in run.cases)
     threshold = float(run.settings.get("threshold", 0.0))
-    cases = sorted(run.cases, key=lambda case: case.status in ("passed", "skipped"))
+    cases = sorted(run.cases, key=lambda case: severity(case.status))
     parts: list[tuple[str, str, Markup, bool]] = []
     places: dict[str, str] = {}
     size = 0
@@ -89,7 +89,7 @@ def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: in
             status(case.status), name, figure(len(case.outputs)), _pcc(pcc), figure(case.seconds, 2),
             Cell(reason(case)),
         ]))  # fmt: skip
-    return Table(columns, rows, "find netlists")
+    return Table(columns, rows, "find netlists", tall=True)
 
 
 def _pcc(value: float | None) -> Cell:
