@@ -7,9 +7,8 @@ import pytest
 
 from buda_emu.report.pages.timeline import timeline_page
 from buda_emu.timeline.picture import Lane, Slice, TimelinePicture
-from report.pictures import pipeline
 from report.browsing import in_browser, opened, opens_all, problems
-
+from report.pictures import pipeline
 
 
 def data_of(page):
@@ -37,7 +36,8 @@ def test_the_page_holds_the_picture():
 def test_the_table_adds_up():
     drawn = pipeline()
     page = timeline_page(drawn)
-    busy = [int(text.replace(",", "")) for text in re.findall(r'<td class="right" data-by="[^"]+">([\d,]{4,})</td>', page)]
+    cells = re.findall(r'<td class="right" data-by="[^"]+">([\d,]{4,})</td>', page)
+    busy = [int(text.replace(",", "")) for text in cells]
     assert busy == [sum(s.end - s.start for s in drawn.slices if s.lane == lane) for lane in range(4)]
 
 
@@ -52,7 +52,8 @@ def test_no_text_breaks_out():
 
 
 def test_nothing_is_fetched():
-    assert not re.search(r"""(src|href)\s*=|@import|url\(|https?://""", timeline_page(pipeline()).replace("http://www.w3.org/2000/svg", ""))
+    page = timeline_page(pipeline()).replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"""(src|href)\s*=|@import|url\(|https?://""", page)
 
 
 STATE = "document.querySelector('.tl-canvas').toDataURL()"
