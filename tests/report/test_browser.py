@@ -16,8 +16,11 @@ from report.results import finished_run
 from shared_files import corpus_files
 
 pytestmark = in_browser
-WIDTHS = [390, 1400, 2600]
-SCHEMES = ["light", "dark"]
+SIZES = [(390, "dark"), (1400, "light")]
+OTHERS = [(390, "light"), (1400, "dark"), (2600, "light"), (2600, "dark")]
+seen = pytest.mark.parametrize(
+    ("width", "scheme"), [*SIZES, *(pytest.param(*size, marks=pytest.mark.slow) for size in OTHERS)]
+)
 BIG = [
     *corpus_files("netlists/**/resnet50.yaml"), *corpus_files("netlists/**/netlist_bert_base.yaml"),
     *corpus_files("netlists/**/t5_wormhole_b0.yaml"),
@@ -49,8 +52,7 @@ def perf_file(tmp_path_factory, perf):
     return file
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@seen
 def test_a_report_of_a_test_is_fine(browser, page_file, width, scheme):
     with opened(browser, page_file, width, scheme) as page:
         assert page.title() == "buda-emu test: 2 passed, 1 failed, 1 rejected, 1 stopped, 1 crashed"
@@ -60,8 +62,7 @@ def test_a_report_of_a_test_is_fine(browser, page_file, width, scheme):
         assert (ground == "rgb(18, 21, 26)") == (scheme == "dark")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@seen
 def test_a_report_of_cycles_is_fine(browser, perf_file, width, scheme):
     with opened(browser, perf_file, width, scheme) as page:
         opens_all(page)
@@ -205,8 +206,7 @@ def big_pages(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), [*SIZES, *OTHERS])
 @pytest.mark.parametrize("path", BIG)
 def test_big_netlists_are_fine(browser, big_pages, path, width, scheme):
     _, file = big_pages(path)
