@@ -21,9 +21,9 @@ OTHERS = [(390, "light"), (1400, "dark"), (2600, "light"), (2600, "dark")]
 seen = pytest.mark.parametrize(
     ("width", "scheme"), [*SIZES, *(pytest.param(*size, marks=pytest.mark.slow) for size in OTHERS)]
 )
+FEWER = corpus_files("netlists/**/resnet50.yaml")
 BIG = [
-    *corpus_files("netlists/**/resnet50.yaml"), *corpus_files("netlists/**/netlist_bert_base.yaml"),
-    *corpus_files("netlists/**/t5_wormhole_b0.yaml"),
+    *FEWER, *corpus_files("netlists/**/netlist_bert_base.yaml"), *corpus_files("netlists/**/t5_wormhole_b0.yaml"),
 ]  # fmt: skip
 INTERACTIVE = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
@@ -214,7 +214,10 @@ def test_big_netlists_are_fine(browser, big_pages, path, width, scheme):
         assert problems(page, width) == []
 
 
-@pytest.mark.parametrize("path", BIG)
+@pytest.mark.parametrize(
+    "path",
+    [*FEWER, *(pytest.param(*item.values, marks=[pytest.mark.slow, *item.marks], id=item.id) for item in BIG[1:])],
+)
 def test_big_netlists(browser, big_pages, path):
     found, file = big_pages(path)
     assert file.stat().st_size < 5e6
