@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = {"numpy", "numba", "yaml", "jsonschema", "networkx", "llvmlite", "rich", "shtab"}
+HEAVY = {"numpy", "numba", "yaml", "jsonschema", "networkx", "llvmlite", "jinja2", "rich", "shtab"}
 BUDGET_SECONDS = 0.060
 
 

@@ -102,7 +102,7 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture") ->
     if str(path).lower().endswith(".html"):
         import shlex
 
-        from buda_emu.report.timeline_page import timeline_page
+        from buda_emu.report.pages.timeline import timeline_page
 
         write_text(path, timeline_page(picture, shlex.join(["buda-emu", *sys.argv[1:]])))
         return

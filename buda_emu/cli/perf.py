@@ -231,7 +231,7 @@ def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -
 
 
 def _write_report(directory: Path, found: "Perf", command: str) -> None:
-    from buda_emu.report.perf_html import perf_page
+    from buda_emu.report.pages.perf import perf_page
     from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
 
     directory.mkdir(parents=True, exist_ok=True)

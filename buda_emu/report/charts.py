@@ -1,4 +1,4 @@
-"""Charts of test results as inline SVG: colours come from the style sheet of the page (report/style.css)."""
+"""Charts of test results as inline SVG: colours come from the style sheet of the page (report/pages/style.css)."""
 
 from collections.abc import Sequence
 from math import floor, isfinite, log10

@@ -11,14 +11,15 @@ from buda_emu.netlist.load import check
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.charts import op_heat
 from buda_emu.report.grid_svg import grid_svg
-from buda_emu.report.html import Picture, html_page
 from buda_emu.report.json_form import as_json
 from buda_emu.report.markdown import markdown
+from buda_emu.report.pages.tables import severity
+from buda_emu.report.pages.testing import Picture, html_page
 from buda_emu.report.text import correlation, number
 from buda_emu.verify.result import CaseResult, TestRun
 
 MOST_DETAILED: Final = 40
-"""Netlists with details in the page; a page for a folder of thousands must still open."""
+"""Netlists with a picture in the page and details in Markdown: to draw one its netlist is read again."""
 MOST_PANELS: Final = 12
 """Chips and epochs in a picture of the page; one with more shows the epoch of the first bad op, else the first ones."""
 
@@ -28,7 +29,7 @@ def write_report(run: TestRun, directory: Path) -> None:
     detailed = _detailed(run.cases)
     pictures = {case.netlist: _picture(case, f"-{index}") for index, case in enumerate(detailed)}
     texts = {
-        "report.html": html_page(run, pictures, detailed),
+        "report.html": html_page(run, pictures),
         "report.md": markdown(run, detailed),
         "report.json": json.dumps(as_json(run), indent=1, ensure_ascii=False) + "\n",
     }
@@ -41,9 +42,8 @@ def write_report(run: TestRun, directory: Path) -> None:
 
 
 def _detailed(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """Those that did not pass first, in the order of the run."""
-    order = sorted(cases, key=lambda case: case.status in ("passed", "skipped"))
-    return order[:MOST_DETAILED]
+    """The worst first, in the order of the run."""
+    return sorted(cases, key=lambda case: severity(case.status))[:MOST_DETAILED]
 
 
 def _picture(case: CaseResult, mark: str) -> Picture | None:

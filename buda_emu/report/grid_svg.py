@@ -1,6 +1,6 @@
 """The floor plan of a netlist as one SVG that needs nothing else: light and dark, no scripts, tooltips everywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
@@ -27,7 +27,7 @@ _SMALL: Final = 10.0
 _NAME: Final = 11.0
 
 _STYLE: Final = """
-.bg{--bg-ink:#1b1f24;--bg-soft:#59616b;--bg-line:#d5d9de;--bg-panel:#fff;--bg-page:#f4f5f7;--bg-lane:#eceef1;
+.bg{--bg-ink:#1b1f24;--bg-soft:#59616b;--bg-line:#d5d9de;--bg-panel:#fff;--bg-page:#f4f5f7;--bg-lane:#eceef1;--bg-red:#d00000;
 font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:var(--bg-page)}
 .bg text{fill:var(--bg-ink)}.bg .bg-soft{fill:var(--bg-soft)}.bg .bg-head{font-weight:600}
 .bg .bg-panel{fill:var(--bg-panel);stroke:var(--bg-line)}.bg .bg-core{fill:none;stroke:var(--bg-line)}
@@ -35,15 +35,19 @@ font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:
 .bg .bg-ground{fill:var(--bg-panel)}.bg .bg-queue rect{fill:var(--bg-panel);stroke:var(--bg-soft)}
 .bg-edge{fill:none;stroke:var(--bg-soft);stroke-width:1.2;opacity:.55}
 .bg-arrow{fill:var(--bg-soft)}.bg-through{opacity:.3;pointer-events:none}
+.bg-edge.bg-path{stroke:var(--bg-red);stroke-width:2.4;opacity:1}
+.bg .bg-path .bg-box{stroke:var(--bg-red);stroke-width:4}
 .bg .bg-edge:hover{opacity:1;stroke-width:3}.bg .bg-op:hover .bg-box{fill-opacity:.4}
-.bg .bg-heat{fill:#d00000}
+.bg .bg-heat{fill:var(--bg-red)}
 @media (prefers-color-scheme:dark){.bg{--bg-ink:#e6e9ed;--bg-soft:#a3acb7;--bg-line:#3a414a;--bg-panel:#1b1f24;
---bg-page:#12151a;--bg-lane:#262c34}.bg .bg-box{fill-opacity:.3}.bg .bg-heat{fill:#ff5a4f}}
+--bg-page:#12151a;--bg-lane:#262c34;--bg-red:#ff5a4f}.bg .bg-box{fill-opacity:.3}}
 """
 _TIP: Final = (
-    '<defs><marker id="bg-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<defs><marker id="bg-tip{}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path class="bg-arrow" d="M0 0L8 4L0 8z"/></marker></defs>'
 )
+_HEAT: Final = 0.45
+"""Opacity of the reddest op: what is written on it stays readable."""
 
 
 def grid_svg(
@@ -55,9 +59,11 @@ def grid_svg(
     notes: Mapping[str, str] | None = None,
     mark: str = "",
     red: str = "the error of the op",
+    path: Collection[str] = (),
 ) -> str:
     """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips;
-    `mark` keeps the ids of pictures on one page apart, `red` is what the legend calls the heat."""
+    `mark` keeps the ids of pictures on one page apart, `red` is what the legend calls the heat; `path`: ops, and
+    `a > b` of edges, that are drawn as the critical path."""
     drawn = list(panels(netlist, epochs, chips))
     places, width, height = _arranged(drawn)
     legend_top = height
@@ -68,12 +74,12 @@ def grid_svg(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
         f"<style>{_STYLE}</style>",
-        _TIP,
+        _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark)
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path))
     for panel, (x, y) in zip(drawn, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
-    parts.append(_legend(legend_top + 18, red if heat else ""))
+    parts.append(_legend(legend_top + 18, red if heat else "", bool(path)))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
@@ -94,7 +100,7 @@ def _arranged(drawn: Sequence[Panel]) -> tuple[list[tuple[float, float]], float,
     return places, width + _MARGIN, y + row + _MARGIN
 
 
-def _legend(y: float, heat: str) -> str:
+def _legend(y: float, heat: str, path: bool) -> str:
     parts: list[str] = []
     x = float(_MARGIN)
     for words, colour in FAMILIES.values():
@@ -104,18 +110,22 @@ def _legend(y: float, heat: str) -> str:
         )
         x += 34 + len(words) * _NAME * 0.62
     if heat:
-        parts.append(text(x, y, f"red: {heat}", _NAME))
+        words = f"red: {heat}{'; red frames and arrows: the critical path' if path else ''}"
+        parts.append(text(x, y, words, _NAME))
     return f"<g>{''.join(parts)}</g>"
 
 
 class _Painter:
     """Draws panels of one netlist."""
 
-    def __init__(self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str) -> None:
+    def __init__(
+        self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str, path: Collection[str]
+    ) -> None:
         self._netlist = netlist
         self._heat = heat
         self._notes = notes
         self._mark = mark
+        self._path = path
 
     def panel(self, panel: Panel) -> str:
         """One chip in one epoch."""
@@ -134,7 +144,7 @@ class _Painter:
             parts.append(_rect(box, "bg-lane") + text(box.x + 6, box.y + 13, label, _SMALL, "bg-soft"))
         ops = {op.name: op for op in self._netlist.graphs[panel.graph].ops}
         edges = f"bg-edges-{panel.epoch}-{panel.chip}{self._mark}"
-        drawn = "".join(_edge(panel, edge.source, edge.target) for edge in panel.edges)
+        drawn = "".join(self._edge(panel, edge.source, edge.target) for edge in panel.edges)
         parts.append(f'<g id="{edges}">{drawn}</g>')  # under the boxes: no text is crossed
         parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
         parts += [self._queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
@@ -162,20 +172,19 @@ class _Painter:
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12
+        css = "bg-op bg-path" if op.name in self._path else "bg-op"
         parts = [
-            f'<g class="bg-op"><title>{clean(self._op_tip(op))}</title>',
+            f'<g class="{css}" data-name="{clean(op.name)}"><title>{clean(self._op_tip(op))}</title>',
             _rect(box, "bg-ground"),
             _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
         ]
         if op.name in self._heat:
-            opacity = 0.55 * min(max(self._heat[op.name], 0.0), 1.0)
+            opacity = _HEAT * min(max(self._heat[op.name], 0.0), 1.0)
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
         kind = f"{op.type} {rows}x{cols}" if rows * cols > 1 else op.type
         lines = [kind, dims, op.out_df] if box.height > 60 else [kind]
-        parts.append(text(box.x + 6, box.y + 15, fitted(op.name, inside, _NAME), _NAME, "bg-head"))
-        for position, words in enumerate(lines):
-            y = box.y + 29 + 14 * position
-            parts.append(text(box.x + 6, y, fitted(words, inside, _SMALL), _SMALL, "bg-soft"))
+        parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
+        parts += [_line(box, 29 + 14 * position, words, inside, _SMALL) for position, words in enumerate(lines)]
         return "".join([*parts, "</g>"])
 
     def _op_tip(self, op: Op) -> str:
@@ -195,6 +204,14 @@ class _Painter:
         words = f"{queue.type} {queue.entries} x {dims} {queue.df}"
         return _labelled(box, tip, queue.name, words)
 
+    def _edge(self, panel: Panel, source: str, target: str) -> str:
+        css = "bg-edge bg-path" if f"{source} > {target}" in self._path else "bg-edge"
+        ends = f'data-from="{clean(source)}" data-to="{clean(target)}"'
+        tip = clean(f"{source} -> {target}")
+        curve = _curve(panel.box(source), panel.box(target), source not in panel.ops)
+        place = f'marker-end="url(#bg-tip{self._mark})" d="{curve}"'
+        return f'<path class="{css}" {ends} {place}><title>{tip}</title></path>'
+
     @staticmethod
     def _elsewhere(op: Op, box: Box) -> str:
         tip = f"{op.name} ({op.type}) on chip {op.target_device}"
@@ -211,10 +228,16 @@ def _where(op: Op) -> str:
 def _labelled(box: Box, tip: str, name: str, words: str) -> str:
     inside = box.width - 12
     return (
-        f'<g class="bg-queue"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
-        f"{text(box.x + 6, box.y + 14, fitted(name, inside, _NAME), _NAME)}"
-        f"{text(box.x + 6, box.y + 27, fitted(words, inside, _SMALL), _SMALL, 'bg-soft')}</g>"
+        f'<g class="bg-queue" data-name="{clean(name)}"><title>{clean(tip)}</title>{_rect(box, "bg-store")}'
+        f"{_line(box, 14, name, inside, _NAME)}{_line(box, 27, words, inside, _SMALL, 'bg-soft')}</g>"
     )
+
+
+def _line(box: Box, down: float, words: str, inside: float, size: float, css: str = "") -> str:
+    """A line of a box, cut where it is too long; a picture that zooms takes the whole from `data-full`."""
+    short = fitted(words, inside, size)
+    drawn = text(box.x + 6, box.y + down, short or "…", size, css)
+    return drawn if short == words else drawn.replace("<text ", f'<text data-full="{clean(words)}" ', 1)
 
 
 def _rect(box: Box, css: str, more: str = "") -> str:
@@ -222,12 +245,11 @@ def _rect(box: Box, css: str, more: str = "") -> str:
     return f'<rect class="{css}" {place} rx="4"{more}/>'
 
 
-def _edge(panel: Panel, source: str, target: str) -> str:
+def _curve(a: Box, b: Box, from_lane: bool) -> str:
     """A curve from the side that looks at the target: right to left where there is room, else from below or above."""
-    a, b = panel.box(source), panel.box(target)
     if a.x + a.width < b.x:
         start, end, across = a.right, b.left, True
-    elif b.x + b.width < a.x and source not in panel.ops:
+    elif b.x + b.width < a.x and from_lane:
         start, end, across = a.left, b.right, True
     elif a.bottom <= b.y:
         start, end, across = a.below, b.above, False
@@ -239,6 +261,4 @@ def _edge(panel: Panel, source: str, target: str) -> str:
     first = (start[0] + bend, start[1]) if across else (start[0], start[1] + bend)
     second = (end[0] - bend, end[1]) if across else (end[0], end[1] - bend)
     points = " ".join(f"{number(x)} {number(y)}" for x, y in (first, second, end))
-    path = f"M{number(start[0])} {number(start[1])}C{points}"
-    tip = clean(f"{source} -> {target}")
-    return f'<path class="bg-edge" marker-end="url(#bg-tip)" d="{path}"><title>{tip}</title></path>'
+    return f"M{number(start[0])} {number(start[1])}C{points}"

@@ -79,10 +79,20 @@ class Memory:
         return held[self.name].peak if held else 0
 
 
+class Stretch(NamedTuple):
+    """A stretch of time that has a name, such as a steady state."""
+
+    start: float
+    end: float
+    name: str
+    group: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class TimelinePicture:
     """A run. Times are in `time_unit`, of which `per_microsecond` make a microsecond; `notes` are sentences that must
-    stand beside every picture (what is a model, what is left out), `about` facts in a few words each."""
+    stand beside every picture (what is a model, what is left out), `about` facts in a few words each. `chain`: slices
+    that make up the time, each of which let the next one start; they are drawn as such."""
 
     title: str
     lanes: Sequence[Lane]
@@ -94,6 +104,8 @@ class TimelinePicture:
     per_microsecond: float = 1.0
     notes: Sequence[str] = ()
     about: Mapping[str, Detail] = field(default_factory=dict[str, Detail])
+    chain: Sequence[int] = ()
+    stretches: Sequence[Stretch] = ()
 
 
 def picture(

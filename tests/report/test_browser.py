@@ -1,71 +1,31 @@
-"""The report in a real browser: no error, no overflow, legible in light and dark, wide and narrow."""
+"""Reports in a real browser: no error, nothing too wide or hard to read, and what people do with them."""
 
-import os
-import shutil
+import re
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+import buda_emu as be
 from buda_emu.report.folder import write_report
+from buda_emu.report.pages.perf import perf_page
+from buda_emu.report.pages.testing import Picture, html_page
+from buda_emu.timing.steady import steady
+from report.browsing import in_browser, opened, opens_all, problems, settled
 from report.results import finished_run
+from shared_files import corpus_files
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt install chromium)"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of the driver's pipes
-]
-
-OVERFLOWS = """() => {
-  const found = [];
-  for (const item of document.querySelectorAll('h1,h2,h3,p,summary,pre,figcaption,svg,td,th')) {
-    const box = item.getBoundingClientRect();
-    const scrolls = item.closest('.wide,.tall,pre');
-    if (!scrolls && box.width && box.right > document.documentElement.clientWidth + 1)
-      found.push(item.tagName + ': ' + item.textContent.slice(0, 60));
-  }
-  for (const text of document.querySelectorAll('svg text')) {
-    const svg = text.ownerSVGElement.getBoundingClientRect(), box = text.getBoundingClientRect();
-    if (box.width && (box.right > svg.right + 1 || box.left < svg.left - 1)) found.push('svg: ' + text.textContent);
-  }
-  for (const group of document.querySelectorAll('svg g.bg-op')) {
-    const boxes = [...group.querySelectorAll('rect')].map(rect => rect.getBoundingClientRect());
-    for (const text of group.querySelectorAll('text')) {
-      const box = text.getBoundingClientRect();
-      if (box.width && box.right > boxes[0].right + 1) found.push('op: ' + text.textContent);
-    }
-  }
-  return found;
-}"""
-
-CONTRAST = """() => {
-  const parse = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-  const light = rgb => rgb.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const ground = item => {
-    for (; item; item = item.parentElement) {
-      const colour = getComputedStyle(item).backgroundColor;
-      if (colour !== 'rgba(0, 0, 0, 0)') return parse(colour);
-    }
-    return [255, 255, 255];
-  };
-  const poor = [];
-  for (const item of document.querySelectorAll('h1,h2,h3,p,summary,td,th,figcaption,pre,a,span')) {
-    const [a, b] = [light(parse(getComputedStyle(item).color)), light(ground(item))];
-    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-    if (item.textContent.trim() && ratio < 4.5) poor.push(item.tagName + ratio + item.textContent.slice(0, 40));
-  }
-  return poor;
-}"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium without a screen."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield chromium
-        chromium.close()
+pytestmark = in_browser
+SIZES = [(390, "dark"), (1400, "light")]
+OTHERS = [(390, "light"), (1400, "dark"), (2600, "light"), (2600, "dark")]
+seen = pytest.mark.parametrize(
+    ("width", "scheme"), [*SIZES, *(pytest.param(*size, marks=pytest.mark.slow) for size in OTHERS)]
+)
+FEWER = corpus_files("netlists/**/resnet50.yaml")
+BIG = [
+    *FEWER, *corpus_files("netlists/**/netlist_bert_base.yaml"), *corpus_files("netlists/**/t5_wormhole_b0.yaml"),
+]  # fmt: skip
+INTERACTIVE = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
 
 @pytest.fixture(scope="module")
@@ -78,50 +38,208 @@ def page_file(tmp_path_factory, root):
     return directory / "report.html"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_the_page_opens_offline_without_error_or_overflow(browser, page_file, width, scheme):
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    page = context.new_page()
-    complaints = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: complaints.append(request.url) if "report.html" not in request.url else None)
-    page.goto(page_file.as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
-    assert complaints == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(OVERFLOWS) == []
-    assert page.evaluate(CONTRAST) == []
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (ground == "rgb(18, 21, 26)") == (scheme == "dark")
-    context.close()
+@pytest.fixture(scope="module")
+def perf(root):
+    """Three ops, two epochs' worth of tables and a hypothetical clock."""
+    return be.perf(root / "netlists/attention.yaml", what_if={"clock": 500})
+
+
+@pytest.fixture(scope="module")
+def perf_file(tmp_path_factory, perf):
+    """The page of modelled cycles."""
+    file = tmp_path_factory.mktemp("perf") / "perf.html"
+    file.write_text(perf_page(perf.netlist, perf.run, perf.checks, "buda-emu perf netlists/attention.yaml"))
+    return file
+
+
+@seen
+def test_a_report_of_a_test_is_fine(browser, page_file, width, scheme):
+    with opened(browser, page_file, width, scheme) as page:
+        assert page.title() == "buda-emu test: 2 passed, 1 failed, 1 rejected, 1 stopped, 1 crashed"
+        opens_all(page)
+        assert problems(page, width) == []
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(18, 21, 26)") == (scheme == "dark")
+
+
+@seen
+def test_a_report_of_cycles_is_fine(browser, perf_file, width, scheme):
+    with opened(browser, perf_file, width, scheme) as page:
+        opens_all(page)
+        assert problems(page, width) == []
+        page.click(".grid-view .bg-op >> nth=1")
+        settled(page)
+        assert problems(page, width) == []  # what is dimmed, too
+
+
+def shown(page, table):
+    return page.locator(f"{table} tbody tr:not([hidden])").count()
+
+
+def test_verdicts_are_filtered_sorted_and_searched(browser, page_file):
+    with opened(browser, page_file) as page:
+        verdicts = page.locator(".verdicts tbody td:first-child").all_inner_texts()
+        assert verdicts[-2:] == ["passed", "passed"]
+        page.select_option(".verdicts select", "failed")
+        assert shown(page, ".verdicts") == 1
+        assert "lossy.yaml" in page.inner_text(".verdicts tbody tr:not([hidden])")
+        page.select_option(".verdicts select", "")
+        page.fill(".verdicts input", "two_ch")
+        assert shown(page, ".verdicts") == 1
+        page.fill(".verdicts input", "")
+        page.click(".verdicts th >> nth=4")  # seconds, the longest first
+        seconds = [float(text) for text in page.locator(".verdicts tbody td:nth-child(5)").all_inner_texts()]
+        assert seconds == sorted(seconds, reverse=True)
+        assert page.get_attribute(".verdicts th >> nth=4", "aria-sort") == "descending"
+        page.click(".verdicts th >> nth=4")
+        seconds = [float(text) for text in page.locator(".verdicts tbody td:nth-child(5)").all_inner_texts()]
+        assert seconds == sorted(seconds)
 
 
 def test_verdicts_lead_to_their_details(browser, page_file):
-    page = browser.new_page()
-    page.goto(page_file.as_uri())
-    for link in page.query_selector_all("a[href^='#']"):
-        assert page.query_selector(f"[id='{link.get_attribute('href')[1:]}']") is not None
-    assert page.title() == "buda-emu test: 2 passed, 1 failed, 1 rejected, 1 stopped, 1 crashed"
-    page.close()
+    with opened(browser, page_file) as page:
+        links = page.locator(".verdicts a")
+        assert links.count() == 6
+        for link in links.all():
+            link.click()
+            settled(page)
+            part = page.locator("id=" + link.get_attribute("href")[1:])
+            assert part.get_attribute("open") is not None
+            assert link.inner_text() in part.locator("summary").first.inner_text()
+            assert "How to run it again" in part.inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_the_page_of_modelled_cycles_too(browser, tmp_path, root, width, scheme):
-    from buda_emu.cli.main import main
+def test_a_click_shows_who_feeds_whom(browser, perf_file, perf):
+    netlist = perf.netlist
+    op = next(op for op in netlist.ops.values() if any(op.name in other.inputs for other in netlist.ops.values()))
+    feeds = {other.name for other in netlist.ops.values() if op.name in other.inputs}
+    feeds |= {queue.name for queue in netlist.queues.values() if queue.input == op.name}
+    with opened(browser, perf_file) as page:
+        page.click(f".grid-view [data-name='{op.name}']")
+        settled(page)
+        near = page.locator(".grid-view .near").evaluate_all("items => items.map(item => item.dataset.name)")
+        assert set(near) == {*op.inputs, *feeds}
+        assert page.locator(".grid-view .here").get_attribute("data-name") == op.name
+        edges = page.locator(".grid-view .bg-edge.from, .grid-view .bg-edge.to")
+        assert edges.count() == len(set(op.inputs)) + len(feeds)
+        said = page.inner_text("aside")
+        assert all(name in said for name in [op.name, *op.inputs, *feeds])
+        assert f"{netlist.path}:{op.at().line}" in said  # the line of the netlist, and what it says
+        assert f"type: {op.type}" in said
+        assert page.locator(".ops tr.here").get_attribute("data-name") == op.name
+        assert page.locator(".yaml .here").get_attribute("data-name") == op.name
+        page.click(f"aside button:text-is('{sorted(feeds)[0]}')")  # one goes on from there
+        assert page.locator(".grid-view .here").get_attribute("data-name") == sorted(feeds)[0]
+        page.keyboard.press("Escape")
+        assert page.locator(".grid-view .here, aside:visible").count() == 0
 
-    assert main(["perf", str(root / "netlists/attention.yaml"), "-q", "--report", str(tmp_path)]) == 0
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    page = context.new_page()
-    complaints = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto((tmp_path / "perf.html").as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
-    assert complaints == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(OVERFLOWS) == []
-    assert page.evaluate(CONTRAST) == []
-    context.close()
+
+def test_by_keyboard_alone(browser, perf_file):
+    with opened(browser, perf_file) as page:
+        page.focus(".ops tr[data-name]")
+        page.keyboard.press("ArrowDown")
+        name = page.evaluate("document.activeElement.dataset.name")
+        page.keyboard.press("Enter")
+        settled(page)
+        assert page.locator(".grid-view .here").get_attribute("data-name") == name
+        page.focus(".grid-view")
+        before = page.get_attribute(".grid-view svg", "viewBox")
+        for key in ("+", "ArrowRight"):
+            page.keyboard.press(key)
+            settled(page)
+            assert page.get_attribute(".grid-view svg", "viewBox") != before
+            before = page.get_attribute(".grid-view svg", "viewBox")
+        page.focus(".ops th button")
+        page.keyboard.press("Enter")
+        assert page.get_attribute(".ops th", "aria-sort") == "ascending"
+
+
+def test_a_timeline_chooses_too(browser, perf_file):
+    with opened(browser, perf_file) as page:
+        view = page.evaluate("document.querySelector('.timeline').shown()")
+        page.locator(".tl-canvas").scroll_into_view_if_needed()
+        box = page.locator(".tl-canvas").bounding_box()
+        page.mouse.click(box["x"] + 20, box["y"] + 26 + 9)  # the name of the first lane
+        settled(page)
+        assert page.locator(".grid-view .here").get_attribute("data-name") in re.split(" > |: ", view["lanes"][0])
+
+
+def test_hypothetical_figures_are_said_to_be(browser, perf_file):
+    with opened(browser, perf_file) as page:
+        assert "Hypothetical: clock 500" in page.inner_text("main")
+
+
+def test_three_hundred_netlists(browser, tmp_path, root):
+    """Under 5 MB, and interactive within a second."""
+    run = finished_run()
+    cases = [replace(case, netlist=f"netlists/{i}/{case.netlist}") for i in range(50) for case in run.cases]
+    svg = (root / "docs/pictures/two_chips.svg").read_text()
+    file = tmp_path / "report.html"
+    file.write_text(html_page(replace(run, cases=tuple(cases)), {case.netlist: Picture(svg) for case in cases[:40]}))
+    assert file.stat().st_size < 5e6
+    times: list[float] = []
+    for _ in range(3):  # other work may go on
+        with opened(browser, file) as page:
+            times.append(page.evaluate(INTERACTIVE))
+            page.fill(".verdicts input", "17/lossy")
+            assert shown(page, ".verdicts") == 1
+    assert min(times) < 1000
+    counts = Counter(case.status for case in cases)
+    assert len(cases) == 300
+    assert f"{counts['passed']} passed" in file.read_text()
+
+
+@pytest.fixture(scope="module")
+def big_pages(tmp_path_factory):
+    """The pages of big netlists, once each."""
+    made = {}
+
+    def page_of(path):
+        if path not in made:
+            found = be.perf(path)
+            file = tmp_path_factory.mktemp(path.stem) / "perf.html"
+            file.write_text(perf_page(found.netlist, found.run, found.checks, "buda-emu perf"))
+            made[path] = found, file
+        return made[path]
+
+    return page_of
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [*SIZES, *OTHERS])
+@pytest.mark.parametrize("path", BIG)
+def test_big_netlists_are_fine(browser, big_pages, path, width, scheme):
+    _, file = big_pages(path)
+    with opened(browser, file, width, scheme) as page:
+        assert problems(page, width) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*FEWER, *(pytest.param(*item.values, marks=[pytest.mark.slow, *item.marks], id=item.id) for item in BIG[1:])],
+)
+def test_big_netlists(browser, big_pages, path):
+    found, file = big_pages(path)
+    assert file.stat().st_size < 5e6
+    with opened(browser, file) as page:
+        assert page.evaluate(INTERACTIVE) < 3000  # a second on a machine that does nothing else
+        opens_all(page)
+        views = page.evaluate("[...document.querySelectorAll('.timeline')].map(item => item.shown())")
+        order = sorted(found.epochs, key=lambda epoch: -epoch.timing.total * epoch.runs)
+        assert len(views) == len(order)
+        for epoch, view in zip(order, views, strict=True):
+            stretch = steady(epoch.timing, epoch.bottleneck.name)
+            parts = next(op.parts for op in epoch.timing.ops if op.op == stretch.op)
+            own = view["slices"][view["lanes"].index(stretch.op)]
+            whole = Counter(item["name"] for item in own if view["from"] <= item["start"] and item["end"] <= view["to"])
+            full = sum(count == parts for count in whole.values())
+            assert full >= min(3, epoch.timing.inputs)
+            if epoch.bottleneck.name:
+                known = epoch.bottleneck.kind not in ("link", "buffers")
+                assert view["lanes"][0].startswith(epoch.bottleneck.name) or not known
+        op = found.epochs[-1].timing.ops[-1].op
+        page.fill(".finder input", op)
+        page.click(f".found button:has-text('{op}') >> nth=0")
+        settled(page)
+        assert page.locator(".grid-view .here").get_attribute("data-name") == op
+        assert page.is_visible(".grid-view .here")

@@ -1,6 +1,9 @@
 """`--report DIR`."""
 
+import base64
+import gzip
 import json
+import re
 
 import pytest
 
@@ -8,7 +11,15 @@ from buda_emu.errors import HostError
 from buda_emu.report import folder
 from buda_emu.report.folder import write_report
 from buda_emu.report.json_form import as_json
+from buda_emu.report.pages import testing
 from report.results import ODD_NAME, finished_run
+
+
+def whole(path):
+    """A page with what is packed in it."""
+    page = path.read_text()
+    parts = re.findall(r'<script type="text/plain" class="packed">([^<]*)</script>', page)
+    return "\n".join([page, *(gzip.decompress(base64.b64decode(part)).decode() for part in parts)])
 
 
 @pytest.fixture(scope="module")
@@ -27,29 +38,26 @@ def test_three_files(report):
 
 
 def test_the_page_needs_nothing_else(report):
-    page = (report / "report.html").read_text()
-    assert "<script" not in page
+    page = whole(report / "report.html")
     for outside in ("http://", "https://", "src=", "@import", "url(h", "<link"):
-        assert outside not in page.replace("http://www.w3.org/2000/svg", "")
+        assert outside not in page.replace("http://www.w3.org/2000/svg", "").replace("data-place", "")
 
 
 def test_names_are_escaped(report):
-    page = (report / "report.html").read_text()
+    page = whole(report / "report.html")
     assert ODD_NAME not in page
-    assert "odd &lt;b&gt;&amp;&quot;name&quot; | `x`.yaml" in page
+    assert "odd &lt;b&gt;&amp;&#34;name&#34; | `x`.yaml" in page
 
 
 def test_it_shows_the_ops_on_the_grid_and_says_why_where_it_cannot(report):
-    page = (report / "report.html").read_text()
+    page = whole(report / "report.html")
     assert "epoch 0, chip 1" in page  # two_chips
     assert "no picture: " in page  # lossy.yaml was tested by content and is no file
 
 
 def test_ids_are_unique(report):
-    import re
-
-    ids = re.findall(r' id="([^"]+)"', (report / "report.html").read_text())
-    assert {name for name in ids if ids.count(name) > 1} <= {"bg-tip"}  # the same arrow in every picture
+    ids = re.findall(r' id="([^"]+)"', whole(report / "report.html"))
+    assert len(ids) == len(set(ids)) > 6
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
@@ -59,13 +67,33 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_big_runs_have_details_of_what_did_not_pass_first(monkeypatch, tmp_path):
-    monkeypatch.setattr(folder, "MOST_DETAILED", 2)
+    size = len(testing.packed(testing._case(finished_run().cases[2], None, 0.99)))
+    monkeypatch.setattr(testing, "MOST_BYTES", 1.5 * size)
     write_report(finished_run(), tmp_path)
-    page = (tmp_path / "report.html").read_text()
-    assert "4 netlists without details here" in page
-    assert page.count('<details class="case"') == 2
+    page = whole(tmp_path / "report.html")
+    left = re.search(r"(\d) netlists without details here", page)
+    assert left is not None
+    assert page.count('<details class="case"') == 6 - int(left[1]) > 0
     assert "How to run it again" in page
     assert "buda-emu test lossy.yaml" in page
+
+
+def test_markdown_has_details_of_the_worst(monkeypatch, tmp_path):
+    monkeypatch.setattr(folder, "MOST_DETAILED", 2)
+    write_report(finished_run(), tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert re.findall("^## (.*):", text, re.M) == ["lossy.yaml", "crashed.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "prefix"),
+    [
+        (["a/b/c.yaml", "a/b/d.yaml", "a/be.yaml"], "a/"), (["a/b/c.yaml", "a/b/d.yaml"], "a/b/"), (["a/b.yaml"], ""),
+        (["ab/c", "ac/c"], ""), (["/x/y", "/x/y"], "/x/"), ([], ""),
+    ],
+)  # fmt: skip
+def test_the_folder_that_all_names_begin_with(paths, prefix):
+    assert testing.common_prefix(paths) == prefix
 
 
 def test_pictures_of_big_netlists_show_the_epoch_of_the_bad_op(monkeypatch, root):

@@ -25,11 +25,11 @@ def of_class(root, name):
 def test_heat_reddens_ops_and_is_explained():
     root = drawn(heat={OP: 0.5})
     (red,) = of_class(root, "bg-heat")
-    assert 0.25 < float(red.get("fill-opacity")) < 0.3
+    assert 0.2 < float(red.get("fill-opacity")) < 0.25
     assert "red: the error of the op" in [element.text for element in root.iter(f"{SVG}text")]
     assert of_class(drawn(), "bg-heat") == []
     assert "red: the error of the op" not in [element.text for element in drawn().iter(f"{SVG}text")]
-    for value, opacity in ((7.0, "0.55"), (-1.0, "0")):
+    for value, opacity in ((7.0, "0.45"), (-1.0, "0")):
         assert of_class(drawn(heat={OP: value}), "bg-heat")[0].get("fill-opacity") == opacity
 
 

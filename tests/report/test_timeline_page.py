@@ -5,16 +5,14 @@ import re
 
 import pytest
 
-from buda_emu.report.timeline_page import timeline_page
+from buda_emu.report.pages.timeline import timeline_page
 from buda_emu.timeline.picture import Lane, Slice, TimelinePicture
+from report.browsing import in_browser, opened, opens_all, problems
 from report.pictures import pipeline
-from report.test_browser import CHROMIUM, CONTRAST, OVERFLOWS, browser
-
-__all__ = ["browser"]  # a fixture
 
 
 def data_of(page):
-    return json.loads(re.search(r'id="tl-data">(.*?)</script>', page, re.S)[1])
+    return json.loads(re.search(r'class="tl-data">(.*?)</script>', page, re.S)[1])
 
 
 def test_the_page_holds_the_picture():
@@ -38,7 +36,8 @@ def test_the_page_holds_the_picture():
 def test_the_table_adds_up():
     drawn = pipeline()
     page = timeline_page(drawn)
-    busy = [int(text.replace(",", "")) for text in re.findall(r'<td class="right">([\d,]{4,})</td>', page)]
+    cells = re.findall(r'<td class="right" data-by="[^"]+">([\d,]{4,})</td>', page)
+    busy = [int(text.replace(",", "")) for text in cells]
     assert busy == [sum(s.end - s.start for s in drawn.slices if s.lane == lane) for lane in range(4)]
 
 
@@ -53,50 +52,43 @@ def test_no_text_breaks_out():
 
 
 def test_nothing_is_fetched():
-    assert not re.search(r"""(src|href)\s*=|@import|url\(|https?://""", timeline_page(pipeline()))
+    page = timeline_page(pipeline()).replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"""(src|href)\s*=|@import|url\(|https?://""", page)
 
 
-STATE = "document.getElementById('tl-canvas').toDataURL()"
+STATE = "document.querySelector('.tl-canvas').toDataURL()"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt install chromium)")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the driver's pipes
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390])
-def test_in_a_browser(browser, tmp_path, width, scheme):
-    file = tmp_path / "page.html"
-    file.write_text(timeline_page(pipeline(100, 300), "buda-emu ..."))  # 30,000 slices in 100 lanes
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    page = context.new_page()
-    complaints = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: complaints.append(request.url) if "page.html" not in request.url else None)
-    page.goto(file.as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(OVERFLOWS) == []
-    assert page.evaluate(CONTRAST) == []
-    page.wait_for_timeout(100)
-    whole = page.evaluate(STATE)
+class TestInABrowser:
+    pytestmark = in_browser
 
-    page.click("#tl-in")
-    page.wait_for_timeout(100)
-    assert page.evaluate(STATE) != whole
-    page.click("#tl-fit")
-    page.wait_for_timeout(100)
-    assert page.evaluate(STATE) == whole
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize("width", [1400, 390])
+    def test_it_zooms_and_finds(self, browser, tmp_path, width, scheme):
+        file = tmp_path / "page.html"
+        file.write_text(timeline_page(pipeline(100, 300), "buda-emu ..."))  # 30,000 slices in 100 lanes
+        with opened(browser, file, width, scheme) as page:
+            opens_all(page)
+            assert problems(page, width) == []
+            page.wait_for_timeout(100)
+            whole = page.evaluate(STATE)
 
-    page.fill("#tl-search", "tile 77 of layer 5")
-    assert page.inner_text("#tl-found") == "11 found"  # layer 5 and layers 50 to 59
-    page.press("#tl-search", "Enter")
-    assert page.inner_text("#tl-found") == "1 of 11: tile 77 of layer 5"
-    box = page.locator("#tl-canvas").bounding_box()
-    label = min(190, round(box["width"] * 0.28))
-    page.wait_for_timeout(100)
-    page.mouse.move(box["x"] + label + (box["width"] - label) / 2, box["y"] + box["height"] / 2 + 9)
-    said = page.inner_text("#tl-tip")
-    assert said.startswith("tile 77 of layer 5\ncore 5\n")
-    assert "waited for" in said
-    assert complaints == []
-    context.close()
+            page.click(".tl-in")
+            page.wait_for_timeout(100)
+            assert page.evaluate(STATE) != whole
+            page.click(".tl-fit")
+            page.wait_for_timeout(100)
+            assert page.evaluate(STATE) == whole
+
+            page.fill(".tl-search", "tile 77 of layer 5")
+            assert page.inner_text(".tl-found") == "11 found"  # layer 5 and layers 50 to 59
+            page.press(".tl-search", "Enter")
+            assert page.inner_text(".tl-found") == "1 of 11: tile 77 of layer 5"
+            page.locator(".tl-canvas").scroll_into_view_if_needed()
+            box = page.locator(".tl-canvas").bounding_box()
+            label = min(270 if box["width"] > 1100 else 190, round(box["width"] * 0.28))
+            page.wait_for_timeout(100)
+            page.mouse.move(box["x"] + label + (box["width"] - label) / 2, box["y"] + box["height"] / 2 + 9)
+            said = page.inner_text(".tl-tip")
+            assert said.startswith("tile 77 of layer 5\ncore 5\n")
+            assert "waited for" in said

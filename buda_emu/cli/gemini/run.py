@@ -69,7 +69,7 @@ def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
         import shlex
         import sys
 
-        from buda_emu.report.timeline_page import timeline_page
+        from buda_emu.report.pages.timeline import timeline_page
 
         write_text(args.page, timeline_page(drawn, shlex.join(["buda-emu", *sys.argv[1:]])))
 

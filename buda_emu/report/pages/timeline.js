@@ -1,9 +1,9 @@
 'use strict';
-// Draws the picture that #tl-data holds: lanes, counters and memories over time. Only what is in view is drawn.
-(() => {
-  const data = JSON.parse(document.getElementById('tl-data').textContent);
+// Draws the picture that a .timeline holds: lanes, counters and memories over time. Only what is in view is drawn.
+const timeline = root => {
+  const at = name => root.querySelector('.' + name);
+  const data = JSON.parse(at('tl-data').textContent);
   const words = data.words, [laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf] = data.slices;
-  const at = id => document.getElementById(id);
   const view = at('tl-view'), canvas = at('tl-canvas'), tip = at('tl-tip'), search = at('tl-search');
   const g = canvas.getContext('2d');
   const AXIS = 26, LANE = 18, HEAD = 20, COUNTER = 44, MEMORY = 150, GAP = 6;
@@ -26,15 +26,18 @@
 
   // Slices of each lane by start; a lane's slices do not overlap, so their ends are in order, too.
   const inLane = data.lanes.map(() => []);
-  let last = 0;
+  let first = Infinity, last = 0;
   for (let i = 0; i < laneOf.length; i++) {
     inLane[laneOf[i]].push(i);
+    first = Math.min(first, startOf[i]);
     last = Math.max(last, startOf[i] + lengthOf[i]);
   }
   for (const lane of inLane) lane.sort((a, b) => startOf[a] - startOf[b] || lengthOf[a] - lengthOf[b]);
   for (const [, , times] of data.counters) for (const t of times) last = Math.max(last, t);
   for (const memory of data.memories) for (const tensor of memory[2]) last = Math.max(last, tensor[1]);
-  last = last || 1;
+  if (data.counters.length || data.memories.length || !(first < Infinity)) first = 0;
+  last = Math.max(last, first + 1e-6);
+  const whole = last - first, inChain = new Set(data.chain);
   const arrows = new Map();
   data.flows.forEach((flow, i) => { into(arrows, flow[0], i); if (flow[1] !== flow[0]) into(arrows, flow[1], i); });
 
@@ -43,36 +46,42 @@
   for (let i = 0; i < laneOf.length; i++) totals.set(categoryOf[i], (totals.get(categoryOf[i]) || 0) + lengthOf[i]);
   const ranks = new Map([...totals.keys()].sort((a, b) => totals.get(b) - totals.get(a)).map((key, i) => [key, i]));
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const HUES = [210, 28, 150, 350, 265, 48, 185, 310, 95, 235];
-  const colour = rank => `hsl(${HUES[rank % HUES.length]} ${rank < 10 ? 55 : 25}% ${dark.matches ? 42 : 68}%)`;
-  let ink, soft, line, panel, bad;
+  const colour = rank => colours[rank % 10];
+  let ink, soft, line, panel, bad, colours;
   const scheme = () => {
-    const style = getComputedStyle(document.documentElement);
-    [ink, soft, line, panel, bad] = ['--ink', '--soft', '--line', '--panel', '--bad'].map(n => style.getPropertyValue(n).trim());
+    const style = getComputedStyle(document.documentElement), of = name => style.getPropertyValue(name).trim();
+    [ink, soft, line, panel, bad] = ['--ink', '--soft', '--line', '--panel', '--bad'].map(of);
+    colours = Array.from({length: 10}, (_, i) => of('--k' + i));
   };
   const legend = () => {
     const box = at('tl-legend');
     box.textContent = '';
     for (const [key, rank] of ranks) {
-      if (!words[key] || rank >= 12) continue;
+      if (!words[key] || rank >= 10) continue;
       const item = document.createElement('span'), spot = document.createElement('i');
       spot.style.background = colour(rank);
       item.append(spot, `${words[key]} ${format(totals.get(key))}`);
       box.append(item);
     }
+    if (!inChain.size) return;
+    const item = document.createElement('span'), spot = document.createElement('i');
+    spot.className = 'chain';
+    item.append(spot, 'critical path');
+    box.append(item);
   };
 
   const format = value => (Math.round(value * 1000) / 1000).toLocaleString('en');
   const moment = value => `${format(value)} ${data.unit}`;
-  let width = 0, height = 0, label = 0, from = 0, to = last, scroll = 0, chosen = -1, hovered = null, wanted = null, next = -1;
-  const least = Math.max(last / 1e7, 1e-6);
+  let width = 0, height = 0, label = 0, from = first, to = last, scroll = 0, chosen = -1, hovered = null, wanted = null, next = -1;
+  let marked = null, near = null;  // the lane that is chosen from outside, and those beside it
+  const least = Math.max(whole / 1e7, 1e-6);
   const x = time => label + (time - from) / (to - from) * (width - label);
   const time = px => from + (px - label) / (width - label) * (to - from);
 
   const resize = () => {
     width = view.clientWidth;
     height = Math.min(bottom + GAP, Math.max(240, Math.round(innerHeight * 0.72)));
-    label = Math.round(Math.min(190, width * 0.28));
+    label = Math.round(Math.min(width > 1100 ? 270 : 190, width * 0.28));
     const scale = devicePixelRatio || 1;
     canvas.width = width * scale;
     canvas.height = height * scale;
@@ -82,8 +91,8 @@
     clamp();
   };
   const clamp = () => {
-    const span = Math.min(Math.max(to - from, least), last * 1.02);
-    from = Math.min(Math.max(from, -last * 0.01), last * 1.01 - span);
+    const span = Math.min(Math.max(to - from, least), whole * 1.02);
+    from = Math.min(Math.max(from, first - whole * 0.01), last + whole * 0.01 - span);
     to = from + span;
     scroll = Math.min(Math.max(scroll, 0), Math.max(bottom + GAP - height, 0));
   };
@@ -115,6 +124,7 @@
     g.fillRect(0, 0, width, height);
     g.textBaseline = 'middle';
     g.font = '11px system-ui, sans-serif';
+    drawStretches();
     for (const row of rows) {
       const top = row.top - scroll;
       if (top + row.height < AXIS || top > height) continue;
@@ -131,7 +141,18 @@
     drawLabels();
     drawAxis();
   };
+  const drawStretches = () => {
+    for (const [start, end] of data.stretches) {
+      const left = Math.max(x(start), label), right = Math.min(x(end), width);
+      if (start <= first && end >= last) continue;  // all of it
+      g.globalAlpha = 0.25;
+      g.fillStyle = line;
+      if (right > left) g.fillRect(left, AXIS, right - left, height);
+      g.globalAlpha = 1;
+    }
+  };
   const drawLane = (row, top) => {
+    const aside = near && !near.has(row.index);
     g.fillStyle = line;
     g.fillRect(label, top + LANE - 1, width - label, 0.5);
     const lane = inLane[row.index];
@@ -140,22 +161,23 @@
       const i = lane[k];
       if (startOf[i] > to) break;
       const left = x(startOf[i]), right = Math.max(x(startOf[i] + lengthOf[i]), left + 1);
-      const marked = i === chosen || (hovered && hovered.slice === i);
+      const kept = i === chosen || (hovered && hovered.slice === i);
       const found = wanted && (wanted.has(nameOf[i]) || wanted.has(categoryOf[i]) || wanted.has(detailOf[i]));
-      if (right <= drawn && !marked && !found) continue;  // it would fall on a pixel that is taken
+      if (right <= drawn && !kept && !found && !inChain.has(i)) continue;  // it would fall on a pixel that is taken
       const begin = Math.max(left, label - 2, Math.min(drawn, right - 1)), wide = Math.min(right, width + 2) - begin;
-      g.globalAlpha = wanted && !found ? 0.25 : 1;
+      g.globalAlpha = (wanted && !found) || aside ? 0.2 : 1;
       g.fillStyle = colour(ranks.get(categoryOf[i]));
       g.fillRect(begin, top + 2, wide, LANE - 4);
+      g.globalAlpha = 1;
       if (wide > 30) {
         g.fillStyle = ink;
         g.fillText(fit(words[nameOf[i]], wide - 6), begin + 3, top + LANE / 2);
       }
+      if (inChain.has(i)) { g.fillStyle = bad; g.fillRect(begin, top + LANE - 4, Math.max(wide, 1), 3); }
       if (wide > 4) { g.fillStyle = panel; g.fillRect(begin + wide - 0.5, top + 2, 0.5, LANE - 4); }
-      g.globalAlpha = 1;
-      if (marked || found) {
-        g.strokeStyle = marked ? bad : ink;
-        g.lineWidth = marked ? 2 : 1;
+      if (kept || found) {
+        g.strokeStyle = kept ? bad : ink;
+        g.lineWidth = kept ? 2 : 1;
         g.strokeRect(begin + 0.5, top + 2, Math.max(wide - 1, 1), LANE - 4);
       }
       drawn = Math.floor(right);
@@ -209,8 +231,7 @@
     g.beginPath();
     g.rect(label, AXIS, width - label, height - AXIS);
     g.clip();
-    const one = index => {
-      const [source, target] = data.flows[index];
+    const one = (source, target) => {
       const left = x(startOf[source] + lengthOf[source]), right = x(startOf[target]);
       const high = laneTop[laneOf[source]] - scroll + LANE / 2, low = laneTop[laneOf[target]] - scroll + LANE / 2;
       if ((left < label && right < label) || (left > width && right > width)) return false;
@@ -229,11 +250,13 @@
       g.strokeStyle = soft;
       g.lineWidth = 0.6;
       let drawn = 0;
-      for (let i = 0; i < data.flows.length && drawn < 4000; i++) drawn += one(i);
+      for (let i = 0; i < data.flows.length && drawn < 4000; i++) drawn += one(...data.flows[i]);
     }
     g.strokeStyle = bad;
     g.lineWidth = 1.4;
-    for (const slice of new Set([chosen, hovered ? hovered.slice : -1])) for (const i of arrows.get(slice) || []) one(i);
+    for (const slice of new Set([chosen, hovered ? hovered.slice : -1])) for (const i of arrows.get(slice) || []) one(...data.flows[i]);
+    g.lineWidth = 0.8;
+    data.chain.forEach((slice, k) => { if (k && laneOf[slice] !== laneOf[data.chain[k - 1]]) one(data.chain[k - 1], slice); });
     g.restore();
   };
   const drawLabels = () => {
@@ -242,7 +265,8 @@
     for (const row of rows) {
       const top = row.top - scroll;
       if (top + row.height < AXIS || top > height) continue;
-      g.fillStyle = row.kind === 'head' ? soft : ink;
+      g.fillStyle = row.kind === 'head' || (row.kind === 'lane' && near && !near.has(row.index)) ? soft : ink;
+      if (row.kind === 'lane' && row.index === marked) { g.fillStyle = line; g.fillRect(0, top, label - 2, LANE); g.fillStyle = ink; }
       if (row.kind === 'head') g.fillText(fit(words[row.index], width - 16), 4, top + HEAD / 2 + 2);
       if (row.kind === 'lane') g.fillText(fit(words[data.lanes[row.index][0]], label - 10), 4, top + LANE / 2);
       if (row.kind === 'counter') {
@@ -274,16 +298,18 @@
       const text = format(when), wide = g.measureText(text).width;
       if (px + wide / 2 < width) g.fillText(text, Math.max(px - wide / 2, label), AXIS / 2 - 2);
     }
-    g.fillText(fit(data.unit, label - 8), 4, AXIS / 2 - 2);
+    const named = data.stretches.find(([start, end]) => start < to && end > from);
+    g.fillText(fit(named ? `${data.unit}, ${words[named[2]]}` : data.unit, label - 8), 4, AXIS / 2 - 2);
     g.fillStyle = line;
     g.fillRect(0, AXIS - 1, width, 1);
   };
 
   // What is under a point, and what is said of it.
   const under = (px, py) => {
-    if (px < label || py < AXIS) return null;
+    if (py < AXIS) return null;
     const row = rows.find(item => py + scroll >= item.top && py + scroll < item.top + item.height), when = time(px);
     if (!row) return null;
+    if (px < label) return {label: row, slice: -1};
     if (row.kind === 'lane') {
       const lane = inLane[row.index], slack = (to - from) / (width - label) * 2;
       let best = -1, least = Infinity;
@@ -302,6 +328,10 @@
     return row.kind === 'counter' ? {counter: row.index, when, slice: -1} : null;
   };
   const describe = what => {
+    if (what.label) {
+      const {kind, index} = what.label;
+      return words[kind === 'head' ? index : {lane: data.lanes, counter: data.counters, memory: data.memories}[kind][index][0]];
+    }
     if (what.counter !== undefined) {
       const [name, unit, times, values] = data.counters[what.counter];
       return `${words[name]}\n${format(values[times.findLastIndex(t => t <= what.when)] || 0)} ${words[unit]} at ${moment(what.when)}`;
@@ -316,6 +346,7 @@
     if (data.perMicrosecond !== 1) parts.push(`${format(lengthOf[i] / data.perMicrosecond)} µs`);
     if (words[categoryOf[i]]) parts.push(words[categoryOf[i]]);
     if (words[detailOf[i]]) parts.push(words[detailOf[i]]);
+    if (inChain.has(i)) parts.push('on the critical path');
     for (const index of arrows.get(i) || []) {
       const [source, target, name] = data.flows[index];
       if (target === i) parts.push(`waited for ${words[nameOf[source]]}${words[name] ? ` (${words[name]})` : ''}`);
@@ -335,7 +366,7 @@
 
   // Pointers: one drags, two zoom.
   const zoom = (factor, px) => {
-    const centre = time(Math.max(px, label)), span = Math.min(Math.max((to - from) * factor, least), last * 1.02);
+    const centre = time(Math.max(px, label)), span = Math.min(Math.max((to - from) * factor, least), whole * 1.02);
     const share = (centre - from) / (to - from);
     from = centre - span * share;
     to = from + span;
@@ -372,7 +403,13 @@
       const what = under(px, py);
       chosen = what && what.slice >= 0 && what.slice !== chosen ? what.slice : -1;
       tell(what, px, py);
+      const name = what && what.slice >= 0 ? words[data.lanes[laneOf[what.slice]][0]] : px < label ? laneAt(py) : '';
+      if (name) root.dispatchEvent(new CustomEvent('chosen', {bubbles: true, detail: name}));
     }
+  };
+  const laneAt = py => {
+    const row = rows.find(item => item.kind === 'lane' && py + scroll >= item.top && py + scroll < item.top + item.height);
+    return row ? words[data.lanes[row.index][0]] : '';
   };
   canvas.addEventListener('pointerup', lift);
   canvas.addEventListener('pointercancel', lift);
@@ -392,7 +429,7 @@
     event.preventDefault();
   }, {passive: false});
   const middle = () => label + (width - label) / 2;
-  const all = () => { from = 0; to = last; scroll = 0; clamp(); redraw(); };
+  const all = () => { from = first; to = last; scroll = 0; clamp(); redraw(); };
   at('tl-in').onclick = () => zoom(0.5, middle());
   at('tl-out').onclick = () => zoom(2, middle());
   at('tl-fit').onclick = all;
@@ -437,8 +474,24 @@
     redraw();
   });
 
+  // What the page chose: its lane is marked and brought into view, others but its neighbours' step back.
+  root.mark = (name, neighbours) => {
+    const index = data.lanes.findIndex(lane => words[lane[0]] === name);
+    const beside = lane => lane === name || neighbours.has(lane) || lane.split(' > ').includes(name);
+    marked = index < 0 ? null : index;
+    near = name ? new Set(data.lanes.flatMap((lane, i) => beside(words[lane[0]]) ? [i] : [])) : null;
+    if (near && !near.size) near = null;
+    if (marked !== null && (laneTop[marked] - scroll < AXIS || laneTop[marked] - scroll > height - LANE))
+      scroll = laneTop[marked] - height / 2;
+    clamp();
+    redraw();
+  };
+  root.shown = () => ({from, to, lanes: data.lanes.map(lane => words[lane[0]]), slices: inLane.map(lane => lane.map(i => ({
+    name: words[nameOf[i]], start: startOf[i], end: startOf[i] + lengthOf[i], chain: inChain.has(i),
+  })))});
+
   const start = () => { scheme(); legend(); resize(); redraw(); };
   dark.addEventListener('change', start);
   new ResizeObserver(() => { resize(); redraw(); }).observe(view);
   start();
-})();
+};

@@ -1,0 +1,208 @@
+"""Modelled cycles as one page: checks, epochs, and of each what makes up its cycles, its steady state, its ops."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Final
+
+from markupsafe import Markup
+
+from buda_emu.netlist.model import Netlist
+from buda_emu.report.grid_svg import grid_svg
+from buda_emu.report.pages.engine import as_script, packed, render
+from buda_emu.report.pages.source_lines import entries
+from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, status
+from buda_emu.report.pages.timeline import timeline_data
+from buda_emu.report.perf_charts import roofline_chart
+from buda_emu.report.steady_picture import steady_picture
+from buda_emu.report.text import number, percent, plural
+from buda_emu.timing.checks import CheckResult
+from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, critical_steps
+from buda_emu.timing.figures import op_figures
+from buda_emu.timing.rates import STREAM
+from buda_emu.timing.result import EpochReport, PerfRun
+from buda_emu.timing.steady import steady
+
+MOST_EPOCHS: Final = 40
+"""Epochs with pictures in the page; the tables have all."""
+_MOST_BUSY: Final = 60
+"""Units in the table of what limits an epoch."""
+
+
+def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[CheckResult], command: str) -> str:
+    """The page: checks, epochs, then pictures and ops of each, the slowest first."""
+    order = sorted(run.epochs, key=lambda epoch: -epoch.timing.total * epoch.runs)
+    detailed = order[:MOST_EPOCHS]
+    left_out = len(order) - len(detailed)
+    places = {id(epoch): f"epoch-{index}" for index, epoch in enumerate(detailed)}
+    parts = [
+        (places[id(epoch)], _name(epoch), packed(_epoch(netlist, run, epoch, index)), index == 0)
+        for index, epoch in enumerate(detailed)
+    ]
+    types = {name: op.type for name, op in netlist.ops.items()}
+    found = [(op.op, types[op.op], places[id(epoch)], _name(epoch)) for epoch in detailed for op in epoch.timing.ops]
+    return render(
+        "perf.html", title=f"buda-emu perf: {PurePath(run.netlist).name}", command=command, checks=_checks(checks),
+        epochs=parts,
+        facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled", index=as_script(found),
+        assumed=", ".join(f"{name} {value:g}" for name, value in run.what_if.items()),
+        table=_epochs(run, order, places),
+        note=f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure." if left_out else "",
+    )  # fmt: skip
+
+
+def _name(epoch: EpochReport) -> str:
+    return f"{epoch.program}: {' + '.join(epoch.graphs)}"
+
+
+def _checks(checks: Sequence[CheckResult]) -> Table | None:
+    columns = [
+        Column("verdict", choose=True), Column("config"), Column("graph"), Column("target"),
+        Column("metric", choose=True), Column("expected"), Column("modelled", "number"),
+    ]  # fmt: skip
+    rows = [
+        Row([
+            status("passed" if item.passed else "failed"), Cell(item.config), Cell(item.graph or "-"),
+            Cell(item.target or "-"), Cell(item.bound.metric), Cell(str(item.bound)),
+            Cell(number(item.observed, 6), -1.0 if item.observed is None else item.observed),
+        ])
+        for item in sorted(checks, key=lambda item: item.passed)
+    ]  # fmt: skip
+    return Table(columns, rows) if rows else None
+
+
+def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
+    whole = max(sum(epoch.timing.total * epoch.runs for epoch in order), 1.0)
+    columns = [
+        Column("graph"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
+        Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
+        Column("cycles", "number", tip="of all runs, set-up left out"), Column("share", "number"),
+        Column("why", "words"),
+    ]  # fmt: skip
+    rows: list[Row] = []
+    for epoch in order:
+        cycles = epoch.timing.total * epoch.runs
+        place = places.get(id(epoch))
+        rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
+        rows.append(Row([
+            Cell(" + ".join(epoch.graphs), href=f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
+            figure(epoch.timing.inputs), figure(epoch.pace), Cell(number(rate), -1.0 if rate is None else rate),
+            figure(epoch.timing.first_input), figure(cycles), Cell(percent(cycles / whole), cycles, cycles / whole),
+            Cell(epoch.bottleneck.sentence),
+        ]))  # fmt: skip
+    return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
+
+
+def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Markup:
+    timing = epoch.timing
+    steps = critical_steps(timing)
+    ops = list(op_figures(netlist, run, epoch))
+    busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
+    notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
+    path = {step.name.partition(": ")[2] or step.name for step in steps if step.share >= _ON_PATH}
+    stream = run.what_if.get("noc_bytes", STREAM)
+    temporal = next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
+    return render(
+        "epoch.html", sentence=epoch.bottleneck.sentence, path=_path(steps), limits=_limits(epoch),
+        steady=_steady(epoch), timeline=timeline_data(steady_picture(epoch)),
+        picture=Markup(grid_svg(
+            netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
+        )),
+        roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
+        ops=_ops(netlist, run, epoch, steps), lines=entries(netlist, _names(netlist, epoch)),
+    )  # fmt: skip
+
+
+_ON_PATH: Final = 0.005
+"""Share of the critical path from which on a step is drawn in the picture."""
+
+
+def _names(netlist: Netlist, epoch: EpochReport) -> list[str]:
+    """Ops of an epoch and the queues around them."""
+    ops = [op.op for op in epoch.timing.ops]
+    ends = (name for edge in epoch.edges for name in (edge.source, edge.target) if name in netlist.queues)
+    return list(dict.fromkeys([*ops, *ends]))
+
+
+def _bytes(epoch: EpochReport) -> dict[str, float]:
+    """What a core of each op takes in for one input."""
+    found: dict[str, float] = {}
+    for edge in epoch.edges:
+        if edge.operand >= 0 and not edge.once:
+            found[edge.target] = found.get(edge.target, 0.0) + edge.core_bytes
+    return found
+
+
+def _steady(epoch: EpochReport) -> str:
+    stretch = steady(epoch.timing, epoch.bottleneck.name)
+    if stretch is None:
+        return ""
+    if stretch.last - stretch.first + 1 == epoch.timing.modelled:
+        return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
+    which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
+    pace = f"{epoch.pace:,.0f} cycles each, away from filling and draining"
+    return f"{which}, {pace}; {epoch.timing.inputs:,} inputs in all."
+
+
+def _path(steps: Sequence[CriticalStep]) -> Table:
+    columns = [
+        Column("share", "number"), Column("cycles", "number"), Column("kind", choose=True), Column("link", "words"),
+        Column("waited for", "words"),
+    ]  # fmt: skip
+    rows = [
+        Row(
+            [
+                Cell(percent(step.share), step.cycles, step.share), figure(step.cycles), Cell(step.kind),
+                Cell(step.name), Cell(CAUSE_WORDS[step.cause]),
+            ],
+            _chosen(step.name),
+        )
+        for step in steps
+    ]  # fmt: skip
+    return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
+
+
+def _chosen(unit: str) -> str:
+    """What a click on a unit chooses: an op itself, of a transfer the op or queue that it leads to."""
+    return unit.rpartition(": ")[2].rpartition(" > ")[2].removesuffix(", once")
+
+
+def _limits(epoch: EpochReport) -> Table:
+    columns = [
+        Column("of an input", "number"), Column("cycles", "number"), Column("kind", choose=True),
+        Column("what", "words"),
+    ]  # fmt: skip
+    found = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:_MOST_BUSY]
+    rows: list[Row] = []
+    for kind, item in found:
+        share = min(item.cycles / max(epoch.pace, 1.0), 1.0)
+        cells = [Cell(percent(share), item.cycles, share), figure(item.cycles), Cell(kind), Cell(item.name)]
+        rows.append(Row(cells, "" if kind in ("memory", "link") else _chosen(item.name)))
+    return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
+
+
+def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep]) -> Table:
+    columns = [
+        Column("op"), Column("type", choose=True), Column("cores", "number"),
+        Column("cycles", "number", tip="of one input on each core"),
+        Column("math %", "number", tip="share of the pace that the math unit works"),
+        Column("waits for input", "number"), Column("waits for room", "number"),
+        Column("of the path", "number", tip="share of the critical path"), Column("line", "number"),
+        Column("cycles known from", "words"),
+    ]  # fmt: skip
+    shares = {step.name: step.share for step in steps}
+    pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
+    ops = netlist.ops
+    rows = [
+        Row(
+            [
+                Cell(op.op), Cell(op.type), figure(op.cores),
+                figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
+                figure(100 * op.math / max(epoch.pace, 1.0), 1), figure(op.waiting_for_input),
+                figure(op.waiting_for_room), Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
+                figure(ops[op.op].at().line), Cell(op.provenance),
+            ],
+            op.op,
+        )
+        for op, item in sorted(pairs, key=lambda pair: -pair[1].cost.cycles)
+    ]  # fmt: skip
+    return Table(columns, rows, "find ops", tall=True)

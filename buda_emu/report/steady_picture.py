@@ -1,0 +1,60 @@
+"""The steady state of a modelled epoch as a picture of lanes, for the page; of one with few inputs all of it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from buda_emu.timeline import Timing
+from buda_emu.timeline.picture import Lane, Slice, Stretch, TimelinePicture
+from buda_emu.timing.epoch import EpochTiming
+from buda_emu.timing.result import EpochReport
+from buda_emu.timing.steady import steady
+
+
+def steady_picture(epoch: EpochReport) -> TimelinePicture:
+    """What limits the epoch first, then what is on its critical path, the longest first, then its ops in document
+    order: a lane for each unit, which bears its name."""
+    timing, result = epoch.timing, epoch.timing.timing
+    stretch = steady(timing, epoch.bottleneck.name)
+    begin, end = 0, result.makespan
+    if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:
+        begin, end = stretch.start, stretch.end
+    chain = result.critical_path(timing.last_task) if timing.last_task >= 0 else []
+    chain = [task for task in chain if result.end[task] > begin and result.start[task] < end]
+    limit = [name for name in result.units if name.partition(": ")[0] == epoch.bottleneck.name]
+    if not limit and stretch is not None:  # a NoC link, or nothing: the busiest op
+        limit = [stretch.op]
+    names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
+    slices = dict(_slices(timing, names, begin, end))
+    number = {task: place for place, task in enumerate(slices)}
+    whole = begin == 0 and end == result.makespan
+    return TimelinePicture(
+        "", [Lane(name) for name in names], list(slices.values()), chain=[number[task] for task in chain],
+        stretches=() if whole else [Stretch(begin, end, "steady state")],
+    )  # fmt: skip
+
+
+def _longest(result: Timing, tasks: list[int]) -> list[str]:
+    """Units by what they work in these tasks."""
+    held: dict[str, int] = {}
+    for task in tasks:
+        unit = result.units[int(result.unit[task])]
+        held[unit] = held.get(unit, 0) + int(result.end[task]) - int(result.start[task])
+    return sorted(held, key=lambda unit: -held[unit])
+
+
+def _slices(timing: EpochTiming, names: list[str], begin: int, end: int) -> Iterator[tuple[int, Slice]]:
+    """Tasks of these units between two moments."""
+    result = timing.timing
+    ops = {op.op for op in timing.ops}
+    for lane, unit in enumerate(names):
+        tasks: list[int] = np.flatnonzero(result.unit == result.units.index(unit)).tolist()
+        each = max(len(tasks) // timing.modelled, 1)
+        other = "memory" if ": " in unit else "transfers"
+        for place, task in enumerate(tasks):
+            start, stop = int(result.start[task]), int(result.end[task])
+            if stop <= begin or start >= end:
+                continue
+            entry, part = divmod(place, each)
+            kind = ("even inputs", "odd inputs")[entry % 2] if unit in ops else other
+            yield task, Slice(lane, max(start, begin), min(stop, end), f"input {entry}", kind, {"part": part})

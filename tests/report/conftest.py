@@ -1,0 +1,15 @@
+"""A browser for the tests of pages."""
+
+import pytest
+
+from report.browsing import CHROMIUM, OPTIONS
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a screen."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield chromium
+        chromium.close()
