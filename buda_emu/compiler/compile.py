@@ -34,6 +34,7 @@ def compile(  # noqa: A001 - as be.compile
     optimizer_options: Mapping[str, float] | None = None,
     target: Any = None,
     microbatches: int = 1,
+    keeps: Mapping[int, str] | None = None,
 ) -> CompiledModel:
     """Compile a model; with `loss`, its training.
 
@@ -48,11 +49,22 @@ def compile(  # noqa: A001 - as be.compile
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
     `optimizer_options`, `target` (an example) and `microbatches` count, which mean nothing without.
 
+    `keeps`: by the number of an output, the input that it is kept in for the next run, a cache; a mapping of names to
+    Programs as `source` is several models that share caches. A CompiledPrograms is returned (docs/generate.md).
+
     Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
     model or a wrong word.
     """
     device = Target.named(arch, df, fidelity, acc_df)
     recipe = Recipe(device, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
+    if keeps is not None or isinstance(source, Mapping):
+        from buda_emu.compiler.generate.caches import Program, programs_graph
+        from buda_emu.compiler.generate.programs import CompiledPrograms
+
+        given: Any = source
+        programs = {"model": Program(source, inputs or (), keeps)} if keeps is not None else dict(given)
+        graph, parts = programs_graph(programs)
+        return CompiledPrograms(*recipe.placed(graph, entries=4), parts)
     if loss is None:
         graph = read_model(source, inputs)
         return CompiledModel(*recipe.placed(graph), graph.origin, inputs)
