@@ -57,13 +57,11 @@ def compile(  # noqa: A001 - as be.compile
     """
     device = Target.named(arch, df, fidelity, acc_df)
     recipe = Recipe(device, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
-    if keeps is not None or isinstance(source, Mapping):
+    if keeps is not None or _is_mapping(source):
         from buda_emu.compiler.generate.caches import Program, programs_graph
         from buda_emu.compiler.generate.programs import CompiledPrograms
 
-        given: Any = source
-        programs = {"model": Program(source, inputs or (), keeps)} if keeps is not None else dict(given)
-        graph, parts = programs_graph(programs)
+        graph, parts = programs_graph(source if keeps is None else {"model": Program(source, inputs or (), keeps)})
         return CompiledPrograms(*recipe.placed(graph, entries=4), parts)
     if loss is None:
         graph = read_model(source, inputs)
@@ -96,6 +94,10 @@ class Recipe:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)
         return graph, place(tiles, self.device, entries=entries), _title(graph, self.device)
+
+
+def _is_mapping(source: object) -> bool:
+    return isinstance(source, Mapping)
 
 
 def _nothing(name: str, graph: Graph) -> None:
