@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from buda_emu.api.load import load
     from buda_emu.api.perf import Perf, perf
     from buda_emu.compiler.compile import compile  # noqa: A004
+    from buda_emu.compiler.generate.caches import Program
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
@@ -50,6 +51,7 @@ _LAZY = {
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
     "Listener": "buda_emu.runtime.machine.listeners",
+    "Program": "buda_emu.compiler.generate.caches",
     "Progress": "buda_emu.runtime.machine.running",
     "Perf": "buda_emu.api.perf",
     "perf": "buda_emu.api.perf",
@@ -68,6 +70,7 @@ __all__ = [
     "NetlistWarning",
     "PackageError",
     "Perf",
+    "Program",
     "ProgramError",
     "Progress",
     "Run",

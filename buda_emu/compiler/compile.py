@@ -28,6 +28,7 @@ def compile(  # noqa: A001 - as be.compile
     optimizer_options: Mapping[str, float] | None = None,
     target: Any = None,
     microbatches: int = 1,
+    keeps: Mapping[int, str] | None = None,
 ) -> CompiledModel:
     """Compile a model; with `loss`, its training.
 
@@ -42,12 +43,21 @@ def compile(  # noqa: A001 - as be.compile
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
     `optimizer_options`, `target` (an example) and `microbatches` count, which mean nothing without.
 
+    `keeps`: by the number of an output, the input that it is kept in for the next run, a cache; a mapping of names to
+    Programs as `source` is several models that share caches. A CompiledPrograms is returned (docs/generate.md).
+
     Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
     model or a wrong word.
     """
     recipe = Recipe.named(
         arch=arch, df=df, fidelity=fidelity, acc_df=acc_df, mixed=mixed, fuse=fuse, name=name, dump=dump
     )
+    if keeps is not None or _is_mapping(source):
+        from buda_emu.compiler.generate.caches import Program, programs_graph
+        from buda_emu.compiler.generate.programs import CompiledPrograms
+
+        graph, parts = programs_graph(source if keeps is None else {"model": Program(source, inputs or (), keeps)})
+        return CompiledPrograms(*recipe.placed(graph, entries=4), parts)
     if loss is None:
         graph = read_model(source, inputs)
         return CompiledModel(*recipe.placed(graph), graph.origin, inputs)
@@ -58,3 +68,7 @@ def compile(  # noqa: A001 - as be.compile
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches)
     graph = training_graph(source, inputs, target, choices)
     return CompiledTraining(*recipe.placed(graph, entries=max(2, microbatches)), choices)
+
+
+def _is_mapping(source: object) -> bool:
+    return isinstance(source, Mapping)

@@ -112,7 +112,7 @@ class CompiledModel:
         for item in self.placement.tiles.constants.values():
             yield item.name, item.values[None]
         for state in self.placement.tiles.states.values():
-            yield state.queue, state.held[None]
+            yield state.written, state.entries(state.held)
 
     def layer_of(self, op: str) -> str:
         """The layer of the model that an op of the netlist belongs to; a fused op to that of its last part."""

@@ -94,6 +94,8 @@ def _queue(queue: Queue) -> dict[str, Any]:
         "input": queue.input, "type": queue.type, "entries": queue.entries, "grid_size": queue.blocks.grid,
         **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": 0, "loc": queue.loc,
     }  # fmt: skip
+    if queue.alias:
+        fields["alias"] = queue.alias
     if queue.layout != "tilized":
         fields["layout"] = queue.layout
     fields[queue.loc] = [[channel, f"{address:#x}"] for channel, address in queue.addresses]

@@ -1,13 +1,27 @@
 """The programs of a placed graph: loops, pointers and queue settings (FRONTEND 5, 6)."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from buda_emu.compiler.emit.yaml_text import flow
 from buda_emu.compiler.place.placer import Placement, Queue
 
 LOOP = "$p_loop_count"
 ZERO = "$p_zero_grad"
+
+
+class Cache(NamedTuple):
+    """The parameters of a program that writes caches: where it begins, and two loops that move on from there."""
+
+    write_index: str = "$p_cache_write_index"
+    inner_count: str = "$p_inner_loop_count"
+    inner_increment: str = "$p_inner_increment"
+    outer_count: str = "$p_outer_loop_count"
+    outer_increment: str = "$p_outer_increment"
+
+
+CACHE: Final = Cache()
 
 
 def program_name(program: str) -> str:
@@ -37,53 +51,89 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     epochs = placement.programs[program]
     reads = {epoch: placement.read_by(epoch) for epoch in epochs}
     moving = [placement.queues[name] for names in reads.values() for name in names if _moves(placement.queues[name])]
-    wrap = max((2 * queue.entries for queue in moving), default=2)
     held = any(last[queue.name] != program for queue in moving)
-    sums = [store for store in placement.tiles.stores.values()
-            if store.accumulate and placement.ops[store.op].op.program == program]  # fmt: skip
+    stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
+    sums = {store.queue for store in stores if store.accumulate}
+    slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
+    form = _Form(bool(moving), held, bool(sums), slots, max((2 * queue.entries for queue in moving), default=2))
     yield f"  - {program_name(program)}:"
-    params = [*([LOOP] if moving else []), *([ZERO] if sums else [])]
-    if params:
-        yield f"    - param: [{', '.join(params)}]"
-    yield f"    - var: {{$c_zero: 0, $c_microbatch_size: 1{', $v_zero_grad: 0' if sums else ''}}}"
-    if moving:
-        yield f"    - staticvar: {{$lptr: 0, $gptr: 0{', $gptr_held: 0, $gptr_next: 0' if held else ''}}}"
-    if held:
-        yield "    - varinst: [$gptr_held, set, $gptr_next]"
-    if sums:
-        yield f"    - varinst: [$v_zero_grad, set, {ZERO}]"
-    if moving:
-        yield f"    - loop: {LOOP}"
+    yield from form.begin()
     for epoch in epochs:
         yield f"    -   execute: {{graph_name: {graph_name(program, epoch)}, queue_settings: {{"
-        written = [store.queue for store in placement.tiles.stores.values() if placement.ops[store.op].epoch == epoch]
-        adds = {store.queue for store in sums}
         settings = {name: _setting(placement.queues[name], last[name] != program) for name in reads[epoch]}
-        settings |= {name: _written(name in adds) for name in written}
+        for store in stores:
+            if placement.ops[store.op].epoch == epoch:
+                state = placement.tiles.states[store.queue]
+                settings[state.written] = _written(store.accumulate, state.slots > 1)
         yield ",\n".join(f"          {name}: {flow(fields)}" for name, fields in settings.items()) + "}}"
-    if sums:
-        yield "    -   varinst: [$v_zero_grad, set, 0]"
-    if moving:
-        for pointer in ("$gptr", "$lptr"):
-            yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {wrap}]"
-        yield "    - endloop"
-    if held:
-        yield f"    - varinst: [$gptr_next, incwrap, {LOOP}, {wrap}]"
+    yield from form.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What stands around the executes of a program. `moving`: whether queues advance; `held`: some of them for a later
+    program; `sums`: gradients are added up; `slots` of a cache, of which each round writes one."""
+
+    moving: bool
+    held: bool
+    sums: bool
+    slots: int
+    wrap: int
+
+    def begin(self) -> Iterator[str]:
+        params = [*(CACHE if self.slots > 1 else (LOOP,) if self.moving else ()), *((ZERO,) if self.sums else ())]
+        if params:
+            yield f"    - param: [{', '.join(params)}]"
+        more = (", $v_zero_grad: 0" if self.sums else "") + (", $v_cache_write_index: 0" if self.slots > 1 else "")
+        yield f"    - var: {{$c_zero: 0, $c_microbatch_size: 1{more}}}"
+        if self.moving:
+            more = ", $gptr_held: 0, $gptr_next: 0" if self.held else ""
+            yield f"    - staticvar: {{$lptr: 0, $gptr: 0{more}}}"
+        if self.held:
+            yield "    - varinst: [$gptr_held, set, $gptr_next]"
+        if self.sums:
+            yield f"    - varinst: [$v_zero_grad, set, {ZERO}]"
+        if self.slots > 1:
+            yield f"    - varinst: [$v_cache_write_index, set, {CACHE.write_index}]"
+            yield f"    - loop: {CACHE.outer_count}"
+            yield f"    - loop: {CACHE.inner_count}"
+        elif self.moving:
+            yield f"    - loop: {LOOP}"
+
+    def end(self) -> Iterator[str]:
+        if self.sums:
+            yield "    -   varinst: [$v_zero_grad, set, 0]"
+        if self.moving:
+            for pointer in ("$gptr", "$lptr"):
+                yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {self.wrap}]"
+        if self.slots > 1:
+            for increment in (CACHE.inner_increment, CACHE.outer_increment):
+                yield f"    -   varinst: [$v_cache_write_index, incwrap, {increment}, {self.slots}]"
+                yield "    - endloop"
+        elif self.moving:
+            yield "    - endloop"
+        if self.held:
+            yield f"    - varinst: [$gptr_next, incwrap, {LOOP}, {self.wrap}]"
 
 
 def _moves(queue: Queue) -> bool:
     return queue.role in ("input", "between")
 
 
-def _written(adds: bool) -> dict[str, Any]:
+def _written(adds: bool, in_slots: bool) -> dict[str, Any]:
     """A ram that an op of the epoch writes; a sum is kept in L1 from input to input (NETLIST V162)."""
-    kept = {"prologue": adds, "epilogue": adds, "zero": "$v_zero_grad" if adds else False}
-    return {**kept, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
+    fields: dict[str, Any] = {"prologue": adds, "epilogue": adds, "zero": "$v_zero_grad" if adds else False}
+    if in_slots:
+        fields["read_only"] = False
+    index = "$v_cache_write_index" if in_slots else "$c_zero"
+    return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": index}
 
 
 def _setting(queue: Queue, held: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"prologue": queue.role == "constant" and queue.layout == "tilized" and _kept(queue),
                               "epilogue": False, "zero": False}  # fmt: skip
+    if queue.alias:
+        fields["read_only"] = True  # NETLIST 1.10
     if queue.type == "ram":
         return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
     if queue.role == "constant":

@@ -79,10 +79,10 @@ class Builder:
         self.graph.nodes[node.name] = node
         return node
 
-    def state(self, label: str, initial: Any) -> Node:
+    def state(self, label: str, initial: Any, *, slots: int = 1, dim: int = 0) -> Node:
         """A state as it is when a program begins; each program has a node of its own for it."""
         array = np.asarray(initial)
-        attrs = {"label": label, "initial": array}
+        attrs = {"label": label, "initial": array, "slots": slots, "dim": dim}
         node = Node(self.unique(label), "state", (), attrs, array.shape, array.dtype.name, label)
         self.graph.nodes[node.name] = node
         return node

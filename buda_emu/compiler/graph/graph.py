@@ -12,7 +12,8 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 SOURCES = ("input", "constant", "state")
 """Ops that read no other node. A state is a tensor that the device keeps from run to run: attributes `label`, and
-`initial`, its value at first."""
+`initial`, its value at first. With `slots` a program writes one of so many equal parts
+of dimension `dim` at a time, and reads all of them."""
 FORWARD = "fwd_0"
 
 

@@ -1,10 +1,13 @@
 """States: rams that programs read and write, and keep their content from run to run (FRONTEND 5, 6)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from buda_emu.compiler.emit.yaml_text import safe_name
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.lower.inputs import best_layout, constant_value
+from buda_emu.compiler.lower.layout import Layout, Piece, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import State, Store
@@ -13,24 +16,42 @@ from buda_emu.compiler.lower.tiles import State, Store
 @lowers("state")
 def state(low: Lowering, node: Node) -> Value:
     """What the ram holds when the program begins."""
-    known = _ram(low, node.attrs["label"], node.dtype, node.attrs["initial"])
+    attrs = node.attrs
+    known = _ram(low, attrs["label"], node.dtype, attrs["initial"], attrs["slots"], attrs["dim"])
     number = not node.shape
     return Value(known.queue, known.layout, (), None, not number, not number, number, number)
 
 
-def _ram(low: Lowering, label: str, dtype: str, initial: Array) -> State:
+def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, dim: int = 0) -> State:
     """The ram of a state. A number fills its whole tile, so that whoever broadcasts it has it; else the padding is 0,
     and stays so."""
     known = low.out.state(label)
     if known is None:
-        layout = best_layout(initial.shape)
+        layout = best_layout(initial.shape) if slots == 1 else _in_slots(initial.shape, slots, dim)
         held = np.zeros(layout.extent, np.float32)
         held.reshape(-1)[layout.place("zrc").ravel()] = np.asarray(initial, np.float32).ravel()
         if not initial.shape:
             held[:] = initial
         queue = low.unused(safe_name(label))
-        known = low.out.states[queue] = State(queue, label, initial.shape, dtype, layout, held)
+        known = low.out.states[queue] = State(queue, label, initial.shape, dtype, layout, held, slots)
     return known
+
+
+def _in_slots(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
+    """Slot behind slot along t, each of them as a value of its own would be."""
+    part = standard(tuple(size // slots if place == dim else size for place, size in enumerate(shape)))
+    t, rows, columns = part.extent
+    dims = list(part.dims)
+    dims[dim] = (Piece(slots, "z", t), *dims[dim])
+    return Layout(tuple(dims), (slots * t, rows, columns))
+
+
+def _slot(state: State) -> Layout:
+    """The layout of one slot."""
+    t, rows, columns = state.layout.extent
+    step = t // state.slots
+    dims = tuple(tuple(piece for piece in dim if piece != Piece(state.slots, "z", step)) for dim in state.layout.dims)
+    return replace(state.layout, dims=dims, extent=(step, rows, columns)) if state.slots > 1 else state.layout
 
 
 def emit_store(low: Lowering, output: Output) -> None:
@@ -42,7 +63,7 @@ def emit_store(low: Lowering, output: Output) -> None:
     low.node = node
     held = _ram(low, output.state, output.dtype, np.zeros(node.shape, np.float32))
     value = constant_value(low, node) if node.op == "constant" else low.values[output.value]
-    value = low.masked(low.real(relayout(low, value, held.layout)), rows=True, columns=True)
+    value = low.masked(low.real(relayout(low, value, _slot(held))), rows=True, columns=True)
     use = low.use(value, transpose=True)
     if output.accumulate:
         name = low.op("nop", [use], value.tiles, suffix="gradient", gradient=True)

@@ -102,7 +102,11 @@ class TileOp:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A ram that programs read and write: `held` is what the host fills it with, [t, rows, columns] in elements."""
+    """A ram that programs read and write: `held` is what the host fills it with, [t, rows, columns] in elements.
+
+    With several `slots` it is read whole through this ram of one entry, and written slot by slot through another one
+    on the same memory, whose entries follow each other along t (NETLIST 1.10).
+    """
 
     queue: str
     label: str
@@ -110,6 +114,7 @@ class State:
     dtype: str
     layout: Layout
     held: Words
+    slots: int = 1
 
     @property
     def shape(self) -> Shape:
@@ -117,10 +122,20 @@ class State:
         t, r, c = self.held.shape
         return t, r // 32, c // 32
 
+    @property
+    def written(self) -> str:
+        """The queue that is written."""
+        return self.queue if self.slots == 1 else f"{self.queue}.slots"
+
+    def entries(self, held: Words) -> Words:
+        """What it holds, [t, rows, columns], as entries of the written queue."""
+        return held.reshape(self.slots, -1, *held.shape[-2:])
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What writes a state: an op, at the end of its program; `accumulate`: it adds to what is there."""
+    """What writes a state: an op, at the end of its program; `accumulate`: it adds to what is there. `queue` is that of
+    the state."""
 
     queue: str
     op: str

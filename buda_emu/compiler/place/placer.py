@@ -1,10 +1,10 @@
 """Cores, epochs and addresses: first fit in order (FRONTEND 5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
+from buda_emu.compiler.lower.tiles import State, TileGraph, TileOp, Use
 from buda_emu.compiler.place.blocks import Blocks, choose_blocks
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
@@ -40,7 +40,7 @@ class Queue:
     loc: str
     addresses: tuple[tuple[int, int], ...]
     layout: str = "tilized"
-    note: str = ""
+    alias: str = ""
 
 
 @dataclass(slots=True)
@@ -144,7 +144,11 @@ def _queues(found: Placement, entries: int) -> None:
         kind = "ram" if item.kind in ("value", "picker") else "queue"
         memory.add(found, Queue(item.name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout))
     for state in tiles.states.values():
-        memory.add(found, _state(found, state.queue))
+        written = memory.add(found, _state(found, state))
+        if state.slots > 1:  # all slots as one entry (NETLIST 1.10)
+            blocks = replace(written.blocks, t=written.blocks.t * state.slots)
+            whole = replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
+            found.queues[whole.name] = whole
     for placed in found.ops.values():
         for use in placed.op.uses:
             producer = found.ops.get(use.source)
@@ -160,13 +164,12 @@ def _queues(found: Placement, entries: int) -> None:
         memory.add(found, Queue(output.name, output.op, "output", whole, df, "queue", entries, "host", ()))
 
 
-def _state(found: Placement, name: str) -> Queue:
+def _state(found: Placement, state: State) -> Queue:
     """A ram in the blocks of the op that writes it (NETLIST V076); of the host where none does."""
-    store = found.tiles.stores.get(name)
-    writer = found.ops[store.op] if store else None
-    blocks = writer.blocks if writer else input_blocks(found.tiles.states[name].shape)
+    store = found.tiles.stores.get(state.queue)
+    blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
     source = store.op if store else "HOST"
-    return Queue(name, source, "state", blocks, found.target.activation_df, "ram", 1, "dram", ())
+    return Queue(state.written, source, "state", blocks, found.target.activation_df, "ram", state.slots, "dram", ())
 
 
 def _constant(found: Placement, name: str) -> tuple[str, str, Blocks]:
@@ -194,7 +197,7 @@ class Memory:
         self._next = [DRAM_BASE] * target.arch.dram_channels
         self._host = 0
 
-    def add(self, found: Placement, queue: Queue) -> None:
+    def add(self, found: Placement, queue: Queue) -> Queue:
         """Give a queue its addresses. Raises UnsupportedError when memory is full."""
         align = self._target.arch.alignment
         blocks = queue.blocks
@@ -215,9 +218,8 @@ class Memory:
                 raise UnsupportedError(f"compile: {queue.name}: the DRAM of one {self._target.arch.name} is full")
             places.append((channel, self._next[channel]))
             self._next[channel] += size
-        from dataclasses import replace
-
-        found.queues[queue.name] = replace(queue, addresses=tuple(places))
+        made = found.queues[queue.name] = replace(queue, addresses=tuple(places))
+        return made
 
 
 __all__: Sequence[str] = ["Placed", "Placement", "Queue", "Room", "place"]

@@ -12,6 +12,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
 from buda_emu.compiler.importers.from_torch.reader import (
     _dtype,  # pyright: ignore[reportPrivateUsage]
     _Reader,  # pyright: ignore[reportPrivateUsage]
+    apart,
 )
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
 from buda_emu.errors import HostError
@@ -44,7 +45,7 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Los
         raise HostError(f"compile: {type(module).__name__} is no torch.nn.Module, and only those are trained")
     function = _LOSSES[loss] if isinstance(loss, str) else loss
     name = type(module).__name__
-    tensors = [torch.as_tensor(item) for item in inputs]
+    tensors = list(apart(inputs))
     if target is None:
         target = _target(module, tensors, loss)
     whole = _WithLoss(module, function, 1 / microbatches)

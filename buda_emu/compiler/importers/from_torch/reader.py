@@ -33,7 +33,7 @@ def read_torch(source: Any, inputs: Sequence[Any] | None) -> Graph:
         raise HostError(f"compile: {type(source).__name__} is no torch.nn.Module")
     if inputs is None:
         raise HostError("compile: a torch module needs example inputs: compile(module, (tensor, ...))")
-    tensors = tuple(torch.as_tensor(item) for item in inputs)
+    tensors = apart(inputs)
     name = type(source).__name__
     try:
         with torch.no_grad():
@@ -42,6 +42,15 @@ def read_torch(source: Any, inputs: Sequence[Any] | None) -> Graph:
         reason = str(error).strip().splitlines()
         raise HostError(f"compile: torch.export cannot trace {name}: {reason[0] if reason else error!r}") from None
     return read_program(program, name)
+
+
+def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Examples as tensors, no two of them one object: torch.export would take such inputs for one."""
+    tensors = [torch.as_tensor(item) for item in inputs]
+    return tuple(
+        item.clone() if any(item is other for other in tensors[:number]) else item
+        for number, item in enumerate(tensors)
+    )
 
 
 def read_program(program: Any, name: str) -> Graph:

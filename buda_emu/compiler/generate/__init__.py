@@ -1,0 +1,1 @@
+"""Generating: modules whose caches stay on the machine, and the loop that picks tokens."""

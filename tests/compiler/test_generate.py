@@ -1,0 +1,139 @@
+"""Caches that stay on the machine, and greedy decoding against torch's."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name):
+    """A module of the folder examples."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def sharpened(module):
+    """With larger weights, so that the likeliest token is no close call."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(3 if parameter.dim() > 1 else 1)
+    return module.eval()
+
+
+class Mean(torch.nn.Module):
+    """What it has seen so far, forgotten by halves."""
+
+    def forward(self, x, seen):
+        seen = 0.5 * seen + x
+        return 2 * seen, seen
+
+
+def test_an_output_of_a_caches_shape_replaces_it():
+    first = torch.full((3, 40), 8.0)
+    m = be.compile(Mean(), (torch.zeros(3, 40), first), keeps={1: "seen"})
+    assert m.check(strict=True) == ()
+    x = np.arange(120, dtype=np.float32).reshape(3, 40)
+    (once,), (twice,) = m(x), m(x)
+    np.testing.assert_allclose(once, 2 * (x + 4), rtol=1e-6)
+    np.testing.assert_allclose(twice, once / 2 + 2 * x, rtol=1e-6)
+    np.testing.assert_allclose(m.caches()["seen"], twice / 2, rtol=1e-6)
+    m.reset()
+    np.testing.assert_array_equal(m(x)[0], once)
+
+
+def test_a_gpt_generates_what_torch_does():
+    gpt = example("gpt")
+    torch.manual_seed(0)
+    model = sharpened(gpt.GPT(61, 48, 3, 2, 96))
+    m = be.compile(model, model.window(), keeps=model.keeps())
+    assert m.check(strict=True) == ()
+    prompt = [3, 1, 4, 1, 5, 9, 2, 6] * 5
+    expected = model.greedy(prompt, 50)
+    assert m.generate(prompt, 50) == expected
+    m.reset()
+    assert m.generate(prompt, 50, stop=expected[3]) == expected[: 1 + expected.index(expected[3])]
+    assert m.perf().cycles > 0
+
+
+def test_the_windows_of_a_prompt_are_one_run():
+    gpt = example("gpt")
+    torch.manual_seed(1)
+    model = sharpened(gpt.GPT(40, 32, 2, 1, 96))
+    m = be.compile(model, model.window(), keeps=model.keeps())
+    tokens = torch.randint(0, 40, (1, 96))
+    with torch.no_grad():
+        expected = model(tokens, torch.arange(96)[None])[0].numpy()
+    rounds = [(tokens[:, at : at + 32], torch.arange(at, at + 32)[None]) for at in (0, 32, 64)]
+    found = [scores[0] for (scores,) in m.rounds(rounds)]
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-3, atol=1e-4)
+    (again,) = m(*rounds[2], write_index=2)
+    np.testing.assert_array_equal(again[0], found[2])
+
+
+def test_a_t5_generates_what_torch_does():
+    t5 = example("t5")
+    torch.manual_seed(0)
+    model = sharpened(t5.T5(50, 32, 2, 1, 20, 64))
+    encode, decode = t5.Encode(model).eval(), t5.Decode(model).eval()
+    m = be.compile(
+        {
+            "encode": be.Program(encode, encode.example(), encode.keeps()),
+            "decode": be.Program(decode, decode.example(), decode.keeps()),
+        }
+    )
+    assert m.check(strict=True) == ()
+    source = list(range(20))
+    m(np.asarray([source]), program="encode")
+    assert m.generate([0], 40, program="decode") == model.greedy(source, [0], 40)
+
+
+class Appended(torch.nn.Module):
+    """Keeps any part of its input."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.kept = kept
+
+    def forward(self, x, cache):
+        return x + cache.sum(), x[:, : self.kept] * 2
+
+
+@pytest.mark.parametrize(
+    ("kept", "keeps", "complaint"),
+    [
+        (3, {1: "cache"}, r"cache cache is \[2, 8\]; what it is to keep, \[2, 3\], is no part of it"),
+        (4, {2: "cache"}, "has no output 2"),
+        (4, {0: "cache", 1: "cache"}, "cache is written twice"),
+    ],
+)
+def test_what_does_not_fit_a_cache_is_refused(kept, keeps, complaint):
+    with pytest.raises(be.HostError, match=complaint):
+        be.compile(Appended(kept), (torch.ones(2, 8), torch.zeros(2, 8)), keeps=keeps)
+
+
+def test_rounds_are_within_slots_and_queues():
+    m = be.compile(Appended(4), (torch.ones(2, 8), torch.zeros(2, 8)), keeps={1: "cache"})
+    x = np.ones((2, 8), np.float32)
+    with pytest.raises(be.HostError, match="write_index 2 for 1 rounds; its caches have 2 slots"):
+        m(x, write_index=2)
+    with pytest.raises(be.HostError, match="9 rounds in one run"):
+        m.rounds([(x,)] * 9)
+    with pytest.raises(be.HostError, match="program 'x' is not one of: model"):
+        m(x, program="x")
+    with pytest.raises(be.HostError, match="2 inputs, model takes 1: x"):
+        m(x, x)
+    with pytest.raises(be.HostError, match="not tokens"):
+        m.generate([1], 1)
+    np.testing.assert_allclose(m(x)[0], 1.0)
+    np.testing.assert_allclose(m(x, write_index=1)[0], 17.0)
