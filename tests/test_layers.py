@@ -42,6 +42,7 @@ ALLOWED = {
     "__main__.py": set(),
 }
 OWN = {
+    "compiler/train/joint.py": {"torch"},  # imported with the first model that is trained
     "report/drawn_table.py": {"rich"},  # imported with the first table that is printed
     "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
     **{
