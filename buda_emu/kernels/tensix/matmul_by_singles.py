@@ -1,0 +1,199 @@
+"""The matrix product of tiles in singles (`group_sums`), while exponents are far enough from the ends of their range.
+
+Operand tiles are prepared once for all items of a call, a panel of SrcA's at a time and a row of SrcB's.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tensix.accumulate import accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.group_sums import ABOVE, LOWEST_COMMON, OFFSET, add_face, find_tops, sum_face
+from buda_emu.kernels.tensix.prepared import Exponents, Parts, aligned, prepare_srca, prepare_srcb, range_of
+from buda_emu.kernels.tensix.words import (
+    BF16,
+    FP16,
+    FP32,
+    TILE,
+    Index,
+    Lanes,
+    Tensor,
+    fetch_words,
+    i32,
+    load_words,
+    store_words,
+)
+
+PHASES: Final = 4
+PANEL: Final = 64  # tiles of SrcA that are kept prepared, or one column where that has more
+FLOAT_BIAS: Final = 127
+# What exponents must be for singles (`_in_reach`), of the operands, of their products, of words in Dst.
+LEAST_PART: Final = 16  # the parts are normal numbers
+FINEST: Final = 12  # of the last phase's products below those of the first
+LEAST_SUM: Final = LOWEST_COMMON + 10  # an accumulation leaves nothing smaller than 2^-10 of its common exponent
+MOST_SUM: Final = 200
+MOST_WORD: Final = 220
+GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
+
+
+@kernel
+def matmul_by_singles(
+    start: int,
+    stop: int,
+    dst: Tensor,
+    in0: Tensor,
+    in0_index: Index,
+    in0_pad: np.uint32,
+    in1: Tensor,
+    in1_index: Index,
+    in1_pad: np.uint32,
+    in1_transposed: bool,
+    t: int,
+    rows: int,
+    inner: int,
+    cols: int,
+    first: int,
+    last: int,
+    faces: int,
+    phases: int,
+    mode: int,
+    exponent_bits: int,
+    blackhole: bool,
+    faces_first: bool,
+    left_out: NDArray[np.bool_],
+) -> None:
+    """Arguments as for `tile_matmul.matmul_tiles`.
+
+    left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
+    """
+    depth = last - first
+    width = max(1, min(cols, stop - start, PANEL // max(1, depth)))
+    apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
+    a_ranges = np.empty((depth * width, 2), np.int64)
+    a_exponents = aligned(np.empty((depth * width + 1) * TILE, np.int16), depth * width * TILE)
+    a_parts = aligned(np.empty((depth * width + 1) * apart, np.float32), depth * width * apart)
+    b_ranges = np.empty((depth, 2), np.int64)
+    b_exponents = aligned(np.empty((depth + 1) * TILE, np.int32), depth * TILE)
+    b_parts = aligned(np.empty((depth + 1) * apart, np.float32), depth * apart)
+    words = aligned(np.empty(2 * TILE, np.int32), TILE)
+    tops = aligned(np.empty(5 * TILE, np.int16), 4 * TILE)
+    sums = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
+
+    bias = int(exponent_bias(mode, exponent_bits, 0))
+    offset = OFFSET if mode == FP16 else 0
+    lift = (bias + offset + FLOAT_BIAS) // 2
+    plus = 2 * (bias + offset + ABOVE) + 1
+    lowest = 2 * (max(bias, 0) + offset + ABOVE) + 1
+    per_slice = rows * cols
+    item = start
+    while item < stop:
+        # What is asked for of one slice of one entry.
+        group = item // per_slice
+        entry = group // t
+        part = group - entry * t
+        begin, end = item - group * per_slice, min(stop - group * per_slice, per_slice)
+        item = group * per_slice + end
+        top_row, below = begin // cols, (end - 1) // cols + 1
+        from_col, to_col = (begin % cols, (end - 1) % cols + 1) if below - top_row == 1 else (0, cols)
+        for left in range(from_col, to_col, width):
+            right = min(left + width, to_col)
+            for n in range((right - left) * depth):
+                at = in1_index[(part * inner + first + n % depth) * cols + left + n // depth]
+                fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
+                a_ranges[n, 0], a_ranges[n, 1] = range_of(words)
+                prepare_srca(a_exponents[n * TILE :], a_parts[n * apart :], words, phases, lift)
+            for row in range(top_row, below):
+                for k in range(depth):
+                    at = in0_index[(part * rows + row) * inner + first + k]
+                    fetch_words(words, in0, entry, at, in0_pad, False)
+                    b_ranges[k, 0], b_ranges[k, 1] = range_of(words)
+                    prepare_srcb(b_exponents[k * TILE :], b_parts[k * apart :], words, phases, lift, plus)
+                for col in range(max(left, begin - row * cols), min(right, end - row * cols)):
+                    number = row * cols + col
+                    image = dst[entry, part * per_slice + number].view(np.int32)
+                    load_words(words, image, mode)
+                    if mode != FP32:
+                        _without_denormals(words, offset)
+                    least, most = range_of(words)
+                    reached = True
+                    for k in range(depth):
+                        n = (col - left) * depth + k
+                        low = a_ranges[n, 0] + b_ranges[k, 0] + bias - FINEST
+                        high = a_ranges[n, 1] + b_ranges[k, 1] + bias + 1
+                        weakest = min(a_ranges[n, 0], b_ranges[k, 0]) + lift
+                        if most > MOST_WORD:
+                            least, most = range_of(words)
+                        reached = _in_reach(mode, least, most, low, high, weakest)
+                        if not reached:
+                            break
+                        if mode != FP32 and (a_ranges[n, 1] == 0 or b_ranges[k, 1] == 0):
+                            continue  # a tile of zeros changes no word
+                        find_tops(tops, b_exponents[k * TILE :], a_exponents[n * TILE :], faces, lowest)
+                        _add_tile(
+                            words, sums, tops, b_parts[k * apart :], a_parts[n * apart :], faces, phases, mode,
+                            blackhole, faces_first,
+                        )  # fmt: skip
+                        least, most = min(least, low - 10), max(most, high + GROWTH) + 1
+                    left_out[group * per_slice + number - start] = not reached
+                    if reached:
+                        if offset:
+                            _lower_exponents(words, offset)
+                        store_words(image, words, mode)
+
+
+@helper
+def _without_denormals(word: Lanes, offset: int) -> None:
+    """What has the exponent 0 counts as nothing; the other exponents grow by `offset`."""
+    for n in range(TILE):
+        word[n] = i32(word[n] + i32(offset << 23)) if i32(word[n] & i32(0x7F800000)) else i32(0)
+
+
+@helper
+def _lower_exponents(word: Lanes, offset: int) -> None:
+    """Undoes what `_without_denormals` added."""
+    for n in range(TILE):
+        word[n] = i32(word[n] - i32(offset << 23)) if i32(word[n] & i32(0x7F800000)) else i32(0)
+
+
+@helper
+def _in_reach(mode: int, least: int, most: int, low: int, high: int, weakest: int) -> bool:
+    """Whether singles hold all that comes up: words from `least` to `most`, sums from `low` to `high`, operands from
+    `weakest` on. Exponents of 5 bits always are."""
+    if mode == FP16:
+        return True
+    if mode == BF16 and (least < LOWEST_COMMON or most > MOST_WORD):
+        return False
+    return low >= LEAST_SUM and high <= MOST_SUM and weakest >= LEAST_PART
+
+
+@helper
+def _add_tile(
+    word: Lanes,
+    sums: Lanes,
+    tops: Exponents,
+    parts_b: Parts,
+    parts_a: Parts,
+    faces: int,
+    phases: int,
+    mode: int,
+    blackhole: bool,
+    faces_first: bool,
+) -> None:
+    """word += SrcB x SrcA of prepared tiles."""
+    for step in range(PHASES * faces):
+        phase, face = (step % PHASES, step // PHASES) if faces_first else (step // faces, step % faces)
+        if phases >> phase & 1:
+            shift = 5 * (phase & 1) + 7 * (phase >> 1)
+            b, a = parts_b[(phase >> 1) * TILE :], parts_a[(phase & 1) * TILE :]
+            if mode != FP32:
+                add_face(word.view(np.float32), tops, b, a, face, shift, mode)
+                continue
+            sum_face(sums, tops, b, a, face)
+            top = tops[2 * face * TILE :]
+            below = i32(ABOVE + shift)
+            for n in range(TILE):
+                x0 = max(i32(i32(i32(top[n]) >> i32(1)) - below), i32(0))
+                x1 = max(i32(i32(i32(top[TILE + n]) >> i32(1)) - below), i32(0))
+                word[n] = accumulate_wide(word[n], x0, sums[n], x1, sums[TILE + n], blackhole)

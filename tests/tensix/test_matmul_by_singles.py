@@ -1,0 +1,109 @@
+"""The kernel of singles against that of integers, and what it leaves to it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
+from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
+from buda_emu.tensix.fidelity import PHASES, phase_mask
+from buda_emu.tensix.words import kernel_setting
+from register_words import PAIRINGS, family
+
+NONE = np.uint32(0)
+
+
+def words(stream, shape, register, middle, spread, zeros=0.05):
+    """Exponents from `middle` - `spread` to `middle` + `spread`, few different fractions: ties are frequent."""
+    top = 31 if register == "Float16" else 255
+    exponent = np.clip(stream.integers(middle - spread, middle + spread + 1, shape), 0, top).astype(np.uint32)
+    fraction = stream.choice(np.array([0, 1, 2, 4, 7, 512, 1016, 1023, stream.integers(0, 1024)], np.uint32), shape)
+    if register == "Float16_b":
+        fraction &= np.uint32(0x3F8)
+    sign = stream.integers(0, 2, shape, np.uint32)
+    made = sign << np.uint32(31) | exponent << np.uint32(23) | fraction << np.uint32(13)
+    return np.where(stream.random(shape) < zeros, np.uint32(0), made)
+
+
+def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False):
+    """dst [n, 1024], in0 and in1 [K, 1024]: the images by both kernels, and what the first one left out."""
+    index = np.arange(len(in0), dtype=np.int32)
+    operands = (in0[None], index, NONE, in1[None], index, NONE, False)
+    shape = (1, 1, len(in0), 1, 0, len(in0), faces, phase_mask(fidelity))
+    singles, integers = dst[None].copy(), dst[None].copy()
+    left_out = np.zeros(1, np.bool_)
+    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, left_out)
+    matmul_by_integers(0, 1, integers, *operands, *shape, *setting, faces_first)
+    return singles[0], integers[0], bool(left_out[0])
+
+
+def start(stream, mode, register, middle, spread):
+    made = words(stream, (1, 1024), "Float16_b" if mode == "bf16" else register, middle, spread)
+    if mode == "bf16":
+        return made >> np.uint32(16)
+    if mode == "fp16":
+        return made >> np.uint32(16) & np.uint32(0x8000) | made >> np.uint32(13) & np.uint32(0x7FFF)
+    return made | stream.integers(0, 1 << 13, made.shape, np.uint32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    pairing=st.sampled_from(PAIRINGS),
+    spread=st.sampled_from([0, 1, 3, 8, 14]),
+    middles=st.tuples(*[st.integers(30, 200)] * 3),
+    fidelity=st.sampled_from(sorted(PHASES)),
+    core=st.sampled_from(["grayskull", "wormhole_b0", "blackhole"]),
+    faces=st.sampled_from([1, 2]),
+)
+def test_both_kernels_agree(seed, pairing, spread, middles, fidelity, core, faces):
+    stream = np.random.default_rng(seed)
+    register, mode = pairing
+    if register == "Float16":
+        middles = tuple(m % 32 for m in middles)
+    in0, in1 = (words(stream, (3, 1024), register, middle, spread) for middle in middles[:2])
+    dst = start(stream, mode, register, middles[2], spread)
+    setting = kernel_setting(family(register), mode, core)
+    singles, integers, left_out = both(
+        dst, in0, in1, fidelity, setting, faces=faces, faces_first=core == "grayskull"
+    )  # fmt: skip
+    assert np.array_equal(singles, dst if left_out else integers)
+
+
+@pytest.mark.parametrize("mode", ["bf16", "fp32"])
+@pytest.mark.parametrize(
+    ("middles", "taken"),
+    [((127, 127), True), ((30, 129), False), ((127, 230), False), ((80, 100), True), ((12, 200), False)],
+)
+def test_what_is_left_to_integers(mode, middles, taken):
+    stream = np.random.default_rng(3)
+    in0, in1 = (words(stream, (1, 1024), "Float16_b", middle, 2) for middle in middles)
+    dst = start(stream, mode, "Float16_b", 120, 4)
+    setting = kernel_setting("b", mode, "wormhole_b0")
+    singles, integers, left_out = both(dst, in0, in1, "LoFi", setting)
+    assert left_out is not taken
+    assert np.array_equal(singles, integers if taken else dst)
+
+
+@pytest.mark.parametrize("exponent", [2, 240, 255])
+def test_words_of_dst_at_the_ends_are_left_to_integers(exponent):
+    stream = np.random.default_rng(4)
+    in0, in1 = (words(stream, (1, 1024), "Float16_b", 127, 2) for _ in range(2))
+    dst = start(stream, "bf16", "Float16_b", exponent, 0)
+    setting = kernel_setting("b", "bf16", "wormhole_b0")
+    singles, _, left_out = both(dst, in0, in1, "LoFi", setting)
+    assert left_out
+    assert np.array_equal(singles, dst)
+
+
+@pytest.mark.tiny
+def test_tiles_of_zeros_and_denormal_words():
+    stream = np.random.default_rng(5)
+    in0 = words(stream, (2, 1024), "Float16_b", 127, 2)
+    dst = start(stream, "bf16", "Float16_b", 120, 3)
+    dst[0, :40] &= np.uint32(0x807F)  # no exponent: these count as nothing
+    for zero in (np.zeros_like(in0), in0 * np.array([[1], [0]], np.uint32)):
+        singles, integers, left_out = both(dst, in0, zero, "HiFi2", kernel_setting("b", "bf16", "wormhole_b0"))
+        assert not left_out
+        assert np.array_equal(singles, integers)
