@@ -66,7 +66,8 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
 @aten("_embedding_bag")
 def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: Any) -> Any:
     """`embedding`, then sums, means or the largest of its rows"""
-    _, mode, _, weights, ends, padding = (*given, *(False, 0, False, None, False, -1)[len(given) :])
+    left_out: tuple[Any, ...] = (False, 0, False, None, False, -1)
+    _, mode, _, weights, ends, padding = (*given, *left_out[len(given) :])
     if offsets.op != "constant":
         raise NotSupportedError("bags whose sizes are an input")
     if padding not in (None, -1):
