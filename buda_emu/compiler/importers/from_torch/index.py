@@ -7,8 +7,9 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
-from buda_emu.compiler.importers.from_torch.moves import view
+from buda_emu.compiler.importers.from_torch.moves import expand, view
 
 
 @aten("embedding")
@@ -60,3 +61,58 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     merged = view(b, x, [*x.shape[:first], prod(sizes), *x.shape[last:]])
     found = b.take(merged, dim=first, index=flat.reshape(-1))
     return view(b, found, [*x.shape[:first], *flat.shape, *x.shape[last:]])
+
+
+@aten("_embedding_bag")
+def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: Any) -> Any:
+    """`embedding`, then sums, means or the largest of its rows"""
+    left_out: tuple[Any, ...] = (False, 0, False, None, False, -1)
+    _, mode, _, weights, ends, padding = (*given, *left_out[len(given) :])
+    if offsets.op != "constant":
+        raise NotSupportedError("bags whose sizes are an input")
+    if padding not in (None, -1):
+        raise NotSupportedError("an index of padding")
+    begin = np.asarray(offsets.value).ravel()
+    begin = begin if ends else np.append(begin, index.shape[0])
+    counts = np.diff(begin)
+    rows = embedding(b, table, index)
+    if weights is not None:
+        rows = b.multiply(rows, b.reshape(weights, shape=(index.shape[0], 1)))
+    bag, place = np.repeat(np.arange(counts.size), counts), np.arange(begin[0], begin[-1])
+    if mode < 2:
+        share = np.repeat(1 / np.maximum(counts, 1), counts) if mode == 1 else 1.0
+        found = b.linear(rows, dim=0, matrix=Sparse.of((counts.size, index.shape[0]), bag, place, share))
+    elif not counts.all():
+        raise NotSupportedError("the largest of an empty bag")
+    else:
+        steps = np.minimum(np.arange(counts.max()), counts[:, None] - 1) + begin[:-1, None]
+        wide = b.take(rows, dim=0, index=steps.ravel())
+        wide = b.reshape(wide, shape=(*steps.shape, rows.shape[-1]))
+        found = b.reduce_largest(wide, axes=(1,), keepdims=False)
+    return [found, None, None, None]
+
+
+@aten("index_put")
+def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
+    """`linear` of the values to their places, added to what stays; places are known to the compiler"""
+    places = [place for place, item in enumerate(indices) if item is not None]
+    if any(indices[place].op != "constant" or indices[place].dtype == "bool" for place in places):
+        raise NotSupportedError("places that are computed")
+    if places != list(range(places[0], places[0] + len(places))):
+        raise NotSupportedError("places of dimensions apart")
+    first, last = places[0], places[-1] + 1
+    before, sizes, behind = x.shape[:first], x.shape[first:last], x.shape[last:]
+    given = np.broadcast_arrays(*(indices[place].value for place in places))
+    flat = np.ravel_multi_index([item % size for item, size in zip(given, sizes, strict=True)], sizes).ravel()
+    if not add and np.unique(flat).size != flat.size:
+        raise NotSupportedError("places that are written twice")
+    full = (*before, *given[0].shape, *behind)
+    wide = expand(b, values, full)
+    put = b.linear(view(b, wide, (*before, flat.size, *behind)), dim=first,
+                   matrix=Sparse.of((prod(sizes), flat.size), flat, np.arange(flat.size)))  # fmt: skip
+    own = view(b, x, (*before, prod(sizes), *behind))
+    if not add:
+        kept = np.arange(prod(sizes))
+        kept[flat] = -1
+        own = b.take(own, dim=first, index=kept)
+    return view(b, b.add(own, put, dtype=x.dtype), x.shape)

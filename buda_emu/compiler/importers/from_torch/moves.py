@@ -165,3 +165,24 @@ def replication_pad(b: Builder, x: Node, pads: Any) -> Node:
 def pixel_shuffle(b: Builder, x: Node, factor: int) -> Node:
     """`depth_to_space`"""
     return b.depth_to_space(x, block=factor, columns_first=False)
+
+
+@aten("_pad_circular", whole=True)
+def pad_circular(b: Builder, x: Node, pads: Any) -> Node:
+    """`pad` by what comes round from the other end"""
+    sides = [(0, 0)] * (len(x.shape) - len(pads) // 2) + [(pads[k], pads[k + 1]) for k in range(len(pads) - 2, -1, -2)]
+    return b.pad(x, pads=tuple(sides), mode="wrap")
+
+
+@aten("slice_scatter")
+def slice_scatter(b: Builder, x: Node, part: Node, dim: int = 0, start: Any = None, end: Any = None,
+                  step: int = 1) -> Node:  # fmt: skip
+    """`take` of both, and their sum"""
+    dim %= len(x.shape)
+    size = x.shape[dim]
+    where = np.arange(*slice(start, end, step).indices(size))
+    own, theirs = np.arange(size), np.full(size, -1)
+    own[where], theirs[where] = -1, np.arange(where.size)
+    if (own < 0).all():
+        return part
+    return b.add(b.take(x, dim=dim, index=own), b.take(part, dim=dim, index=theirs), dtype=x.dtype)

@@ -129,7 +129,11 @@ class _Reader:
         if not any(isinstance(item, Node) and item.op != "constant" for item in flat) and "getitem" not in word:
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
-            return arguments[0][arguments[1]]
+            found = arguments[0][arguments[1]]
+            if found is None and node.users:  # a handler gives no such result
+                self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
+                return _POISONED
+            return found
         declared = aten_op(word.split(".")[0])
         try:
             if declared is None:

@@ -113,3 +113,18 @@ def bilinear(b: Builder, x: Node, out: Any, align: bool, *scales: Any) -> Node:
         np.add.at(matrix, (np.arange(count), high), at - low)
         x = b.linear(x, dim=2 + place, matrix=Sparse.dense(matrix))
     return x
+
+
+@aten("adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(b: Builder, x: Node, out: Any) -> Any:
+    """`take` of each window, and its largest; the places of the largest are not told"""
+    first = len(x.shape) - len(out)
+    for place, count in enumerate(out):
+        dim = first + place
+        size, shape = x.shape[dim], x.shape
+        begin, end = (np.arange(count) * size // count, -(-(np.arange(1, count + 1) * size) // count))
+        steps = np.arange((end - begin).max())
+        index = np.minimum(begin[:, None] + steps, end[:, None] - 1)  # the last again, where a window is shorter
+        x = b.reshape(b.take(x, dim=dim, index=index.ravel()), shape=(*shape[:dim], *index.shape, *shape[dim + 1 :]))
+        x = b.reduce_largest(x, axes=(dim + 1,), keepdims=False)
+    return [x, None]

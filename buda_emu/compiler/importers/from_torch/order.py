@@ -1,0 +1,56 @@
+"""Sorting, and what is told by order; running products; one-hot."""
+
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
+
+
+@aten("topk")
+def topk(b: Builder, x: Node, count: int, dim: int = -1, largest: bool = True, _: bool = True) -> list[Node]:
+    """`ordered` and `order`: every element against every other"""
+    return [b.emit(op, x, dim=dim, count=count, descending=largest) for op in ("ordered", "order")]
+
+
+@aten("sort")
+def sort(b: Builder, x: Node, dim: int = -1, descending: bool = False, **options: Any) -> list[Node]:
+    """`ordered` and `order` of all"""
+    dim, descending = options.get("dim", dim), options.get("descending", descending)
+    return topk(b, x, x.shape[dim], dim, descending)
+
+
+@aten("median")
+def median(b: Builder, x: Node, dim: int | None = None, keep: bool = False) -> Any:
+    """`ordered`, and the lower one in the middle"""
+    if dim is None:
+        return kthvalue(b, b.reshape(x, shape=(-1,)), (int(np.prod(x.shape)) + 1) // 2, 0)[0]
+    return kthvalue(b, x, (x.shape[dim] + 1) // 2, dim, keep)
+
+
+@aten("kthvalue")
+def kthvalue(b: Builder, x: Node, place: int, dim: int = -1, keep: bool = False) -> list[Node]:
+    """`ordered` and `order` up to there"""
+    dim %= len(x.shape)
+    found: list[Node] = []
+    for node in topk(b, x, place, dim, False):
+        last = b.slice(node, dim=dim, start=place - 1, count=1)
+        shape = (*x.shape[:dim], *x.shape[dim + 1 :])
+        found.append(last if keep else b.reshape(last, shape=shape))
+    return found
+
+
+@aten("cumprod")
+def cumprod(b: Builder, x: Node, dim: int, **_: Any) -> Node:
+    """`cumprod`: halves of halves"""
+    return b.cumprod(x, dim=dim)
+
+
+@aten("one_hot", whole=True)
+def one_hot(b: Builder, index: Node, count: int = -1) -> Node:
+    """`one_hot`: comparison with 0, 1, 2, ..."""
+    if count < 0:
+        raise NotSupportedError("as many classes as the values tell")
+    return b.retyped(b.one_hot(index, depth=count), "int64")

@@ -1,0 +1,61 @@
+"""Distances of all pairs, and products of three."""
+
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.from_torch.declared import aten
+
+
+@aten("_cdist_forward")
+def cdist(b: Builder, x: Node, y: Node, p: float, *_: Any) -> Node:
+    """`subtract` of all pairs, and a norm of the differences"""
+    left = b.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))
+    right = b.reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))
+    return _norm(b, b.subtract(left, right), p)
+
+
+@aten("_pdist_forward")
+def pdist(b: Builder, x: Node, p: float = 2.0) -> Node:
+    """`take` of the rows of all pairs, `subtract`, and a norm"""
+    first, second = np.triu_indices(x.shape[0], 1)
+    return _norm(b, b.subtract(b.take(x, dim=0, index=first), b.take(x, dim=0, index=second)), p)
+
+
+def _norm(b: Builder, x: Node, p: float) -> Node:
+    axes, size = (len(x.shape) - 1,), b.abs(x)
+    if p == 2:
+        return b.sqrt(b.reduce_sum(b.square(x), axes=axes, keepdims=False))
+    if p == 1:
+        return b.reduce_sum(size, axes=axes, keepdims=False)
+    if p == float("inf"):
+        return b.reduce_largest(size, axes=axes, keepdims=False)
+    if p == 0:
+        return b.reduce_sum(b.greater(size, 0.0, dtype="float32"), axes=axes, keepdims=False)
+    return b.pow(b.reduce_sum(b.pow(size, b.constant(np.float32(p))), axes=axes, keepdims=False),
+                 b.constant(np.float32(1 / p)))  # fmt: skip
+
+
+@aten("_trilinear")
+def trilinear(b: Builder, x: Node, y: Node, z: Node, *given: Any) -> Node:
+    """`multiply` of three with dimensions put in, and a sum"""
+    *expanded, summed = (tuple(item) for item in given[:4])
+    factors = [_wide(b, node, dims) for node, dims in zip((x, y, z), expanded, strict=True)]
+    rank = len(factors[0].shape)
+    # What the third factor does not have is summed before it comes.
+    early = tuple(dim for dim in summed if factors[2].shape[dim] == 1)
+    first = b.multiply(factors[0], factors[1])
+    first = b.reduce_sum(first, axes=early) if early else first
+    rest = tuple(dim for dim in summed if dim not in early)
+    found = b.multiply(first, factors[2])
+    found = b.reduce_sum(found, axes=rest) if rest else found
+    return b.reshape(found, shape=[size for dim, size in enumerate(found.shape) if dim not in summed or dim >= rank])
+
+
+def _wide(b: Builder, x: Node, dims: tuple[int, ...]) -> Node:
+    shape = list(x.shape)
+    for dim in sorted(dims):
+        shape.insert(dim, 1)
+    return b.reshape(x, shape=tuple(shape))

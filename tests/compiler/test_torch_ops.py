@@ -1,0 +1,103 @@
+"""Operators of torch that become several front-end ops, against torch."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+F = torch.nn.functional
+
+
+class Small(torch.nn.Module):
+    """One function."""
+
+    def __init__(self, run):
+        super().__init__()
+        self.run = run
+
+    def forward(self, *items):
+        return self.run(*items)
+
+
+def tensors(result):
+    """All of a result, in order."""
+    return [result] if isinstance(result, torch.Tensor) else [part for item in result for part in tensors(item)]
+
+
+def agrees(module, *inputs):
+    module = module.eval() if isinstance(module, torch.nn.Module) else Small(module)
+    with torch.no_grad():
+        expected = tensors(module(*inputs))
+    compiled = be.compile(module, inputs)
+    assert compiled.check(strict=True) == ()
+    for got, want in zip(compiled(*inputs), expected, strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=2e-3, atol=2e-4)
+    compiled.close()
+
+
+torch.manual_seed(3)
+X, IMAGE, PAIR = torch.randn(2, 7, 33), torch.randn(2, 3, 8, 10), torch.randn(5, 7)
+WORDS = torch.randint(0, 20, (3, 5))
+
+
+def test_images_and_bags():
+    circular = torch.nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular").eval()
+    sizes = [torch.nn.AdaptiveMaxPool2d(size) for size in ((3, 4), (10, 3))]
+    bags = [torch.nn.EmbeddingBag(20, 6, mode=mode).eval() for mode in ("sum", "mean", "max")]
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.circular, self.bags = circular, torch.nn.ModuleList(bags)
+
+        def forward(self, image, words):
+            return [self.circular(image), *(size(image) for size in sizes), *(bag(words) for bag in self.bags)]
+
+    agrees(Several(), IMAGE, WORDS)
+
+
+def test_distances_pairs_and_one_hot():
+    norms = [0.0, 1.0, 2.0, 3.0, float("inf")]
+    bilinear = torch.nn.Bilinear(7, 7, 6).eval()
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bilinear = bilinear
+
+        def forward(self, a, words):
+            distances = [torch.cdist(a, a[:3] + 1, p=p) for p in norms]
+            return [*distances, torch.pdist(a), self.bilinear(a, a + 1), F.one_hot(words, 20).float()]
+
+    agrees(Several(), PAIR, WORDS)
+
+
+def test_order_and_places():
+    def run(x):
+        several = [
+            torch.topk(x, 3), torch.topk(x, 4, dim=1, largest=False), torch.sort(x, dim=1, descending=True),
+            torch.argsort(x, dim=1), x.median(1), x.kthvalue(3, 1, keepdim=True),
+        ]  # fmt: skip
+        return several, x.cumprod(1), x.index_fill(1, torch.tensor([1, 3]), 0.5), F.fold(x[:, :4, :12], (4, 5), 2)
+
+    agrees(run, X)
+
+
+def test_recurrent_layers():
+    agrees(torch.nn.GRU(33, 6, batch_first=True), X[:, :3])
+
+
+@pytest.mark.parametrize(
+    ("run", "inputs", "complaint"),
+    [
+        (torch.nn.MaxPool2d(2, return_indices=True), (IMAGE,), "result 1 of aten.max_pool2d"),
+        (torch.nn.EmbeddingBag(20, 6), (WORDS[0], torch.tensor([0, 2])), "bags whose sizes are an input"),
+        (torch.linalg.det, (torch.randn(3, 3),), "det"),
+    ],
+)
+def test_what_cannot_be_is_named(run, inputs, complaint):
+    module = run if isinstance(run, torch.nn.Module) else Small(run)
+    with pytest.raises(be.UnsupportedError, match=complaint):
+        be.compile(module, inputs)
