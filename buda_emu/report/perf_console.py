@@ -8,7 +8,7 @@ from buda_emu.report.perf_tables import Selection, Sources, epochs_table, ops_li
 from buda_emu.report.text import number, percent, plural, table, whole, wrapped
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import chain_sentence, critical_steps
-from buda_emu.timing.result import PerfRun
+from buda_emu.timing.result import PerfRun, hypothetical
 
 _ALL = Selection()
 
@@ -16,7 +16,8 @@ _ALL = Selection()
 def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> Iterator[str]:
     """A table of epochs, then of the ops of each, as far as they are selected. Raises HostError for unknown names."""
     epochs = selection.of_epochs(run.epochs)
-    yield f"{run.netlist}: {run.arch}, {run.clock:g} MHz, modelled"
+    assumed = f", {hypothetical(run.assumed)}" if run.assumed else ""
+    yield f"{run.netlist}: {run.arch}, {run.clock:g} MHz, modelled{assumed}"
     yield ""
     yield epochs_table(run, epochs)
     yield ""
@@ -28,7 +29,7 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     for index, epoch in epochs:
         yield ""
         yield wrapped(f"{index} {epoch.program}: {' + '.join(epoch.graphs)}: {epoch.bottleneck.sentence}")
-        yield wrapped(chain_sentence(critical_steps(epoch.timing)))
+        yield wrapped(chain_sentence(critical_steps(epoch.timing), assumed=run.assumed))
         yield from ops_lines(netlist, run, epoch, selection, sources)
     meaning = list(sources.lines())
     if meaning:

@@ -16,17 +16,24 @@ Ints = NDArray[np.int64]
 class Schedule(Tasks):
     """Tasks on units that work in order (`Tasks` says what these are); `run` says when each is done."""
 
-    def run(self) -> Timing:
-        """When everything is done. Equal schedules give equal times on any machine.
+    @property
+    def durations(self) -> Ints:
+        """Of all tasks."""
+        return _ints(self._duration)
+
+    def run(self, durations: Ints | None = None) -> Timing:
+        """When everything is done, or would be if tasks lasted otherwise. Equal schedules give equal times on any
+        machine.
 
         Raises ProgramError (kind "deadlock") when tasks are left that wait for ever, naming who waits for whom, and
         HostError when the durations add up to more than 2^62.
         """
         from buda_emu.kernels.timeline import run_timeline  # numba
 
-        if sum(self._duration) >= MOST:
+        duration = self.durations if durations is None else durations
+        if sum(duration.tolist()) >= MOST:
             raise HostError("the durations of all tasks add up to more than 2^62")
-        unit, duration = _ints(self._unit), _ints(self._duration)
+        unit = _ints(self._unit)
         order = np.argsort(unit, kind="stable")
         unit_first = np.searchsorted(unit[order], np.arange(len(self.units) + 1)).astype(np.int64)
         tasks = len(self)

@@ -17,7 +17,7 @@ from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.op_cost import Model, OpCost, op_cost
 from buda_emu.timing.program import Epoch, epochs
 from buda_emu.timing.rates import Speed, speed
-from buda_emu.timing.result import EpochReport, PerfRun, bottleneck
+from buda_emu.timing.result import EpochReport, PerfRun, assumptions, bottleneck
 
 
 def model_netlist(
@@ -41,11 +41,12 @@ def model_netlist(
     _check_places(netlist, chip)
     fast = speed(chip, what_if or {})
     costs = _Costs(netlist, model)
+    assumed = assumptions(what_if or {}, chip)
     found: list[EpochReport] = []
     for epoch in epochs(netlist, programs, parameters):
         progress(f"epoch {' + '.join(epoch.temporal.graphs)}")
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
-            found.append(_report(netlist, epoch, costs, fast, chip))
+            found.append(_report(netlist, epoch, costs, fast, chip, assumed))
     return PerfRun(
         netlist.path, netlist.arch_name, fast.clock, fast.host, fast.setup, version, dict(parameters),
         dict(what_if or {}), tuple(found), dram_use(netlist, chip),
@@ -65,7 +66,9 @@ def _check_places(netlist: Netlist, chip: Device) -> None:
                 )
 
 
-def _report(netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed, chip: Device) -> EpochReport:
+def _report(
+    netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed, chip: Device, assumed: str
+) -> EpochReport:  # fmt: skip
     edges = flows(netlist, epoch.temporal, epoch.executes)
     inputs = [edge for edge in edges if edge.operand >= 0 and not edge.once]
     from_memory = {edge.target for edge in inputs if edge.memory != "none"}
@@ -78,7 +81,7 @@ def _report(netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed, chip: 
     chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
     return EpochReport(
         epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges), timing,
-        bottleneck(timing), tuple(edges), tuple(ways),
+        bottleneck(timing, edges, ways, chip.dram_channels, assumed), tuple(edges), tuple(ways),
     )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """What modelling the programs of a netlist gave: the objects that tables, CSV, JSON, pictures and checks read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from buda_emu.spec.devices import Device
+from buda_emu.spec.devices import Device, device
+from buda_emu.timing.contention import contention
 from buda_emu.timing.epoch import INPUT_BUFFERS, EpochTiming
 from buda_emu.timing.flows import Flow
 from buda_emu.timing.memory_use import ChannelUse
@@ -76,6 +77,11 @@ class PerfRun:
     chip: Device = field(repr=False)
 
     @property
+    def assumed(self) -> str:
+        """What is hypothetical, "" where nothing is."""
+        return assumptions(self.what_if, self.chip)
+
+    @property
     def l1_capacity(self) -> int:
         """Bytes of a core's L1 that buffers may use."""
         return self.chip.l1_data_bytes
@@ -101,13 +107,33 @@ class PerfRun:
         return cycles / (self.clock * 1e6)
 
 
-def bottleneck(timing: EpochTiming) -> Bottleneck:
-    """The busiest op, memory channel or transfer, whether it explains the pace, and what the model had to assume."""
+def bottleneck(
+    timing: EpochTiming, edges: Sequence[Flow] = (), paths: Sequence[Path] = (), channels: int = 0, assumed: str = ""
+) -> Bottleneck:
+    """The busiest op, memory channel, link or transfer, whether it explains the pace, who shares it, and what the model
+    had to assume. `channels`: DRAM channels of the chip; `assumed`: what is hypothetical."""
     found = _busiest(timing)
-    if timing.input_buffers == INPUT_BUFFERS:
-        return found
-    note = f"branches that meet again would stall with {INPUT_BUFFERS} parts in each input buffer"
-    return replace(found, sentence=f"{found.sentence}; {note}, {timing.input_buffers} were assumed")
+    sentence = found.sentence
+    shared = contention(timing, edges, paths, found.name, channels) if found.name else None
+    if shared is not None:
+        sentence += f"; {shared.sentence(timing.pace if found.kind in ('memory', 'link') else None)}"
+    if timing.input_buffers != INPUT_BUFFERS:
+        note = f"branches that meet again would stall with {INPUT_BUFFERS} parts in each input buffer"
+        sentence += f"; {note}, {timing.input_buffers} were assumed"
+    return replace(found, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
+
+
+def hypothetical(assumed: str) -> str:
+    """What is said of figures of a chip that is not built: `hypothetical: dram_gbps 12`."""
+    return f"hypothetical: {assumed}"
+
+
+def assumptions(what_if: Mapping[str, float], chip: Device) -> str:
+    """What of a run is not as its chip is: speeds, a smaller grid; "" where nothing is."""
+    found = [f"{name} {value:g}" for name, value in what_if.items()]
+    if chip.grid != device(chip.name).grid:
+        found.append(f"grid {chip.grid[0]}x{chip.grid[1]}")
+    return ", ".join(found)
 
 
 def _busiest(timing: EpochTiming) -> Bottleneck:

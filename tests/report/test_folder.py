@@ -1,7 +1,5 @@
 """`--report DIR`."""
 
-import base64
-import gzip
 import json
 import re
 
@@ -13,13 +11,7 @@ from buda_emu.report.folder import write_report
 from buda_emu.report.json_form import as_json
 from buda_emu.report.pages import testing
 from report.results import ODD_NAME, finished_run
-
-
-def whole(path):
-    """A page with what is packed in it."""
-    page = path.read_text()
-    parts = re.findall(r'<script type="text/plain" class="packed">([^<]*)</script>', page)
-    return "\n".join([page, *(gzip.decompress(base64.b64decode(part)).decode() for part in parts)])
+from report.unpacked import whole
 
 
 @pytest.fixture(scope="module")

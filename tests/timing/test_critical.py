@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 import buda_emu as be
+from buda_emu.timeline import Schedule
 from buda_emu.timing import model as modelling
-from buda_emu.timing.critical import CAUSE_WORDS, chain_sentence, critical_steps
+from buda_emu.timing.critical import CAUSE_WORDS, chain_sentence, critical_steps, shortened, step_of
 from conftest import corpus_files
 from example_netlists import DIRECTORY
 
@@ -30,13 +31,54 @@ def test_links_add_up(path):
     adds_up(be.perf(path))
 
 
-@pytest.mark.parametrize("path", corpus_files("netlists/**/*.yaml")[::20])
-def test_links_add_up_in_real_netlists(path):
+def sampled(pattern, step):
+    """Files of the corpus: one of `step` by default, the others with --slow."""
+    return [
+        item if number % step == 0 else pytest.param(*item.values, id=item.id, marks=[*item.marks, pytest.mark.slow])
+        for number, item in enumerate(corpus_files(pattern))
+    ]
+
+
+def end_of(epoch, names):
+    return int(shortened(epoch.timing, set(names)).end[epoch.timing.last_task])
+
+
+@pytest.mark.parametrize("path", sampled("netlists/**/*.yaml", 24))
+def test_links_add_up_in_real_netlists_and_the_first_is_what_to_shorten(path):
+    """All shares are the whole, of an epoch of one input, too. What is named first shortens the epoch, with what is as
+    long beside it; what is no link of the chain does not."""
     try:
         found = be.perf(path)
     except be.BudaError:
         return
     adds_up(found)
+    for epoch in found.epochs:
+        tasks = epoch.timing.timing
+        steps = critical_steps(epoch.timing)
+        if not steps:
+            continue
+        end = int(tasks.end[epoch.timing.last_task])
+        assert end_of(epoch, [steps[0].name, *steps[0].alike]) < end
+        others = sorted({step_of(unit) for unit in tasks.units} - {step.name for step in steps})
+        for name in others[:: max(len(others) // 3, 1)]:
+            assert end_of(epoch, [name]) == end
+
+
+def test_what_is_as_long_beside_the_first_is_named():
+    """Two chains of equal length: one alone shortens nothing."""
+    schedule = Schedule()
+    ended = [schedule.object(name) for name in ("a done", "b done")]
+    for name, done in zip("ab", ended, strict=True):
+        schedule.task(schedule.unit(name), 100, (), [(done, 1)])
+    schedule.task(schedule.unit("c"), 10, [(done, 1) for done in ended])
+    timing = schedule.run()
+    usual = be.perf(DIRECTORY / "matmul.yaml").epochs[0].timing
+    epoch = replace(
+        usual, timing=timing, schedule=schedule, last_task=2, total=110.0, steady_from=0, rooms=(), ops=usual.ops
+    )
+    first = critical_steps(epoch)[0]
+    assert (first.cycles, {first.name, *first.alike}) == (100, {"a", "b"})
+    assert "as long beside the first: " in chain_sentence(critical_steps(epoch))
 
 
 def slower(monkeypatch, op, factor):
@@ -71,5 +113,7 @@ def test_a_shorter_first_link_shortens_the_epoch_and_what_is_no_link_does_not(pa
 def test_the_sentence_names_the_greatest():
     steps = critical_steps(be.perf(DIRECTORY / "matmul.yaml").epochs[0].timing)
     assert chain_sentence(steps).startswith("its cycles are, link by link: ")
-    assert f"{steps[0].name} {100 * steps[0].share:.0f} %, and {len(steps) - 1} more" in chain_sentence(steps, 1)
+    greatest = f"{steps[0].name} {100 * steps[0].share:.0f} % ({CAUSE_WORDS[steps[0].cause]})"
+    assert f"{greatest}, and {len(steps) - 1} more" in chain_sentence(steps, 1)
+    assert chain_sentence(steps, assumed="clock 9").endswith(" (hypothetical: clock 9)")
     assert chain_sentence(()) == ""

@@ -16,7 +16,7 @@ from buda_emu.report.perf_charts import roofline_chart
 from buda_emu.report.steady_picture import steady_picture
 from buda_emu.report.text import number, percent, plural
 from buda_emu.timing.checks import CheckResult
-from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, critical_steps
+from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.rates import STREAM
 from buda_emu.timing.result import EpochReport, PerfRun
@@ -44,7 +44,7 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[CheckResult], com
         "perf.html", title=f"buda-emu perf: {PurePath(run.netlist).name}", command=command, checks=_checks(checks),
         epochs=parts,
         facts=f"{run.netlist}, buda-emu {run.version}, {run.arch}, {run.clock:g} MHz, modelled", index=as_script(found),
-        assumed=", ".join(f"{name} {value:g}" for name, value in run.what_if.items()),
+        assumed=run.assumed,
         table=_epochs(run, order, places),
         note=f"{plural(left_out, 'epoch')} without pictures here: perf.json has every figure." if left_out else "",
     )  # fmt: skip
@@ -98,11 +98,12 @@ def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Ma
     ops = list(op_figures(netlist, run, epoch))
     busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
-    path = {step.name.partition(": ")[2] or step.name for step in steps if step.share >= _ON_PATH}
+    path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
     return render(
-        "epoch.html", sentence=epoch.bottleneck.sentence, path=_path(steps), limits=_limits(epoch),
+        "epoch.html", sentence=epoch.bottleneck.sentence, chain=chain_sentence(steps, assumed=run.assumed),
+        path=_path(steps), limits=_limits(epoch),
         steady=_steady(epoch), timeline=timeline_data(steady_picture(epoch)),
         picture=Markup(grid_svg(
             netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
@@ -146,18 +147,16 @@ def _steady(epoch: EpochReport) -> str:
 def _path(steps: Sequence[CriticalStep]) -> Table:
     columns = [
         Column("share", "number"), Column("cycles", "number"), Column("kind", choose=True), Column("link", "words"),
-        Column("waited for", "words"),
+        Column("its parts began when", "words"),
     ]  # fmt: skip
-    rows = [
-        Row(
-            [
-                Cell(percent(step.share), step.cycles, step.share), figure(step.cycles), Cell(step.kind),
-                Cell(step.name), Cell(CAUSE_WORDS[step.cause]),
-            ],
-            _chosen(step.name),
-        )
-        for step in steps
-    ]  # fmt: skip
+    rows: list[Row] = []
+    for step in steps:
+        through = f": {', '.join(step.through)}" if step.through else ""
+        alike = f"; as long beside it: {', '.join(step.alike)}" if step.alike else ""
+        share = Cell(percent(step.share), step.cycles, step.share)
+        causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
+        cells = [share, figure(step.cycles), Cell(step.kind), Cell(f"{step.name}{through}{alike}"), Cell(causes)]
+        rows.append(Row(cells, _chosen(step.through[0] if step.through else step.name)))
     return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
 
 
