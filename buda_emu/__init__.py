@@ -33,7 +33,9 @@ from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.api.load import load
+    from buda_emu.api.numerics import Explained, numerics
     from buda_emu.api.perf import Perf, perf
+    from buda_emu.api.test import Tested, test
     from buda_emu.compiler.compile import compile  # noqa: A004
     from buda_emu.compiler.generate.caches import Program
     from buda_emu.compiler.parted import compile_in_parts
@@ -53,8 +55,11 @@ _LAZY = {
     "Listener": "buda_emu.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.caches",
     "Progress": "buda_emu.runtime.machine.running",
+    "Explained": "buda_emu.api.numerics",
     "Perf": "buda_emu.api.perf",
     "perf": "buda_emu.api.perf",
+    "test": "buda_emu.api.test",
+    "Tested": "buda_emu.api.test",
     "Run": "buda_emu.runtime.machine.running",
 }
 
@@ -62,6 +67,7 @@ __all__ = [
     "BudaError",
     "DocumentError",
     "Emulator",
+    "Explained",
     "HostError",
     "HostTimeoutError",
     "InternalError",
@@ -76,6 +82,7 @@ __all__ = [
     "Run",
     "RunCancelledError",
     "ScheduleError",
+    "Tested",
     "UnsupportedError",
     "VpuxError",
     "__version__",
@@ -84,12 +91,16 @@ __all__ = [
     "compile_in_parts",
     "load",
     "load_image",
+    "numerics",
     "perf",
+    "test",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, and keep it."""
+    if name == "numerics":  # a room, and what is called by its name: see its __init__
+        return import_module("buda_emu.numerics")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LAZY[name]), name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.errors import NetlistWarning
 from buda_emu.netlist import load as netlist_load
+from buda_emu.netlist import model
 
 if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist
@@ -21,6 +22,7 @@ def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool =
     all findings when it is refused. What the checker finds about one that is not, also in `Netlist.diagnostics`, is a
     NetlistWarning.
     """
+    model.painted_by(_picture)
     netlist = netlist_load.load(path, arch, cache=cache)
     found = netlist.diagnostics
     if found:
@@ -29,3 +31,10 @@ def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool =
         text = f"{netlist.path}: {said}{more} (`buda-emu check {netlist.path}`)"
         warnings.warn(text, NetlistWarning, stacklevel=2)
     return netlist
+
+
+def _picture(netlist: "Netlist") -> str:
+    """Of a notebook: the ops on their cores, as `buda-emu graph` draws them."""
+    from buda_emu.report.grid_svg import grid_svg
+
+    return grid_svg(netlist)

@@ -6,13 +6,14 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import Any
 
+from buda_emu.api.shown import html_table
 from buda_emu.errors import HostError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.performance_check import read_performance_checks
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.report.perf_json import perf_json
-from buda_emu.report.text import number, plural
+from buda_emu.report.text import plural
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.checks import CheckResult, evaluate
 from buda_emu.timing.figures import op_figures
@@ -96,22 +97,10 @@ class Perf:
         slowest = max(self.epochs, key=lambda epoch: epoch.pace, default=None)
         held = f", {slowest.bottleneck.sentence}" if slowest else ""
         epochs = plural(len(self.epochs), "epoch")
-        return f"<Perf of {self.run.netlist} on {self.run.arch}: {self.cycles:.0f} cycles, {epochs}{held}>"
+        return f"<Perf of {self.run.netlist} on {self.run.arch}: {self.cycles:,.0f} cycles, {epochs}{held}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        names = list(self.epoch_rows[0]) if self.epoch_rows else []
-        head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
-            for row in self.epoch_rows
-        )
-        return f"<p>{escape(repr(self)[1:-1])}</p><table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(value: object) -> str:
-    return number(value) if isinstance(value, float) or value is None else str(value)
+        return html_table(repr(self)[1:-1], self.epoch_rows)
 
 
 def perf(

@@ -349,7 +349,15 @@ class TemporalGraph:
     graphs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_painters: "list[Callable[[Netlist], str]]" = []
+
+
+def painted_by(painter: "Callable[[Netlist], str]") -> None:
+    """Who draws a netlist as SVG where one shows itself, in a notebook: this room knows no pictures."""
+    _painters[:] = [painter]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Netlist:
     """A whole netlist for one architecture, expanded (1.7) and with its derived properties (1.5, 1.8) filled in.
 
@@ -369,6 +377,14 @@ class Netlist:
     temporal_graphs: tuple[TemporalGraph, ...] = ()
     sections: Mapping[str, nodes.Node] = field(default_factory=dict[str, nodes.Node])
     diagnostics: tuple[Diagnostic, ...] = ()  # findings that do not refuse the netlist
+
+    def __repr__(self) -> str:
+        what = {"graphs": len(self.graphs), "ops": len(self.ops), "queues": len(self.queues)}
+        counts = ", ".join(f"{count} {word[:-1] if count == 1 else word}" for word, count in what.items())
+        return f"<Netlist {self.path} for {self.arch_name}: {counts}, programs {', '.join(self.programs) or 'none'}>"
+
+    def _repr_svg_(self) -> str | None:
+        return _painters[0](self) if _painters else None
 
     @property
     def arch(self) -> Arch:

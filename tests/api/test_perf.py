@@ -13,7 +13,7 @@ def test_a_path_and_a_netlist_give_the_same():
     assert one.to_json() == two.to_json()
     assert one.passed
     assert 0 < one.seconds < 1
-    assert f"{one.cycles:.0f} cycles" in repr(one)
+    assert f"{one.cycles:,.0f} cycles" in repr(one)
     assert one.inputs_per_second == pytest.approx(1 / one.run.seconds(max(epoch.pace for epoch in one.epochs)))
 
 

@@ -1,0 +1,50 @@
+"""The docs as a site, and the README where a package index shows it."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import readme
+from shared_files import ROOT
+
+TEXT = (ROOT / "README.md").read_text()
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def test_on_an_index_no_link_leads_nowhere():
+    assert [target for target in LINK.findall(readme.for_index(TEXT)) if not target.startswith("http")] == []
+    assert "docs/getting-started.md" in readme.for_index(TEXT)  # its words stay
+    assert "<!--" not in readme.for_index(TEXT)
+
+
+def test_with_an_address_of_the_repository_links_are_absolute():
+    shown = readme.for_index(TEXT, "https://forge.example/buda-emu/")
+    assert "(https://forge.example/buda-emu/blob/main/docs/run.md)" in shown
+    assert all(target.startswith("https://") for target in LINK.findall(shown))
+
+
+def test_the_distribution_is_described_by_it():
+    hatch = pytest.importorskip("hatchling.metadata.core", reason="hatchling builds distributions")
+    manager = pytest.importorskip("hatchling.plugin.manager").PluginManager()
+    metadata = hatch.ProjectMetadata(str(ROOT), manager)
+    assert metadata.core.readme == readme.for_index(TEXT)
+    assert metadata.core.readme_content_type == "text/markdown"
+
+
+def test_the_navigation_has_every_page():
+    pages = [page for row in readme.pages(TEXT) for page in row]
+    assert len(pages) == len(set(pages))
+    assert set(pages) <= {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert {"getting-started.md", "contributing.md", "ci.md"} <= set(pages)
+
+
+def test_the_site_is_built_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs", reason="mkdocs builds the site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    first = (tmp_path / "site" / "index.html").read_text()
+    assert "An emulator of tiled accelerators" in first
+    assert 'href="getting-started/"' in first

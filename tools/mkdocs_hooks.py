@@ -1,0 +1,32 @@
+"""The docs as a site (mkdocs.yml): the README is its first page, and its table of pages the navigation."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import readme
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def on_config(config: Any) -> Any:
+    """The navigation, in the order of the README."""
+    rows = readme.pages((ROOT / "README.md").read_text(encoding="utf-8"))
+    config["nav"] = ["index.md", *(page for row in rows for page in row)]
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Without the marks of generators and tests: a page begins with its title."""
+    return readme.without_marks(markdown)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """The first page."""
+    text = readme.for_site((ROOT / "README.md").read_text(encoding="utf-8"))
+    files.append(File.generated(config, "index.md", content=text))
+    return files

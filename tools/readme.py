@@ -1,0 +1,51 @@
+"""The README elsewhere than in the repository: on a package index, and as the first page of the docs' site."""
+
+import re
+from collections.abc import Callable
+
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+_ELSEWHERE = ("http://", "https://", "mailto:")
+_MARK = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
+_ROW = re.compile(r"^\| (\[docs/.*?) \| ", re.MULTILINE)
+
+
+def for_index(text: str, repository: str = "") -> str:
+    """What a package index shows: links into the repository are absolute, or mere words where it has no address."""
+
+    def link(words: str, target: str) -> str:
+        return f"[{words}]({repository.rstrip('/')}/blob/main/{target})" if repository else words
+
+    return _with_links(text, link)
+
+
+def for_site(text: str) -> str:
+    """The first page of the site: links to pages of docs/, other files of the repository as words."""
+
+    def link(words: str, target: str) -> str:
+        inside = target.removeprefix("docs/")
+        if target.startswith("#"):
+            return f"[{words}]({target})"
+        return f"[{words.removeprefix('docs/')}]({inside})" if inside != target else words
+
+    return _with_links(text, link)
+
+
+def _with_links(text: str, link: Callable[[str, str], str]) -> str:
+    def replaced(found: re.Match[str]) -> str:
+        words, target = found[1], found[2]
+        if target.startswith(_ELSEWHERE):
+            return found[0]
+        return link(words, target)
+
+    return _LINK.sub(replaced, without_marks(text))
+
+
+def without_marks(text: str) -> str:
+    """Without the comments that tests and generators look for."""
+    return _MARK.sub("", text)
+
+
+def pages(text: str) -> list[list[str]]:
+    """The pages of docs/ in the order of the README's table, a list for each of its rows."""
+    rows = (re.findall(r"\]\(docs/([\w-]+\.md)\)", row) for row in _ROW.findall(text))
+    return [row for row in rows if row]
