@@ -3,22 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.graph.graph import Array
+from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.lower.layout import TILE, Layout
+from buda_emu.compiler.place.placer import Placement
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op
 from buda_emu.report.text import correlation, number, table
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.moments import Moments
-
-if TYPE_CHECKING:
-    from buda_emu.compiler.compiled import CompiledModel
 
 SCHEMA_VERSION: Final = 1
 INFINITE: Final = 0.99e30
@@ -69,8 +67,22 @@ def _row(item: Difference) -> tuple[str, ...]:
     return item.name, "x".join(map(str, item.shape)), correlation(item.pcc), error, number(item.max_error, 3)
 
 
-def compare(model: "CompiledModel", inputs: Sequence[Array], precision: Precision, *, layers: bool) -> Comparison:
-    """Run both. Raises HostError where the source cannot be run, and what a run raises."""
+class Compared(Protocol):
+    """What is compared: a compiled model."""
+
+    graph: Graph
+    placement: Placement
+    origin: Any
+
+    def run_watched(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
+        """The outputs, a listener being told what ops give."""
+        ...
+
+
+def compare(
+    model: Compared, labels: Sequence[str], inputs: Sequence[Array], precision: Precision, *, layers: bool
+) -> Comparison:
+    """Run both; `labels` of the outputs. Raises HostError where the source cannot be run, and what a run raises."""
     origin = model.origin
     if origin is None:
         raise HostError("compare: the model was not imported: there is nothing to compare it with")
@@ -82,9 +94,7 @@ def compare(model: "CompiledModel", inputs: Sequence[Array], precision: Precisio
     expected, inner = origin.values(inputs, wanted)
     seen = _Seen({name: wanted[name] for name in inner}, inner)
     found = model.run_watched(inputs, precision, seen)
-    outputs = [
-        difference(output.label, want, got) for output, want, got in zip(model.io.outputs, expected, found, strict=True)
-    ]
+    outputs = [difference(label, want, got) for label, want, got in zip(labels, expected, found, strict=True)]
     return Comparison(model.graph.name, origin.tool, precision, tuple(outputs), tuple(seen.found))
 
 

@@ -215,7 +215,7 @@ class CompiledModel:
         from buda_emu.compiler.comparison import compare
 
         given = self.example_inputs() if inputs is None else self._given(inputs)
-        return compare(self, given, precision, layers=layers)
+        return compare(self, [output.label for output in self.io.outputs], given, precision, layers=layers)
 
     def numerics(
         self, inputs: Sequence[Any] | None = None, *, only: str | None = None, threads: int = 1
@@ -232,7 +232,7 @@ class CompiledModel:
         ops = op_numerics(
             self.netlist, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
         )  # fmt: skip
-        return by_layer(self, ops)
+        return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""

@@ -1,14 +1,11 @@
 """Why the chip's answer differs, told by the model's own layers (docs/numerics.md has what the figures mean)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from buda_emu.report.text import correlation, table
 from buda_emu.verify.op_by_op.numerics_result import OpNumerics
-
-if TYPE_CHECKING:
-    from buda_emu.compiler.compiled import CompiledModel
 
 SCHEMA_VERSION: Final = 1
 SHOWN: Final = 5
@@ -73,13 +70,13 @@ def own_error(op: OpNumerics) -> float:
     return (op.local.rms or 0.0) if op.local is not None else 0.0
 
 
-def by_layer(model: "CompiledModel", ops: tuple[OpNumerics, ...]) -> ModelNumerics:
+def by_layer(model: str, arch: str, layer_of: Callable[[str], str], ops: tuple[OpNumerics, ...]) -> ModelNumerics:
     """Figures of netlist ops gathered by the layers that they are made of; a fused op counts for its last part's."""
     gathered: dict[str, list[OpNumerics]] = {}
     for op in ops:
-        gathered.setdefault(model.layer_of(op.name), []).append(op)
+        gathered.setdefault(layer_of(op.name), []).append(op)
     layers = [
         LayerNumerics(name, found[-1].total.rms, found[-1].total.pcc, max(found, key=own_error), tuple(found))
         for name, found in gathered.items()
     ]
-    return ModelNumerics(model.graph.name, model.placement.target.arch.name, tuple(layers))
+    return ModelNumerics(model, arch, tuple(layers))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from buda_emu.compiler.frontend_ops.registry import front_ops
+from buda_emu.compiler.graph.registry import front_ops
 
 HEADERS: Final = ("op", "stage", "family", "what it is")
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.compiler.frontend_ops.registry import front_ops
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import ordered, reshaped, standard

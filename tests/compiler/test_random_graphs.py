@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.compiler.compiled import CompiledModel
-from buda_emu.compiler.frontend_ops.registry import front_ops
 from buda_emu.compiler.fuse.fuse import fuse
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.passes.pipeline import run_passes

@@ -6,9 +6,9 @@ from math import prod
 import numpy as np
 
 from buda_emu.compiler.frontend_ops.core import out_size, taps
-from buda_emu.compiler.frontend_ops.registry import composite
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
 
 _op = composite("convolution")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.registry import core
 from buda_emu.compiler.graph.graph import Array, Shape
+from buda_emu.compiler.graph.registry import core
 from buda_emu.compiler.graph.sparse import Sparse
 
 

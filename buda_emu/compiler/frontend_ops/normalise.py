@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from buda_emu.compiler.frontend_ops.registry import composite
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.registry import composite
 
 _op = composite("normalise")
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.registry import composite
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.registry import composite
 
 _op = composite("quantise")
 

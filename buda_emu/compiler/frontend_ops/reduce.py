@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.registry import composite
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.errors import UnsupportedError
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.emit.yaml_text import safe_name
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
+from buda_emu.compiler.graph.names import safe_name
 from buda_emu.errors import InternalError
 
 
@@ -34,7 +34,7 @@ class Builder:
 
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
         """A node of a front-end op on nodes, arrays and numbers."""
-        from buda_emu.compiler.frontend_ops.registry import front_op
+        from buda_emu.compiler.graph.registry import front_op
 
         declared = front_op(op)
         nodes = [self.node(item) for item in inputs]

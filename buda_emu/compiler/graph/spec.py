@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.registry import front_op
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node
+from buda_emu.compiler.graph.registry import front_op
 from buda_emu.errors import InternalError
 
 FRONT: Final = "front"

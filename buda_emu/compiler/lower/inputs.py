@@ -4,9 +4,9 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.emit.yaml_text import kept_name
-from buda_emu.compiler.frontend_ops.registry import front_op
 from buda_emu.compiler.graph.graph import Node, Output
+from buda_emu.compiler.graph.names import kept_name
+from buda_emu.compiler.graph.registry import front_op
 from buda_emu.compiler.lower.layout import TILE, Layout, padded, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.compiler.emit.yaml_text import kept_name
 from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
+from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
-from buda_emu.compiler.lower.picker import make_picker
+from buda_emu.compiler.lower.picker import make_picker, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after
-from buda_emu.compiler.place.blocks import picker_rows
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 

@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.lower.tiles import Shape, divisors
+from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 
 _TILE_WORDS = 2048
+PICKER_PAIRS = 700
+"""Pairs of tiles that one row of cores takes, if there are more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +112,10 @@ def _stream(heads: NDArray[np.int64], which: list[int], t: int, tile_bits: int, 
             words += [(1 << ublock_bits) | ublock, tile << (16 - tile_bits)]
         position = len(words)
     return words
+
+
+def picker_rows(target: Target, matrix: Sparse, shape: Shape) -> int:
+    """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many."""
+    pairs = np.unique((matrix.row // 32) * (matrix.shape[1] // 32 + 1) + matrix.col // 32).size
+    fits = [n for n in divisors(shape[1]) if n <= target.arch.grid[0]]
+    return next((n for n in fits if pairs / n <= PICKER_PAIRS), fits[-1])

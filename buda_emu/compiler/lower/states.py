@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from buda_emu.compiler.emit.yaml_text import safe_name
 from buda_emu.compiler.graph.graph import Array, Node, Output
+from buda_emu.compiler.graph.names import safe_name
 from buda_emu.compiler.lower.inputs import best_layout, constant_value
 from buda_emu.compiler.lower.layout import Layout, Piece, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers

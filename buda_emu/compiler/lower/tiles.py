@@ -32,6 +32,11 @@ def after(tm: Tm, shape: Shape) -> Shape:
     }[str(tm[0])]  # fmt: skip
 
 
+def divisors(number: int) -> list[int]:
+    """Ascending."""
+    return [size for size in range(1, number + 1) if number % size == 0]
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """An operand: a tensor by name, and the TMs on the way."""

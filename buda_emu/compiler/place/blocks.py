@@ -5,10 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
-from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.tiles import Shape, TileOp
+from buda_emu.compiler.lower.tiles import TileOp, divisors
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
@@ -18,7 +15,6 @@ WORK = 192
 L1_RESERVED = 471_040
 L1_RESERVED_BLACKHOLE = 483_392
 """Bytes that firmware and streams keep (FRONTEND 4.1)."""
-PICKER_PAIRS = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +28,6 @@ class Blocks:
     buf_size_mb: int = 2
     m_k: int = 0
     u_kt: int = 0
-
-
-def divisors(number: int) -> list[int]:
-    """Ascending."""
-    return [size for size in range(1, number + 1) if number % size == 0]
 
 
 def l1_bytes(target: Target) -> int:
@@ -146,10 +137,3 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks) -> int:
     if op.type == "matmul" and target.intermed_df != target.activation_df:
         total += mblock * ublock * size(target.intermed_df)
     return total
-
-
-def picker_rows(target: Target, matrix: Sparse, shape: Shape) -> int:
-    """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many."""
-    pairs = np.unique((matrix.row // 32) * (matrix.shape[1] // 32 + 1) + matrix.col // 32).size
-    fits = [n for n in divisors(shape[1]) if n <= target.arch.grid[0]]
-    return next((n for n in fits if pairs / n <= PICKER_PAIRS), fits[-1])

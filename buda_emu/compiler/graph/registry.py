@@ -27,7 +27,7 @@ Family = Literal[
 ]
 
 FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "order", "quantise")
-"""Modules of this room that declare ops; each is imported when an op is first asked for."""
+"""Modules of `frontend_ops` that declare ops; all are imported, by name, when an op is first asked for."""
 
 
 @dataclass(frozen=True, slots=True)
