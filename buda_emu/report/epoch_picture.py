@@ -136,7 +136,7 @@ class _Epoch:
 
     def _waiting(self) -> Iterator[Counter]:
         """Parts that have arrived at an op on the critical path and were not consumed yet."""
-        on_path = {self._timing.units[unit] for unit in self._timing.unit[self._path].tolist()}
+        on_path = {self._timing.units[int(self._timing.unit[task])] for task in self._path}
         consumed = {
             name.removesuffix(": parts consumed"): index
             for index, name in enumerate(self._timing.objects) if name.endswith(": parts consumed")
