@@ -83,11 +83,13 @@ def write_text(path: "str | os.PathLike[str]", text: str) -> None:
     write_output(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
 
 
-def write_json(path: "str | os.PathLike[str]", content: Any) -> None:
-    """Write strict JSON (no NaN) as `write_output` does; packed where the name ends in .gz, to the same bytes."""
+def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = False) -> None:
+    """Write strict JSON (no NaN) as `write_output` does, without white space where it is for programs alone; packed
+    where the name ends in .gz, to the same bytes."""
     import json
 
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
+    text = json.dumps(content, allow_nan=False, **layout) + "\n"
     if not str(path).endswith(".gz"):
         write_text(path, text)
         return
@@ -108,7 +110,7 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture") ->
         return
     from buda_emu.report.trace import trace
 
-    write_json(path, trace(picture))
+    write_json(path, trace(picture), compact=True)
 
 
 class Progress:

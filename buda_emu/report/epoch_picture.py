@@ -1,19 +1,23 @@
 """Modelled epochs as a picture of lanes, for a trace.
 
 Three groups of lanes for each epoch. Cores: the unpack, math and pack thread of each op, whose cores all work alike,
-and counters of what waits in front of it. Transfers: a lane for each pair of ops or op and queue, and counters of what
-the busiest NoC links carry. Memory: a lane for each stream of a channel. Times are cycles.
+and counters of what waits in front of those on the critical path. Transfers: a lane for each pair of ops or op and
+queue, and counters of what the busiest NoC links carry. Memory: a lane for each stream of a channel. Slices bear the
+names of their units; arrows lead along the critical path, and to each input of an op from what it waited for longest.
+The steady state is a stretch. Times are cycles.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from buda_emu.timeline import Schedule, Timing
-from buda_emu.timeline.picture import Counter, Lane, Slice, TimelinePicture
+from buda_emu.timeline.picture import Counter, Flow, Lane, Slice, Stretch, TimelinePicture
 from buda_emu.timing.epoch import EpochTiming, OpTiming
-from buda_emu.timing.result import EpochReport, PerfRun
+from buda_emu.timing.result import EpochReport, PerfRun, hypothetical
+from buda_emu.timing.steady import steady
 
 THREADS: Final = ("unpack", "math", "pack")
+LINKS: Final = 4  # whose load is counted, the busiest
 _CORES, _TRANSFERS, _MEMORY = range(3)
 _ROOMS: Final = ("cores", "transfers", "memory")
 
@@ -23,21 +27,29 @@ def run_picture(run: PerfRun) -> TimelinePicture:
     lanes: list[Lane] = []
     slices: list[Slice] = []
     counters: list[Counter] = []
+    flows: list[Flow] = []
+    chain: list[int] = []
+    stretches: list[Stretch] = []
     begin = 0
     for epoch in run.epochs:
-        drawn = _Epoch(epoch, begin, len(lanes))
+        drawn = _Epoch(epoch, begin, len(lanes), len(slices))
         lanes += drawn.lanes
-        slices += drawn.tasks()
+        slices += drawn.slices
+        flows += drawn.flows()
+        chain += drawn.chain()
+        stretches += drawn.stretches()
         counters += drawn.counters()
         begin += epoch.timing.timing.makespan
     about = {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version}
+    notes = [f"{hypothetical(run.assumed).capitalize()}."] if run.assumed else []
     return TimelinePicture(
-        f"{run.netlist} on {run.arch}", lanes, slices, counters=counters, per_microsecond=run.clock, about=about
-    )
+        f"{run.netlist} on {run.arch}", lanes, slices, flows, counters=counters, per_microsecond=run.clock, about=about,
+        notes=notes, chain=chain, stretches=stretches,
+    )  # fmt: skip
 
 
 class _Epoch:
-    def __init__(self, report: EpochReport, begin: int, first_lane: int) -> None:
+    def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
         self._model: EpochTiming = report.timing
         self._timing: Timing = report.timing.timing
@@ -53,14 +65,19 @@ class _Epoch:
             own = [f"{name}: {kind}" for kind in THREADS] if name in self._ops else [name]
             self.lanes += [Lane(text, self._groups[self._room(name)]) for text in own]
             self._lane.append(first_lane + len(self.lanes) - len(own))
+        self._path = self._timing.critical_path(self._model.last_task) if self._model.last_task >= 0 else []
+        self._of_task: list[tuple[int, int]] = []  # first and last slice of each task
+        self._inputs: list[int] = []  # the input that each task is of
+        self.slices: list[Slice] = []
+        self._draw(first_slice)
 
     def _room(self, unit: str) -> int:
         if unit in self._ops:
             return _CORES
         return _MEMORY if unit.startswith(("DRAM channel", "host link")) else _TRANSFERS
 
-    def tasks(self) -> Iterator[Slice]:
-        """Of an op as its threads work on it."""
+    def _draw(self, first: int) -> None:
+        """Tasks, those of an op as its threads work on them."""
         timing = self._timing
         units: list[int] = timing.unit.tolist()
         tasks, seen = [0] * len(timing.units), [0] * len(timing.units)
@@ -74,9 +91,43 @@ class _Epoch:
             pieces: Sequence[tuple[float, float]] = ((start, end),)
             if name in self._ops:
                 pieces = _threads(self._ops[name], start, end)
+            kinds: Sequence[str] = THREADS if name in self._ops else (_ROOMS[self._room(name)],)
+            details = {"input": entry, "part": part}
+            self._of_task.append((first + len(self.slices), first + len(self.slices) + len(pieces) - 1))
+            self._inputs.append(entry)
             for number, (from_, to) in enumerate(pieces):
                 at = self._begin + from_, self._begin + to
-                yield Slice(self._lane[unit] + number, *at, f"input {entry}", "model", {"input": entry, "part": part})
+                self.slices.append(Slice(self._lane[unit] + number, *at, name, kinds[number], details))
+
+    def flows(self) -> Iterator[Flow]:
+        """The critical path, and of each input of an op its longest wait."""
+        cause: list[int] = self._timing.cause.tolist()
+        shown = {task: f"critical path, {self._why(task)}" for task in self._path if cause[task] >= 0}
+        waited: list[int] = self._timing.waited().tolist()
+        longest: dict[tuple[int, int], int] = {}
+        for task, unit in enumerate(self._timing.unit.tolist()):
+            if waited[task] and cause[task] >= 0 and self._timing.units[unit] in self._ops:
+                key = unit, self._inputs[task]
+                longest[key] = max(longest.get(key, task), task, key=lambda one: waited[one])
+        for task in longest.values():
+            shown.setdefault(task, self._why(task))
+        for task in sorted(shown):
+            yield Flow(self._of_task[cause[task]][1], self._of_task[task][0], shown[task])
+
+    def _why(self, task: int) -> str:
+        """What a task waited for."""
+        number = int(self._timing.held_by[task])
+        return "the part before" if number < 0 else self._timing.objects[number]
+
+    def chain(self) -> list[int]:
+        """Slices of the critical path."""
+        return [number for task in self._path for number in range(self._of_task[task][0], self._of_task[task][1] + 1)]
+
+    def stretches(self) -> Iterator[Stretch]:
+        """The steady state."""
+        found = steady(self._model, self._report.bottleneck.name)
+        if found is not None and found.last - found.first + 1 < self._model.modelled:
+            yield Stretch(self._begin + found.start, self._begin + found.end, "steady state", self._groups[_CORES])
 
     def counters(self) -> Iterator[Counter]:
         """What waits in front of ops, and what links carry."""
@@ -84,14 +135,15 @@ class _Epoch:
         yield from self._links()
 
     def _waiting(self) -> Iterator[Counter]:
-        """Parts that have arrived at an op and were not consumed yet."""
+        """Parts that have arrived at an op on the critical path and were not consumed yet."""
+        on_path = {self._timing.units[int(self._timing.unit[task])] for task in self._path}
         consumed = {
             name.removesuffix(": parts consumed"): index
             for index, name in enumerate(self._timing.objects) if name.endswith(": parts consumed")
         }  # fmt: skip
         for index, name in enumerate(self._timing.objects):
             source, _, op = name.rpartition(" in ")
-            if not source or op not in consumed:
+            if not source or op not in consumed or op not in on_path:
                 continue
             up, arrived = self._schedule.changes_of(index, self._timing)
             down, used = self._schedule.changes_of(consumed[op], self._timing)
@@ -113,7 +165,7 @@ class _Epoch:
             name = timing.units[unit]
             if self._room(name) == _TRANSFERS:
                 tasks.setdefault(name, []).append((start, end))
-        shown = {item.name for item in self._model.links}
+        shown = {item.name for item in self._model.links[:LINKS]}
         changes: dict[str, dict[int, float]] = {}
         for edge, path in zip(self._report.edges, self._report.paths, strict=True):
             own = tasks.get(f"{edge.source} > {edge.target}", ())

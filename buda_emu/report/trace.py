@@ -1,17 +1,19 @@
 """A run as a trace for Perfetto and chrome://tracing (the Trace Event Format).
 
-Each group of lanes is a process and each lane a thread of it; arrows are flows; a memory is a process of its own, with
-a counter of its bytes and a track for each tensor in it. Times are microseconds.
+Each group of lanes is a process and each lane a thread of it; arrows are flows; a stretch is a slice on a thread of its
+own above the lanes of its group; a memory is a process of its own, with a counter of its bytes and a track for each
+tensor in it. Times are microseconds, to a tenth of a nanosecond.
 """
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.timeline.occupancy import occupancy
 from buda_emu.timeline.picture import Memory, TimelinePicture
 
 Event = dict[str, Any]
+_DIGITS: Final = 4
 
 
 def trace(picture: TimelinePicture) -> dict[str, Any]:
@@ -41,6 +43,7 @@ class _Writer:
         for lane, (process, thread) in zip(self._picture.lanes, self._place, strict=True):
             yield _named("thread_name", process, thread, lane.name)
             yield {**_named("thread_sort_index", process, thread, ""), "args": {"sort_index": thread}}
+        yield from self._stretches()
         yield from self._slices()
         yield from self._flows()
         for item in self._picture.counters:
@@ -52,10 +55,20 @@ class _Writer:
     def _slices(self) -> Iterator[Event]:
         for item in self._picture.slices:
             process, thread = self._place[item.lane]
-            start = self._at(item.start)
             yield {
                 "name": item.name, "cat": item.category or "task", "ph": "X", "pid": process, "tid": thread,
-                "ts": start, "dur": self._at(item.end) - start, "args": dict(item.details),
+                "ts": self._at(item.start), "dur": self._lasts(item.start, item.end), "args": dict(item.details),
+            }  # fmt: skip
+
+    def _stretches(self) -> Iterator[Event]:
+        for group in dict.fromkeys(item.group for item in self._picture.stretches):
+            process = self._process.setdefault(group, len(self._process))
+            yield _named("thread_name", process, 0, "stretches")
+            yield {**_named("thread_sort_index", process, 0, ""), "args": {"sort_index": 0}}
+        for item in self._picture.stretches:
+            yield {
+                "name": item.name, "cat": "stretch", "ph": "X", "pid": self._process[item.group], "tid": 0,
+                "ts": self._at(item.start), "dur": self._lasts(item.start, item.end),
             }  # fmt: skip
 
     def _flows(self) -> Iterator[Event]:
@@ -84,7 +97,11 @@ class _Writer:
         return {"name": name, "ph": "C", "pid": process, "ts": self._at(time), "args": {unit: value}}
 
     def _at(self, time: float) -> float:
-        return time / self._picture.per_microsecond
+        return round(time / self._picture.per_microsecond, _DIGITS)
+
+    def _lasts(self, start: float, end: float) -> float:
+        """What slices that touch share no part of."""
+        return round(self._at(end) - self._at(start), _DIGITS)
 
 
 def _process(process: int, name: str) -> Iterator[Event]:

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import buda_emu as be
 from buda_emu.cli.main import main
 from example_netlists import DIRECTORY
 from report.unpacked import whole
@@ -55,7 +56,8 @@ def test_a_trace_follows_the_format(tmp_path):
     assert perf(DIRECTORY / "attention.yaml", "-q", "--trace", tmp_path / "t.json") == 0
     trace = json.loads((tmp_path / "t.json").read_text())
     events = trace["traceEvents"]
-    assert {event["ph"] for event in events} == {"M", "X", "C"}
+    assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
+    assert "\n" not in (tmp_path / "t.json").read_text().strip()
     named = {(event["pid"], event["tid"]) for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
     ends = {}
     for event in events:
@@ -71,7 +73,31 @@ def test_a_trace_follows_the_format(tmp_path):
     tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
     assert {f"dots: {thread}" for thread in ("unpack", "math", "pack")} <= set(tracks)
     assert any(track.startswith("DRAM channel 0: ") for track in tracks)
-    assert any(event["ph"] == "C" and event["name"].startswith("NoC 0 ") for event in events)
+    assert any(event["ph"] == "C" and event["name"].startswith("NoC ") for event in events)
+
+
+def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_path(tmp_path):
+    text = (DIRECTORY / "attention.yaml").read_text().replace("input_count: 2", "input_count: 40")
+    (tmp_path / "long.yaml").write_text(text)
+    found = be.perf(tmp_path / "long.yaml")
+    epoch = max(found.epochs, key=lambda item: item.timing.inputs)
+    assert epoch.timing.inputs >= 4
+    assert perf(tmp_path / "long.yaml", "-q", "--trace", tmp_path / "t.json.gz") == 0
+    events = json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))["traceEvents"]
+    tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    slices = [event for event in events if event["ph"] == "X"]
+    for event in slices:
+        track = tracks[event["pid"], event["tid"]]
+        assert track.rpartition(": ")[0] == event["name"] or track == event["name"] or track == "stretches"
+    steady = [event for event in slices if event["name"] == "steady state"]
+    assert steady
+    assert all(event["dur"] > 0 for event in steady)
+    flows = {kind: [event for event in events if event["ph"] == kind] for kind in "sf"}
+    assert [event["id"] for event in flows["s"]] == [event["id"] for event in flows["f"]]
+    assert any(event["name"].startswith("critical path, ") for event in flows["s"])
+    assert any(not event["name"].startswith("critical path, ") for event in flows["s"])
+    at = {(event["pid"], event["tid"], event["ts"]) for event in slices}
+    assert {(event["pid"], event["tid"], event["ts"]) for kind in "sf" for event in flows[kind]} <= at
 
 
 def test_a_misspelt_parameter_is_refused(capsys):

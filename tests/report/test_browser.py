@@ -10,6 +10,7 @@ import buda_emu as be
 from buda_emu.report.folder import write_report
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.pages.testing import Picture, html_page
+from buda_emu.timing.critical import critical_steps
 from buda_emu.timing.steady import steady
 from report.browsing import in_browser, opened, opens_all, problems, settled
 from report.results import finished_run
@@ -164,9 +165,25 @@ def test_a_timeline_chooses_too(browser, perf_file):
         assert page.locator(".grid-view .here").get_attribute("data-name") in re.split(" > |: ", view["lanes"][0])
 
 
+def test_the_critical_path_is_drawn(browser, perf_file, perf):
+    epoch = max(perf.epochs, key=lambda item: item.timing.total * item.runs)
+    steps = critical_steps(epoch.timing)
+    links = {name for step in steps if step.share >= 0.005 for name in (step.through or [step.name])}
+    with opened(browser, perf_file) as page:
+        framed = page.locator(".grid-view .bg-op.bg-path").evaluate_all("items => items.map(item => item.dataset.name)")
+        assert set(framed) == links & set(perf.netlist.ops)
+        view = page.evaluate("document.querySelector('.timeline').shown()")
+        assert any(item["chain"] for lane in view["slices"] for item in lane)
+        shares = page.locator("tbody >> nth=1").locator("td:first-child").all_inner_texts()
+        assert sum(float(text.split()[0]) for text in shares) == pytest.approx(100, abs=0.01 * len(shares))
+        assert "Its cycles are, link by link: " in page.inner_text("main")
+
+
 def test_hypothetical_figures_are_said_to_be(browser, perf_file):
     with opened(browser, perf_file) as page:
-        assert "Hypothetical: clock 500" in page.inner_text("main")
+        said = page.inner_text("main")
+        assert "Hypothetical: clock 500" in said
+        assert said.count("(hypothetical: clock 500)") >= 2
 
 
 def test_three_hundred_netlists(browser, tmp_path, root):

@@ -1,12 +1,13 @@
 """Pictures of runs as traces."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
 from buda_emu.report.trace import trace
 from buda_emu.timeline import Live
-from buda_emu.timeline.picture import Flow, Lane, Memory, Slice, TimelinePicture
+from buda_emu.timeline.picture import Flow, Lane, Memory, Slice, Stretch, TimelinePicture
 from report.pictures import pipeline
 
 
@@ -73,3 +74,24 @@ def test_an_empty_run_and_a_flow_to_itself():
     assert trace(TimelinePicture("t", [], []))["traceEvents"] == []
     made = trace(TimelinePicture("t", [Lane("u")], [Slice(0, 0, 0, "s")], [Flow(0, 0)]))
     assert [event["ph"] for event in made["traceEvents"]][-2:] == ["s", "f"]
+
+
+def test_a_stretch_is_a_slice_above_its_group():
+    made = trace(TimelinePicture(
+        "t", [Lane("u", "cores"), Lane("v", "memory")], [Slice(0, 0, 20, "s")],
+        stretches=[Stretch(5, 15, "steady state", "cores")],
+    ))["traceEvents"]  # fmt: skip
+    (process,) = [e["pid"] for e in made if e["name"] == "process_name" and e["args"]["name"] == "cores"]
+    (found,) = [e for e in of_kind(made, "X") if e["cat"] == "stretch"]
+    assert (found["name"], found["pid"], found["tid"], found["ts"], found["dur"]) == ("steady state", process, 0, 5, 10)
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in made if e["name"] == "thread_name"}
+    assert threads[process, 0] == "stretches"
+
+
+def test_times_are_short_and_touching_slices_stay_apart():
+    ends = [0, 100, 233, 234, 1_000_001]
+    slices = [Slice(0, a, b, "s") for a, b in pairwise(ends)]
+    made = of_kind(trace(TimelinePicture("t", [Lane("u")], slices, per_microsecond=1200.0))["traceEvents"], "X")
+    assert all(len(str(event[key])) <= 9 for event in made for key in ("ts", "dur"))
+    for one, other in pairwise(made):
+        assert one["ts"] + one["dur"] == pytest.approx(other["ts"], abs=1e-9)

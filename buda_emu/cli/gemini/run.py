@@ -64,7 +64,7 @@ def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
     if args.perfetto is not None:
         from buda_emu.report.trace import trace
 
-        write_json(args.perfetto, trace(drawn))
+        write_json(args.perfetto, trace(drawn), compact=True)
     if args.page is not None:
         import shlex
         import sys

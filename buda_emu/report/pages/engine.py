@@ -13,13 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 _ROOM: Final = "buda_emu.report"
+_SCRIPTS: Final = ("timeline.js", "tables.js", "grid.js", "page.js")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def render(template: str, **context: Any) -> Markup:
     """A template of `templates/` with all that it names. Texts are escaped, control characters become question marks;
     what is `Markup` stands as it is."""
-    parts = {"style": _part("style.css"), "scripts": _part("timeline.js") + _part("page.js")}
+    parts = {"style": _part("style.css"), "scripts": Markup().join(map(_part, _SCRIPTS))}
     return Markup(_environment().get_template(template).render(context, **parts))
 
 
