@@ -1,0 +1,12 @@
+"""What is tried: one file for each kind of move, each a declaration and a function that yields proposals."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from buda_emu.advise.moves import approximate, blocks, buffers, channels, cores, fidelity, kernels, rows
+from buda_emu.advise.moves.move import Move
+
+MOVES: Final[Sequence[Move]] = (
+    cores.MOVE, rows.MOVE, channels.MOVE, blocks.MOVE, buffers.MOVE, kernels.MOVE, fidelity.MOVE, approximate.MOVE,
+)  # fmt: skip
+"""In the order in which they are told."""
