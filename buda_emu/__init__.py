@@ -32,6 +32,8 @@ from buda_emu.errors import (
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
+    from buda_emu.advice.result import Advice
+    from buda_emu.api.advise import advise
     from buda_emu.api.load import load
     from buda_emu.api.perf import Perf, perf
     from buda_emu.compiler.compile import compile  # noqa: A004
@@ -53,12 +55,15 @@ _LAZY = {
     "Listener": "buda_emu.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.caches",
     "Progress": "buda_emu.runtime.machine.running",
+    "Advice": "buda_emu.advice.result",
+    "advise": "buda_emu.api.advise",
     "Perf": "buda_emu.api.perf",
     "perf": "buda_emu.api.perf",
     "Run": "buda_emu.runtime.machine.running",
 }
 
 __all__ = [
+    "Advice",
     "BudaError",
     "DocumentError",
     "Emulator",
@@ -79,6 +84,7 @@ __all__ = [
     "UnsupportedError",
     "VpuxError",
     "__version__",
+    "advise",
     "check",
     "compile",
     "compile_in_parts",

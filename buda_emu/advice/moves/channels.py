@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from buda_emu.advise.edits import Edit, Proposal
-from buda_emu.advise.moves.memory import Channels, may_move
-from buda_emu.advise.moves.move import Move, Situation
+from buda_emu.advice.edits import Edit, Proposal
+from buda_emu.advice.moves.memory import Channels, may_move
+from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.netlist.model import Queue
 
 _QUEUES: Final = 8  # of a channel that are tried, the largest streams first

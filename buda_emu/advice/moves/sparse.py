@@ -1,9 +1,9 @@
-"""Identity matmuls with fewer columns of cores: every column reads the same sparse tiles and encoding, which a broadcast
-hands to it."""
+"""Identity matmuls with fewer columns of cores: every column reads the same sparse tiles and encoding, which a
+broadcast hands to it."""
 
 from collections.abc import Iterator
 
-from buda_emu.advise.edits import Edit
+from buda_emu.advice.edits import Edit
 from buda_emu.netlist.model import Op
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from buda_emu.advise.edits import Edit, Proposal, edited, merged
-from buda_emu.advise.layout import Place
-from buda_emu.advise.moves.memory import Channels, may_move
-from buda_emu.advise.moves.move import Move, Situation
-from buda_emu.advise.moves.sparse import merged_columns
+from buda_emu.advice.edits import Edit, Proposal, edited, merged
+from buda_emu.advice.layout import Place
+from buda_emu.advice.moves.memory import Channels, may_move
+from buda_emu.advice.moves.move import Move, Situation
+from buda_emu.advice.moves.sparse import merged_columns
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.memory import L1_RESERVED, l1_bytes
 

@@ -1,4 +1,4 @@
-"""What a change costs in accuracy: the ops that it touches, in the chip's arithmetic with and without it, against float32.
+"""What a change costs in accuracy: the ops that it touches, in the chip's arithmetic, against float32.
 
 Operands are made up, standard normal, positive for functions of positive numbers; each op computes one input by itself.
 """
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.advise.edits import Edit, edited
+from buda_emu.advice.edits import Edit, edited
 from buda_emu.errors import BudaError
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.ops.base import serial
@@ -76,7 +76,7 @@ class Accuracy:
 
     def _computed(self, before: Netlist, after: Netlist, name: str) -> Loss:
         op = before.ops[name]
-        reason = _unfit(before, op)
+        reason = _unfit(op)
         if reason:
             return Loss(name, None, None, None, reason)
         old, new = _step(before, name), _step(after, name)
@@ -101,7 +101,7 @@ class Accuracy:
         return np.abs(values) + np.float32(_LEAST) if op.type in _POSITIVE else values
 
 
-def _unfit(netlist: Netlist, op: Op) -> str:
+def _unfit(op: Op) -> str:
     """Why an op cannot be computed by itself on made-up operands; "" where it can."""
     if any(is_raw(df) or is_integer(df) for df in (*op.in_df, op.out_df)):
         return "its operands are integers"

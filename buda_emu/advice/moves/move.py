@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from buda_emu.advise.edits import Proposal
-from buda_emu.advise.evaluate import Evaluator, Variant
-from buda_emu.advise.layout import Layout
+from buda_emu.advice.edits import Proposal
+from buda_emu.advice.evaluate import Evaluator, Variant
+from buda_emu.advice.layout import Layout
 from buda_emu.netlist.model import Op
 from buda_emu.timing.flows import Flow
 from buda_emu.timing.result import EpochReport

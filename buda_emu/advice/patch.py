@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from buda_emu.advise.edits import Edit, edited
+from buda_emu.advice.edits import Edit, edited
 from buda_emu.netlist import nodes
 from buda_emu.netlist.load import CheckResult, check_bytes
 from buda_emu.netlist.model import Netlist
@@ -83,6 +83,7 @@ class _Text:
         raise UnwritableError("a list that is not closed")
 
 
+_COMMENT: Final = re.compile(r"(?<=\s)#")
 _FLOW: Final = re.compile(r"""[\[\]{}]|"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?<!\S)\#[^\n]*""", re.DOTALL)
 
 
@@ -96,7 +97,10 @@ def _change(text: _Text, netlist: Netlist, edit: Edit) -> tuple[int, int, str]:
             return _added(text, node, edit.path[depth:], edit.text)
         node = below
     assert node is not None
-    return text.start(node), text.end(node), edit.text
+    start, end = text.start(node), text.end(node)
+    if _COMMENT.search(text.text, start, end):
+        raise UnwritableError(f"a comment stands inside of {'.'.join(map(str, edit.path))} of {edit.name}")
+    return start, end, edit.text
 
 
 def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:

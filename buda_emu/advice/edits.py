@@ -97,7 +97,8 @@ def _op(op: Op, edits: Iterable[Edit]) -> Op:
     for edit in edits:
         key, *rest = edit.path
         if key == "attributes":
-            op = evolve(op, attributes=replace(op.attributes, **{str(rest[0]): edit.value}))
+            given = op.attributes.given | {str(rest[0])}
+            op = evolve(op, attributes=replace(op.attributes, given=given, **{str(rest[0]): edit.value}))
         elif rest:
             op = evolve(op, input_tms=_broadcast(op, int(str(key).split("_")[1]), int(rest[0]), edit.value))
         else:

@@ -1,6 +1,6 @@
 """Where DRAM has room."""
 
-from buda_emu.advise.evaluate import Variant
+from buda_emu.advice.evaluate import Variant
 from buda_emu.netlist.model import Buffer, Queue
 from buda_emu.netlist.sizes import align_up, buffer_bytes
 

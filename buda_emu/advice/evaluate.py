@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from buda_emu.advise.edits import Edit, edited
+from buda_emu.advice.edits import Edit, edited
 from buda_emu.errors import BudaError
 from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.spec.devices import Device, device

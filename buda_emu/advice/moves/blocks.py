@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.advise.edits import Edit, Proposal, edited
-from buda_emu.advise.moves.cores import can_be_cut
-from buda_emu.advise.moves.move import Move, Situation
+from buda_emu.advice.edits import Edit, Proposal, edited
+from buda_emu.advice.moves.cores import can_be_cut
+from buda_emu.advice.moves.move import Move, Situation
 
 _DST_TILES: Final = {"Float32": 4, "Int32": 4}  # that half of Dst holds (PERF 1.1); others 8
 _SHAPES: Final = 3

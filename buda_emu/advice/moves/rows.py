@@ -4,11 +4,11 @@ for the new number of rows."""
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.advise.edits import Edit, Proposal, edited, merged
-from buda_emu.advise.moves.cores import make_room
-from buda_emu.advise.moves.memory import Channels, may_move
-from buda_emu.advise.moves.move import Move, Situation
-from buda_emu.advise.moves.sparse import merged_columns
+from buda_emu.advice.edits import Edit, Proposal, edited, merged
+from buda_emu.advice.moves.cores import make_room
+from buda_emu.advice.moves.memory import Channels, may_move
+from buda_emu.advice.moves.move import Move, Situation
+from buda_emu.advice.moves.sparse import merged_columns
 from buda_emu.netlist.model import Op, Queue
 
 _MOST: Final = 16  # rows

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from buda_emu.advise.accuracy import Accuracy, Loss
-from buda_emu.advise.edits import Edit, Proposal, merged
-from buda_emu.advise.evaluate import Evaluator, Variant
-from buda_emu.advise.moves import MOVES
-from buda_emu.advise.moves.move import Move, Situation, Target
-from buda_emu.advise.patch import UnwritableError, checked
+from buda_emu.advice.accuracy import Accuracy, Loss
+from buda_emu.advice.edits import Edit, Proposal, merged
+from buda_emu.advice.evaluate import Evaluator, Variant
+from buda_emu.advice.moves import MOVES
+from buda_emu.advice.moves.move import Move, Situation, Target
+from buda_emu.advice.patch import UnwritableError, checked
 from buda_emu.timing.critical import critical_steps
 from buda_emu.timing.result import EpochReport
 
@@ -49,11 +49,16 @@ class Found:
     refused: list[tuple[Proposal, str]] = field(default_factory=list[tuple[Proposal, str]])  # and why
     steps: list[Variant] = field(default_factory=list[Variant])  # after each that was taken
 
+    @property
+    def lost(self) -> float:
+        """PCC that the changes taken together lose: those of their ops, added up."""
+        return sum(loss.pcc_lost for _, loss in self.taken if loss is not None)
+
 
 @dataclass(slots=True)
 class Search:
-    """`data`: the text of the netlist. `most_loss`: of the PCC of an op that a change may cost; `tries`: epochs that are
-    modelled, at most. `moves`: names, or all."""
+    """`data`: the text of the netlist. `most_loss`: of PCC, that all changes together may cost their ops; `tries`:
+    epochs that are modelled, at most."""
 
     data: bytes
     evaluator: Evaluator
@@ -128,7 +133,7 @@ class Search:
             if variant is None or not self._is_better(found.best, variant, epoch):
                 continue
             loss = self.accuracy.loss(found.best.netlist, proposal.edits) if proposal.lossy else None
-            if loss is not None and loss.pcc_lost > self.most_loss:
+            if loss is not None and found.lost + loss.pcc_lost > self.most_loss:
                 refused.add(proposal.key)
                 continue
             edits = merged(variant.edits)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.advise.edits import Edit, Proposal
-from buda_emu.advise.moves.move import Move, Situation
+from buda_emu.advice.edits import Edit, Proposal
+from buda_emu.advice.moves.move import Move, Situation
 
 _MOST: Final = 64
 

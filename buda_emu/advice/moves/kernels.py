@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from buda_emu.advise.edits import Edit, Proposal
-from buda_emu.advise.moves.move import Move, Situation
+from buda_emu.advice.edits import Edit, Proposal
+from buda_emu.advice.moves.move import Move, Situation
 
 
 def _proposals(here: Situation) -> Iterator[Proposal]:
@@ -19,7 +19,8 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
     if tiles != 1 or not chain or any(tm.name != "broadcast" for tm in chain):
         return
     edits = (Edit("op", op.name, ("attributes", "kernel_broadcast"), ((edge.operand, 1),)),)
-    yield Proposal("kernel_broadcast", op.name, f"{op.name} keeps its input {edge.operand}", edits, gain=edge.core_bytes)
+    sentence = f"{op.name} keeps its input {edge.operand}"
+    yield Proposal("kernel_broadcast", op.name, sentence, edits, gain=here.target.cycles)
 
 
 MOVE: Final = Move(
