@@ -32,6 +32,8 @@ from buda_emu.errors import (
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
+    from buda_emu.advice.result import Advice
+    from buda_emu.api.advise import advise
     from buda_emu.api.load import load
     from buda_emu.api.numerics import Explained, numerics
     from buda_emu.api.perf import Perf, perf
@@ -55,6 +57,8 @@ _LAZY = {
     "Listener": "buda_emu.runtime.machine.listeners",
     "Program": "buda_emu.compiler.generate.caches",
     "Progress": "buda_emu.runtime.machine.running",
+    "Advice": "buda_emu.advice.result",
+    "advise": "buda_emu.api.advise",
     "Explained": "buda_emu.api.numerics",
     "Perf": "buda_emu.api.perf",
     "perf": "buda_emu.api.perf",
@@ -64,6 +68,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "Advice",
     "BudaError",
     "DocumentError",
     "Emulator",
@@ -86,6 +91,7 @@ __all__ = [
     "UnsupportedError",
     "VpuxError",
     "__version__",
+    "advise",
     "check",
     "compile",
     "compile_in_parts",

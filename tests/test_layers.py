@@ -33,6 +33,7 @@ ALLOWED = {
     "timing": {"numpy"},
     "darwinn": {"numpy"},
     "runtime": {"numpy"},
+    "advice": {"numpy"},
     "verify": {"numpy"},
     "report": {"numpy", "jinja2", "markupsafe"},  # pages
     "compiler": {"numpy"},

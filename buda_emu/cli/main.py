@@ -26,6 +26,7 @@ VERBS: Mapping[str, str] = {
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
+    "advise": "Say what would make a netlist faster, what it costs in accuracy, and write the netlist that has it.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
     "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",

@@ -40,13 +40,12 @@ def model_netlist(
     chip = chip or device(netlist.arch_name)
     _check_places(netlist, chip)
     fast = speed(chip, what_if or {})
-    costs = _Costs(netlist, model)
-    assumed = assumptions(what_if or {}, chip)
+    model_epoch = EpochModel(fast, chip, model, assumptions(what_if or {}, chip))
     found: list[EpochReport] = []
     for epoch in epochs(netlist, programs, parameters):
         progress(f"epoch {' + '.join(epoch.temporal.graphs)}")
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):
-            found.append(_report(netlist, epoch, costs, fast, chip, assumed))
+            found.append(model_epoch(netlist, epoch))
     return PerfRun(
         netlist.path, netlist.arch_name, fast.clock, fast.host, fast.setup, version, dict(parameters),
         dict(what_if or {}), tuple(found), dram_use(netlist, chip),
@@ -66,23 +65,43 @@ def _check_places(netlist: Netlist, chip: Device) -> None:
                 )
 
 
-def _report(
-    netlist: Netlist, epoch: Epoch, costs: "_Costs", fast: Speed, chip: Device, assumed: str
-) -> EpochReport:  # fmt: skip
-    edges = flows(netlist, epoch.temporal, epoch.executes)
-    inputs = [edge for edge in edges if edge.operand >= 0 and not edge.once]
-    from_memory = {edge.target for edge in inputs if edge.memory != "none"}
-    from_op = {edge.target for edge in inputs if edge.memory == "none"}
-    ways = paths(netlist, edges, chip)
-    timing = epoch_timing(
-        netlist, epoch.temporal, list(zip(edges, ways, strict=True)),
-        lambda op: costs.of(op, from_memory=op.name in from_memory, from_op=op.name in from_op), fast.rates(),
-    )  # fmt: skip
-    chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
-    return EpochReport(
-        epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges), timing,
-        bottleneck(timing, edges, ways, chip.dram_channels, assumed), tuple(edges), tuple(ways),
-    )  # fmt: skip
+class EpochModel:
+    """Models single epochs, of one netlist or of several that differ in some ops and queues."""
+
+    def __init__(self, fast: Speed, chip: Device, model: Model = "fitted", assumed: str = "") -> None:
+        """`assumed`: what `result.assumptions` says of figures that are hypothetical."""
+        self._fast = fast
+        self._chip = chip
+        self._assumed = assumed
+        self._costs = _Costs(model)
+
+    def __call__(self, netlist: Netlist, epoch: Epoch) -> EpochReport:
+        """One epoch of the netlist. Raises as `model_netlist`."""
+        edges = flows(netlist, epoch.temporal, epoch.executes)
+        sources = _Sources(edges)
+        ways = paths(netlist, edges, self._chip)
+        timing = epoch_timing(
+            netlist, epoch.temporal, list(zip(edges, ways, strict=True)),
+            lambda op: self._costs.of(netlist, op, sources), self._fast.rates(),
+        )  # fmt: skip
+        chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
+        return EpochReport(
+            epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges),
+            timing, bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed), tuple(edges), tuple(ways),
+        )  # fmt: skip
+
+    def cycles(self, netlist: Netlist, op: Op, edges: Sequence[Flow]) -> float:
+        """What one core of an op takes for one input; `edges`: of its epoch."""
+        return self._costs.of(netlist, op, _Sources(edges)).cycles
+
+
+class _Sources:
+    """Ops that something streams into: out of memory, out of another op."""
+
+    def __init__(self, edges: Sequence[Flow]) -> None:
+        inputs = [edge for edge in edges if edge.operand >= 0 and not edge.once]
+        self.from_memory = {edge.target for edge in inputs if edge.memory != "none"}
+        self.from_op = {edge.target for edge in inputs if edge.memory == "none"}
 
 
 def _host_bytes(netlist: Netlist, edges: Sequence[Flow]) -> int:
@@ -106,15 +125,15 @@ def _streams(netlist: Netlist, queue: str) -> bool:
 class _Costs:
     """Costs of ops, each call once: netlists repeat their layers."""
 
-    def __init__(self, netlist: Netlist, model: Model) -> None:
-        self._netlist = netlist
+    def __init__(self, model: Model) -> None:
         self._model: Model = model
         self._known: dict[object, Cost] = {}
 
-    def of(self, op: Op, *, from_memory: bool, from_op: bool) -> Cost:
-        """The sum over its parts. What was measured reads from DRAM; `from_memory` False leaves out what that adds,
-        `from_op` adds what a graph does."""
-        calls = calls_of(self._netlist, op)
+    def of(self, netlist: Netlist, op: Op, sources: _Sources) -> Cost:
+        """The sum over its parts. What was measured reads from DRAM: an op that does not is spared what that adds, and
+        one that another op feeds takes what a graph adds."""
+        from_memory, from_op = op.name in sources.from_memory, op.name in sources.from_op
+        calls = calls_of(netlist, op)
         key = (calls, from_memory, from_op)
         known = self._known.get(key)
         if known is None:

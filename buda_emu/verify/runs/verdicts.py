@@ -34,8 +34,8 @@ from buda_emu.version import __version__
 
 MOST_BYTES: Final = 128 << 20  # of all files; those that were not used for longest go first
 FOLDER: Final = "verdicts"
-KEPT: Final = ("passed", "failed", "stopped", "skipped")
-"""Statuses that are kept. The others may come from the machine: its memory, its speed, a file that was not there."""
+KEPT: Final = ("passed", "failed", "stopped", "skipped", "rejected", "unsupported")
+"""Statuses that are kept. The others may come from the machine, as its memory may: see `_from_machine`."""
 _NO_VALUES: Final = ("threads", "memory_limit", "cache")  # settings that never change a verdict of `KEPT`
 _MAGIC: Final = b"buda-emu verdict 1\n"
 _RECORDS: Final[tuple[type[Any], ...]] = (
@@ -68,14 +68,14 @@ class Verdicts:
             found = _Unpickler(io.BytesIO(payload)).load()
         except Exception:  # noqa: BLE001 - a pickle that is not ours can raise anything
             return None
-        if not isinstance(found, CaseResult) or found.status not in KEPT or found.seconds > self._timeout:
+        if not isinstance(found, CaseResult) or _from_machine(found) or found.seconds > self._timeout:
             return None
         return replace(found, from_cache=True)
 
     def keep(self, number: int, result: CaseResult) -> None:
         """Keep the verdict of a case that was tested now, if nothing of it changed meanwhile."""
         name = self._names[number]
-        if result.status not in KEPT or not name or self._name(self._cases[number]) != name:
+        if _from_machine(result) or not name or self._name(self._cases[number]) != name:
             return
         file = _file(name)
         if file:
@@ -96,6 +96,13 @@ class Verdicts:
         found = hashlib.sha256(repr(about).encode("utf-8", "surrogateescape"))
         found.update(text)
         return found.hexdigest()
+
+
+def _from_machine(result: CaseResult) -> bool:
+    """Whether a result may be another one on this machine tomorrow. What lacks memory is rejected or unsupported, and
+    says so."""
+    short = result.status in ("rejected", "unsupported") and "memory" in result.message
+    return short or result.status not in KEPT
 
 
 def _file(name: str) -> str:

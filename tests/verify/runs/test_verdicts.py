@@ -70,12 +70,21 @@ def test_a_verdict_answers_in_every_field(case):
     assert same(replace(again, from_cache=False), result)
 
 
-def test_a_stopped_program_is_kept_and_a_rejected_netlist_is_not(case, tmp_path):
+def test_what_stops_or_is_rejected_is_kept(case, tmp_path):
     (tmp_path / "net.yaml").write_text(nop(broken=True))
     result = verdict_of(case)
     assert known(case).stopped == result.stopped
     (tmp_path / "net.yaml").write_text(nop().replace("Float16_b", "Float99"))
     assert verdict_of(case).status == "rejected"
+    assert "Float99" in known(case).message
+
+
+def test_what_lacks_memory_is_not_kept(case):
+    result = verdict_of(replace(case, settings=replace(case.settings, memory_limit=1)))
+    assert result.status == "unsupported"
+    assert known(case) is None
+    short = replace(result, status="rejected", message="q needs 1.00 GiB more; raise the memory limit")
+    Verdicts([case], timeout=TIMEOUT).keep(0, short)
     assert known(case) is None
 
 
@@ -183,7 +192,7 @@ def test_no_file_can_change_a_verdict_or_run_code(case, caches, tmp_path):
     good = path.read_bytes()
     head = len(b"buda-emu verdict 1\n")
     payloads = [b"", b".", pickle.dumps(Bomb(tmp_path / "marker")), pickle.dumps(17),
-                pickle.dumps(CaseResult("net.yaml", "unsupported"))]  # fmt: skip
+                pickle.dumps(CaseResult("net.yaml", "crashed"))]  # fmt: skip
     damaged = [b"", good[:30], good[:-1], good[:-1] + bytes([good[-1] ^ 1]), good[:25] + b"?" + good[26:]]
     for content in [*damaged, *(good[:head] + digest(payload) + payload for payload in payloads)]:
         path.write_bytes(content)

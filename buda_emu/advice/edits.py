@@ -1,0 +1,137 @@
+"""Changes of fields: what a proposal is made of, and the netlist that has them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from buda_emu.netlist.model import Buffer, Netlist, Op, Queue, Tm, evolve
+
+Value = int | bool | str | tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One field of an op or a queue gets another value.
+
+    `path`: keys and places from the object's map to the value, such as ("attributes", "approximate_mode") or
+    ("input_0_tms", 1, "broadcast", "c"). Numbers in `hexadecimal` fields are written so.
+    """
+
+    kind: Literal["op", "queue"]
+    name: str
+    path: tuple[str | int, ...]
+    value: Value
+
+    @property
+    def place(self) -> tuple[str, str, tuple[str | int, ...]]:
+        """What it changes."""
+        return self.kind, self.name, self.path
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'.'.join(map(str, self.path))}: {self.text}"
+
+    @property
+    def text(self) -> str:
+        """The value as a netlist writes it on one line."""
+        if self.path[-1] == "kernel_broadcast" and isinstance(self.value, tuple):
+            return f"{{{', '.join(f'input_{operand}: {tiles}' for operand, tiles in self.value)}}}"
+        return text_of(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Edits that belong together. `host`: what the host has to do otherwise, "" for nothing."""
+
+    move: str
+    target: str  # the op or queue that it is about
+    sentence: str
+    edits: tuple[Edit, ...]
+    lossy: bool = False  # values change
+    gain: float = 0.0  # cycles that it is expected to bring, for the order in which to try
+    host: str = ""
+
+    @property
+    def key(self) -> tuple[Edit, ...]:
+        """What makes it another one."""
+        return self.edits
+
+
+def text_of(value: Value) -> str:
+    """A value as a netlist writes it on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_element(item) for item in value)}]"
+    return str(value)
+
+
+def _element(item: Any) -> str:
+    if isinstance(item, Buffer):
+        return f"[{item.channel}, {item.address:#x}]"
+    return text_of(item)
+
+
+def merged(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The last edit of each place."""
+    return tuple({edit.place: edit for edit in edits}.values())
+
+
+def edited(netlist: Netlist, edits: Iterable[Edit]) -> Netlist:
+    """The netlist with these values. Nothing is checked; what derives from other fields stays as it was."""
+    of_ops: dict[str, list[Edit]] = {}
+    of_queues: dict[str, list[Edit]] = {}
+    for edit in edits:
+        (of_ops if edit.kind == "op" else of_queues).setdefault(edit.name, []).append(edit)
+    graphs = dict(netlist.graphs)
+    for name, graph in netlist.graphs.items():
+        if any(op.name in of_ops for op in graph.ops):
+            ops = tuple(_op(op, of_ops[op.name]) if op.name in of_ops else op for op in graph.ops)
+            graphs[name] = evolve(graph, ops=ops)
+    queues = dict(netlist.queues)
+    for name, own in of_queues.items():
+        queues[name] = _queue(queues[name], own)
+    return replace(netlist, graphs=graphs, queues=queues)
+
+
+def _op(op: Op, edits: Iterable[Edit]) -> Op:
+    for edit in edits:
+        key, *rest = edit.path
+        if key == "attributes":
+            given = op.attributes.given | {str(rest[0])}
+            op = evolve(op, attributes=replace(op.attributes, given=given, **{str(rest[0]): edit.value}))
+        elif rest:
+            op = evolve(op, input_tms=_broadcast(op, int(str(key).split("_")[1]), int(rest[0]), edit.value))
+        else:
+            op = _OP_FIELDS[str(key)](op, edit.value)
+    return op
+
+
+def _broadcast(op: Op, operand: int, place: int, count: Value) -> tuple[tuple[Tm, ...], ...]:
+    chains = [list(chain) for chain in op.input_tms]
+    before = chains[operand][place]
+    chains[operand][place] = replace(before, args=(before.args[0], int(count)))  # type: ignore[arg-type]
+    return tuple(map(tuple, chains))
+
+
+def _queue(queue: Queue, edits: Iterable[Edit]) -> Queue:
+    for edit in edits:
+        queue = _QUEUE_FIELDS[str(edit.path[0])](queue, edit.value)
+    return queue
+
+
+def _blocking(field: str) -> Callable[[Any, Any], Any]:
+    return lambda item, value: evolve(item, blocking=replace(item.blocking, **{field: value}))
+
+
+def _field(field: str) -> Callable[[Any, Any], Any]:
+    return lambda item, value: evolve(item, **{field: value})
+
+
+_BLOCKING: Final = {name: _blocking(name) for name in ("grid_size", "t", "mblock", "ublock")}
+_OP_FIELDS: Final[Mapping[str, Callable[[Op, Any], Op]]] = {
+    **_BLOCKING,
+    **{name: _field(name) for name in ("grid_loc", "buf_size_mb", "math_fidelity", "in_df", "out_df")},
+}
+_QUEUE_FIELDS: Final[Mapping[str, Callable[[Queue, Any], Queue]]] = {
+    **_BLOCKING, "dram": _field("buffers"), "df": _field("df"),
+}  # fmt: skip

@@ -1,0 +1,90 @@
+"""Which op stands on which cores, and how room is made for one of another size."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from buda_emu.netlist.model import Netlist, Op
+from buda_emu.netlist.rules.graphs import rectangle
+
+Cell = tuple[int, int]
+Place = tuple[int, int, int, int]  # row, column, rows, columns
+_MOST_MOVED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The ops of one epoch on one chip."""
+
+    grid: tuple[int, int]
+    places: Mapping[str, Place]
+
+    @classmethod
+    def of(cls, netlist: Netlist, graphs: Sequence[str], chip: int, grid: tuple[int, int]) -> "Layout":
+        """Of the graphs that run together on that chip."""
+        ops = [
+            op for name in graphs if netlist.graphs[name].target_device == chip for op in netlist.graphs[name].ops
+            if len(op.grid_loc) == 2 and op.type != "ethernet_datacopy"
+        ]  # fmt: skip
+        return cls(grid, {op.name: _place(op) for op in ops})
+
+    @property
+    def free(self) -> frozenset[Cell]:
+        """Cores that no op stands on."""
+        rows, columns = self.grid
+        every = {(row, column) for row in range(rows) for column in range(columns)}
+        return frozenset(every.difference(*(cells(place) for place in self.places.values())))
+
+    def room_for(self, name: str, rows: int, columns: int) -> dict[str, Place] | None:
+        """Places of the ops that move so that `name` gets so many rows and columns; None where that does not go.
+
+        As few others as possible move, each keeps its shape, and the op stays near to where it was.
+        """
+        own = self.places[name]
+        best: tuple[tuple[int, int], dict[str, Place]] | None = None
+        for row in range(self.grid[0] - rows + 1):
+            for column in range(self.grid[1] - columns + 1):
+                place = row, column, rows, columns
+                away = abs(row - own[0]) + abs(column - own[1])
+                moved = self._moved(name, place)
+                if moved is not None and (best is None or (len(moved), away) < best[0]):
+                    best = (len(moved), away), {name: place, **moved}
+        return best[1] if best is not None else None
+
+    def _moved(self, name: str, place: Place) -> dict[str, Place] | None:
+        """New places of the other ops that stand where `place` is."""
+        taken = cells(place)
+        others = [other for other, own in self.places.items() if other != name and not taken.isdisjoint(cells(own))]
+        if len(others) > _MOST_MOVED:
+            return None
+        free = set(self.free | cells(self.places[name]))
+        free.update(*(cells(self.places[other]) for other in others))
+        free -= taken
+        found: dict[str, Place] = {}
+        for other in sorted(others, key=lambda other: -len(cells(self.places[other]))):
+            new = _nearest(self.places[other], free)
+            if new is None:
+                return None
+            found[other] = new
+            free -= cells(new)
+        return found
+
+
+def cells(place: Place) -> frozenset[Cell]:
+    """The cores of a place."""
+    row, column, rows, columns = place
+    return frozenset((row + i, column + j) for i in range(rows) for j in range(columns))
+
+
+def _place(op: Op) -> Place:
+    top, left, bottom, right = rectangle(op)
+    return top, left, bottom - top, right - left
+
+
+def _nearest(place: Place, free: set[Cell]) -> Place | None:
+    """A place of the same shape among free cores, the nearest."""
+    row, column, rows, columns = place
+    fits = [cell for cell in free if cells((*cell, rows, columns)) <= free]
+    if not fits:
+        return None
+    nearest = min(fits, key=lambda cell: (abs(cell[0] - row) + abs(cell[1] - column), cell))
+    return (*nearest, rows, columns)

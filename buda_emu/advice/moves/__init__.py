@@ -1,0 +1,13 @@
+"""What is tried: one file for each kind of move, each a declaration and a function that yields proposals."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from buda_emu.advice.moves import approximate, blocks, buffers, channels, cores, fidelity, formats, kernels, rows
+from buda_emu.advice.moves.move import Move
+
+MOVES: Final[Sequence[Move]] = (
+    cores.MOVE, rows.MOVE, channels.MOVE, blocks.MOVE, buffers.MOVE, kernels.MOVE, formats.MOVE, fidelity.MOVE,
+    approximate.MOVE,
+)  # fmt: skip
+"""In the order in which they are told."""

@@ -1,0 +1,47 @@
+"""A narrower number format for a tensor that is moved: fewer bytes, and fewer bits of each value."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from buda_emu.advice.edits import Edit, Proposal
+from buda_emu.advice.moves.move import Move, Situation
+
+_NARROWER: Final = {"Float32": "Float16_b", "Float16_b": "Bfp8_b", "Float16": "Bfp8"}
+
+
+def _proposals(here: Situation) -> Iterator[Proposal]:
+    edge = here.edge
+    if here.target.kind == "op" or edge is None:
+        return
+    netlist = here.variant.netlist
+    ops = netlist.ops
+    queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
+    name = queue.name if queue is not None else edge.source
+    before = queue.df if queue is not None else ops[name].out_df
+    narrow = _NARROWER.get(before)
+    if narrow is None or (queue is not None and (queue.alias or queue.layout != "tilized")):
+        return
+    edits = [Edit("queue", queue.name, ("df",), narrow)] if queue is not None else []
+    if queue is None or not queue.host_fed:  # the op that makes it makes it for everybody
+        producer = ops.get(queue.input if queue is not None else name)
+        if producer is None or producer.out_df != before:
+            return
+        edits.append(Edit("op", producer.name, ("out_df",), narrow))
+        fed = [other for other in netlist.queues.values() if other.input == producer.name and other is not queue]
+        edits += [Edit("queue", other.name, ("df",), narrow) for other in fed]
+        names = {name, producer.name, *(other.name for other in fed)}
+    else:
+        names = {name}
+    for op in ops.values():
+        formats = tuple(narrow if source in names else df for source, df in zip(op.inputs, op.in_df, strict=False))
+        if formats != op.in_df and len(formats) == len(op.in_df):
+            edits.append(Edit("op", op.name, ("in_df",), formats))
+    sentence = f"{name} in {narrow} instead of {before}"
+    yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=here.target.cycles)
+
+
+MOVE: Final = Move(
+    "format", "df of a queue, out_df of an op, in_df of who reads them",
+    "a transfer or a stream of a memory channel whose tensor has a wider format than it might", lossy=True,
+    proposals=_proposals,
+)  # fmt: skip

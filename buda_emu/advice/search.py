@@ -1,0 +1,194 @@
+"""The search: one change at a time for what holds the slowest epochs back, then, greedily, one on top of the other."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from buda_emu.advice.accuracy import Accuracy, Loss
+from buda_emu.advice.edits import Edit, Proposal, merged
+from buda_emu.advice.evaluate import Evaluator, Variant
+from buda_emu.advice.moves import MOVES
+from buda_emu.advice.moves.move import Move, Situation, Target
+from buda_emu.advice.patch import UnwritableError, checked
+from buda_emu.timing.critical import critical_steps
+from buda_emu.timing.result import EpochReport
+
+_TARGETS = 4  # of an epoch that are looked at
+_CLOSE = 0.9  # a unit that works this share of the busiest one's cycles is looked at, too
+_TOGETHER = 16  # proposals that are modelled for one step
+_BETTER = 1e-3  # of the pace: what is less is no gain
+_TAIL = 1e-2  # of the load of other busy units, where the pace stays
+_WORSE = 1e-3  # of the pace of another epoch, that is allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A proposal alone, on the netlist as it is. Cycles for each input of the epoch that it is for."""
+
+    proposal: Proposal
+    epoch: int
+    before: float
+    after: float
+    slowest: float  # of all epochs, with it
+    total: float  # cycles of all programs, with it
+    loss: Loss | None  # of accuracy; None where values stay as they are
+
+    @property
+    def saved(self) -> float:
+        """Cycles for each input."""
+        return self.before - self.after
+
+
+@dataclass(slots=True)
+class Found:
+    """What a search found: proposals alone, those that were taken together, and the netlist with these."""
+
+    start: Variant
+    best: Variant
+    alone: list[Tried] = field(default_factory=list[Tried])
+    taken: list[tuple[Proposal, Loss | None]] = field(default_factory=list[tuple[Proposal, Loss | None]])
+    refused: list[tuple[Proposal, str]] = field(default_factory=list[tuple[Proposal, str]])  # and why
+    steps: list[Variant] = field(default_factory=list[Variant])  # after each that was taken
+
+    @property
+    def lost(self) -> float:
+        """PCC that the changes taken together lose: those of their ops, added up."""
+        return sum(loss.pcc_lost for _, loss in self.taken if loss is not None)
+
+
+@dataclass(slots=True)
+class Search:
+    """`data`: the text of the netlist. `most_loss`: of PCC, that all changes together may cost their ops; `tries`:
+    epochs that are modelled, at most."""
+
+    data: bytes
+    evaluator: Evaluator
+    accuracy: Accuracy
+    most_loss: float
+    tries: int
+    moves: Sequence[Move] = MOVES
+    progress: Callable[[str], None] = lambda _: None
+    _known: frozenset[tuple[str, str]] = frozenset()
+
+    def run(self) -> Found:
+        """Search. Deterministic: nothing in it depends on time."""
+        start = self.evaluator.start
+        self._known = frozenset((item.rule, item.message) for item in start.netlist.diagnostics)
+        found = Found(start, start)
+        self._alone(found)
+        self._together(found)
+        return found
+
+    # ----------------------------------------------------------------------------------------- one change at a time
+    def _alone(self, found: Found) -> None:
+        """Every proposal for the slowest epochs, half of the tries."""
+        order = sorted(range(len(found.start.reports)), key=lambda epoch: -found.start.reports[epoch].pace)
+        seen: set[tuple[Edit, ...]] = set()
+        for epoch in order:
+            for proposal in self._proposals(found.start, epoch):
+                if self.evaluator.tries >= self.tries // 3:
+                    return
+                if proposal.key in seen:
+                    continue
+                seen.add(proposal.key)
+                self.progress(f"alone: {proposal.sentence}")
+                variant = self.evaluator.with_edits(found.start, proposal.edits)
+                if variant is None or variant.score(epoch)[0] >= found.start.score(epoch)[0] * (1 - _BETTER):
+                    continue
+                reason = self._refusal(found.start, proposal.edits)
+                if reason:
+                    found.refused.append((proposal, reason))
+                    continue
+                loss = self.accuracy.loss(found.start.netlist, proposal.edits) if proposal.lossy else None
+                found.alone.append(
+                    Tried(
+                        proposal, epoch, found.start.reports[epoch].pace, variant.reports[epoch].pace,
+                        variant.slowest, variant.cycles, loss,
+                    )
+                )  # fmt: skip
+
+    # -------------------------------------------------------------------------------------------- greedily together
+    def _together(self, found: Found) -> None:
+        """The slowest epoch again and again, until nothing is left that makes it faster."""
+        refused: set[tuple[Edit, ...]] = set()
+        exhausted: set[int] = set()
+        while self.evaluator.tries < self.tries and len(exhausted) < len(found.best.reports):
+            epoch = max(
+                (number for number in range(len(found.best.reports)) if number not in exhausted),
+                key=lambda number: (found.best.reports[number].pace, -number),
+            )
+            self.progress(f"together: {' + '.join(found.best.reports[epoch].graphs)}")
+            if not self._step(found, epoch, refused):
+                exhausted.add(epoch)
+
+    def _step(self, found: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
+        """Take one change for an epoch, the most promising that makes it faster."""
+        modelled = 0
+        for proposal in self._proposals(found.best, epoch):
+            if proposal.key in refused:
+                continue
+            if modelled >= _TOGETHER or self.evaluator.tries >= self.tries:
+                return False
+            variant = self.evaluator.with_edits(found.best, proposal.edits)
+            modelled += 1
+            if variant is None or not self._is_better(found.best, variant, epoch):
+                continue
+            loss = self.accuracy.loss(found.best.netlist, proposal.edits) if proposal.lossy else None
+            if loss is not None and found.lost + loss.pcc_lost > self.most_loss:
+                refused.add(proposal.key)
+                continue
+            edits = merged(variant.edits)
+            reason = self._refusal(found.start, edits)
+            if reason:
+                refused.add(proposal.key)
+                found.refused.append((proposal, reason))
+                continue
+            found.best = variant
+            found.taken.append((proposal, loss))
+            found.steps.append(variant)
+            return True
+        return False
+
+    def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
+        """The epoch is faster, or as fast with less work in what holds it; no other one is slower."""
+        (pace, load), (new_pace, new_load) = before.score(epoch), after.score(epoch)
+        if new_pace > pace * (1 + 1e-9):
+            return False
+        if new_pace > pace * (1 - _BETTER) and new_load > load * (1 - _TAIL):
+            return False
+        for number, (old, new) in enumerate(zip(before.reports, after.reports, strict=True)):
+            limit = max(old.pace * (1 + _WORSE), 0.9 * new_pace)
+            if number != epoch and new.pace > limit:
+                return False
+        return True
+
+    # ----------------------------------------------------------------------------------------------------- helpers
+    def _proposals(self, variant: Variant, epoch: int) -> Iterator[Proposal]:
+        """Of what holds an epoch back most first; of one target the exact and the most promising first."""
+        for target in targets(variant.reports[epoch]):
+            here = Situation(self.evaluator, variant, epoch, target)
+            own = [proposal for move in self.moves for proposal in move.proposals(here)]
+            yield from sorted(own, key=lambda item: (item.lossy, -item.gain))
+
+    def _refusal(self, start: Variant, edits: Iterable[Edit]) -> str:
+        """Why the checker does not take a netlist; "" where it finds nothing that it did not find before."""
+        try:
+            _, result = checked(self.data, start.netlist, merged(edits))
+        except UnwritableError as error:
+            return f"cannot be written: {error}"
+        new = [item for item in result.diagnostics if (item.rule, item.message) not in self._known]
+        return f"{new[0].rule}: {new[0].message}" if new else ""
+
+
+def targets(report: EpochReport) -> list[Target]:
+    """What holds an epoch back, the first first: units that set its pace, then what its cycles are made of; where a
+    single input goes through the ops one by one, the other way round."""
+    steps = [Target(step.kind, step.name, step.cycles) for step in critical_steps(report.timing)[:_TARGETS]]
+    busy = report.timing.busy()
+    most = max((item.cycles for _, item in busy), default=0.0)
+    units: list[Target] = []
+    for kind, item in sorted(busy, key=lambda pair: -pair[1].cycles):
+        if item.cycles >= _CLOSE * most and (kind == "op" or kind == "memory" or kind == "transfer"):
+            units.append(Target(kind, item.name, item.cycles))
+    sets_pace = most >= _CLOSE * report.pace
+    order = [*units[:_TARGETS], *steps] if sets_pace else [*steps, *units[:_TARGETS]]
+    return list({target.name: target for target in reversed(order)}.values())[::-1]

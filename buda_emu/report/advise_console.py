@@ -1,0 +1,99 @@
+"""Advice as tables for a terminal."""
+
+from collections.abc import Iterator
+
+from buda_emu.advice.accuracy import Loss
+from buda_emu.advice.result import Advice
+from buda_emu.report.text import plural, table, whole
+
+_TOP = 10
+
+
+def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
+    """What was tried, what was taken, the Pareto front, and the sum of it; `top` rows of each table, 0: all."""
+    before, after = advice.before, advice.after
+    slowest = max(before.reports, key=lambda report: report.pace, default=None)
+    if slowest is None:
+        yield f"{advice.netlist}: its programs run no ops"
+        return
+    graphs = " + ".join(slowest.graphs)
+    count = plural(len(before.reports), "epoch")
+    yield f"{advice.netlist}: {advice.arch}, {count}, the slowest is {graphs}: {slowest.bottleneck.sentence}"
+    yield from _alone(advice, top)
+    yield from _together(advice, top)
+    yield from _front(advice, top)
+    yield ""
+    if not advice.found.taken:
+        yield f"nothing helps: {plural(len(advice.found.refused), 'proposal')} refused by the checker"
+        return
+    yield (
+        f"slowest epoch: {whole(before.slowest)} cycles for each input, then {whole(after.slowest)} "
+        f"({_percent(before.slowest, after.slowest)})"
+    )
+    yield (
+        f"all programs: {whole(before.cycles)} cycles, then {whole(after.cycles)} "
+        f"({_percent(before.cycles, after.cycles)}); PCC lost: {_pcc(advice.lost)}"
+    )
+    for proposal, _ in advice.found.taken:
+        if proposal.host:
+            yield f"the host then {proposal.host}"
+
+
+def _alone(advice: Advice, top: int) -> Iterator[str]:
+    ranked = advice.ranked
+    if not ranked:
+        return
+    rows = [
+        (
+            whole(item.saved), _percent(item.before, item.after), _loss(item.loss), item.proposal.move,
+            " + ".join(advice.before.reports[item.epoch].graphs), item.proposal.sentence,
+        )
+        for item in ranked[: top or None]
+    ]  # fmt: skip
+    yield "\nalone: cycles that an input of the epoch is spared"
+    yield table(("cycles", "%", "PCC lost", "move", "epoch", "what"), rows, right=(0, 1, 2), prose=(5,))
+    yield from _rest(len(ranked), top)
+
+
+def _together(advice: Advice, top: int) -> Iterator[str]:
+    taken = advice.found.taken
+    if not taken:
+        return
+    rows = [
+        (str(number), whole(variant.slowest), whole(variant.cycles), _loss(loss), proposal.move, proposal.sentence)
+        for number, ((proposal, loss), variant) in enumerate(zip(taken, advice.found.steps, strict=True), 1)
+    ]
+    yield "\ntogether: each on top of those before it"
+    yield table(
+        ("#", "slowest", "all cycles", "PCC lost", "move", "what"), rows[: top or None], right=(0, 1, 2, 3), prose=(5,)
+    )
+    yield from _rest(len(rows), top)
+
+
+def _front(advice: Advice, top: int) -> Iterator[str]:
+    front = advice.front()
+    if len(front) < 2:
+        return
+    rows = [(whole(item.cycles), whole(item.slowest), _pcc(item.lost), item.what) for item in front[: top or None]]
+    yield "\nPareto front: no other netlist that was modelled is faster and as exact"
+    yield table(("all cycles", "slowest", "PCC lost", "with"), rows, right=(0, 1, 2), prose=(3,))
+    yield from _rest(len(front), top)
+
+
+def _rest(count: int, top: int) -> Iterator[str]:
+    if top and count > top:
+        yield f"... and {count - top} more (--top 0 shows all)"
+
+
+def _percent(before: float, after: float) -> str:
+    return f"{100 * (after - before) / before:+.1f} %" if before else "-"
+
+
+def _loss(loss: Loss | None) -> str:
+    if loss is None:
+        return "exact"
+    return "unknown" if loss.reason else _pcc(loss.pcc_lost)
+
+
+def _pcc(lost: float) -> str:
+    return "none" if lost == 0 else f"{lost:.2g}"

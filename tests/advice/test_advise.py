@@ -1,0 +1,144 @@
+"""Advice: what it says is what a fresh model of the written netlist says, and the netlist computes the same."""
+
+import json
+
+import pytest
+
+import buda_emu as be
+from buda_emu.advice.edits import merged
+from buda_emu.advice.moves import MOVES
+from buda_emu.advice.patch import checked
+from buda_emu.api.run_netlist import run_netlist
+from buda_emu.cli.main import main
+from buda_emu.errors import HostError, NetlistError
+from buda_emu.netlist.load import check, check_bytes
+from shared_files import CORPUS, ROOT, needs_corpus
+
+ATTENTION = ROOT / "netlists/attention.yaml"
+NETLISTS = ("attention", "matmul", "training", "softmax", "two_chips")
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return be.advise(ATTENTION)
+
+
+def paces(perf):
+    return [epoch.pace for epoch in perf.epochs]
+
+
+@pytest.mark.parametrize("name", NETLISTS)
+def test_what_is_said_is_what_a_fresh_perf_says(name, tmp_path):
+    path = ROOT / f"netlists/{name}.yaml"
+    found = be.advise(path, tries=60)
+    data, netlist = path.read_bytes(), check(path).netlist
+    assert [report.pace for report in found.before.reports] == paces(be.perf(path))
+    new = tmp_path / "new.yaml"
+    new.write_bytes(found.text)
+    assert [report.pace for report in found.after.reports] == paces(be.perf(new))
+    assert found.after.slowest <= found.before.slowest
+    for item in found.found.alone:
+        text, result = checked(data, netlist, merged(item.proposal.edits))
+        new.write_bytes(text)
+        fresh = be.perf(new)
+        assert fresh.epochs[item.epoch].pace == item.after < item.before
+        assert max(paces(fresh)) == item.slowest
+        assert {d.rule for d in result.diagnostics} <= {d.rule for d in netlist.diagnostics}
+    steps = [variant.slowest for variant in found.found.steps]
+    assert steps == sorted(steps, reverse=True)
+
+
+def test_the_slowest_epoch_of_attention_takes_half(advice):
+    assert advice.after.slowest < 0.6 * advice.before.slowest
+    assert advice.lost <= 1e-3
+    assert "exponentials on 4 cores" in advice.found.taken[0][0].sentence  # exact changes come first
+    assert advice.ranked[0].proposal.move == "approximate"
+
+
+def test_the_text_keeps_its_comments_and_checks_clean(advice):
+    before, after = ATTENTION.read_text(), advice.text.decode()
+    comments = [line.partition("#")[2] for line in before.splitlines() if "#" in line]
+    assert [line.partition("#")[2] for line in after.splitlines() if "#" in line] == comments
+    result = check_bytes(advice.text, "new.yaml", strict=True)
+    assert result.diagnostics == ()
+
+
+def test_exact_changes_change_no_bit(tmp_path):
+    found = be.advise(ATTENTION, moves=["cores", "channel", "block", "buffer"])
+    assert found.found.taken
+    (tmp_path / "new.yaml").write_bytes(found.text)
+    for precision in ("format", "device"):
+        old = run_netlist(be.load(ATTENTION), precision=precision).outputs
+        new = run_netlist(be.load(tmp_path / "new.yaml"), precision=precision).outputs
+        assert old == new  # their checksums, too
+
+
+def test_it_is_the_same_again(advice):
+    assert be.advise(ATTENTION).to_json() == advice.to_json()
+
+
+def test_a_loss_that_is_not_allowed_is_not_taken():
+    strict = be.advise(ATTENTION, most_loss=0.0)
+    assert strict.lost == 0.0
+    assert not any(loss and loss.pcc_lost for _, loss in strict.found.taken)
+    loose = be.advise(ATTENTION, most_loss=0.5, moves=["fidelity", "approximate"])
+    assert {proposal.move for proposal, _ in loose.found.taken} == {"fidelity", "approximate"} & {
+        proposal.move for proposal, _ in loose.found.taken
+    }
+    assert loose.lost > 0
+    front = loose.front()
+    assert [point.lost for point in front] == sorted(point.lost for point in front)
+    assert [point.cycles for point in front] == sorted((point.cycles for point in front), reverse=True)
+
+
+def test_every_move_declares_itself():
+    names = [move.name for move in MOVES]
+    assert len(set(names)) == len(names) == 9
+    assert all(move.changes and move.applies for move in MOVES)
+    page = (ROOT / "docs/advise.md").read_text()
+    for move in MOVES:
+        assert f"| `{move.name}` | {move.changes} |" in page
+
+
+def test_what_is_refused():
+    with pytest.raises(HostError, match=r"no move 'core'.*did you mean 'cores'"):
+        be.advise(ATTENTION, moves=["core"])
+    with pytest.raises(HostError):
+        be.advise(ATTENTION, programs=["nowhere"])
+    with pytest.raises(NetlistError):
+        be.advise(ROOT / "nowhere.yaml")
+    with pytest.raises(NetlistError):
+        be.advise(ROOT / "pyproject.toml")
+
+
+def test_the_command_writes_what_it_says(tmp_path, capsys):
+    new, told = tmp_path / "new.yaml", tmp_path / "advice.json"
+    assert main(["advise", str(ATTENTION), "--write", str(new), "--json", str(told)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    content = json.loads(told.read_text())
+    assert content["schema_version"] == 1
+    assert content["after"]["slowest_cycles"] == max(paces(be.perf(new)))
+    assert content["alone"][0]["edits"][0]["kind"] == "op"
+    assert lines[-1].startswith("all programs: ")
+    assert main(["check", str(new), "--strict"]) == 0
+    assert main(["advise", str(new), "-q", "--tries", "20"]) == 0
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "verif/graph_tests/netlists/netlist_bert_base", "dbd/test/netlists/resnet50",
+        "verif/graph_tests/netlists/t5_wormhole_b0",
+    ],
+)
+def test_real_netlists_take_fifteen_per_cent_less(name, tmp_path):
+    path = CORPUS / f"netlists/{name}.yaml"
+    found = be.advise(path)
+    assert found.lost <= 1e-3
+    assert found.after.slowest <= 0.85 * found.before.slowest
+    new = tmp_path / "new.yaml"
+    new.write_bytes(found.text)
+    assert check(new, strict=True).diagnostics == ()
+    assert max(paces(be.perf(new))) == found.after.slowest
