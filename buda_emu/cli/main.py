@@ -73,8 +73,9 @@ def build_parser(*used: str) -> ExampleParser:
         own = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
         module.add_arguments(own)
         for parser_of_arguments in own.leaves():
-            add_color(parser_of_arguments)
-            add_config(parser_of_arguments)
+            general = parser_of_arguments.add_argument_group("of every verb")
+            add_color(general)
+            add_config(general)
         own.set_defaults(verb=module.main, color="auto")
     return parser
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument("file", metavar="FILE", help="netlist")
     parser.add_argument("--op", metavar="NAME", help="look at this op only")
-    parser.add_argument("-n", type=positive, dest="top", metavar="TOP", help="the ops with the largest error only")
+    parser.add_argument("-n", "--top", type=positive, metavar="N", help="the N ops with the largest error only")
     parser.add_argument(
         "--inputs", type=Path, metavar="DIR",
         help="push DIR/<queue>.npy, [entries, t, rows, cols]; what is not there is made up",

@@ -2,10 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn
 
 from buda_emu.screen import screen_of
+
+_MOST_IN_USAGE = 6  # options
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -13,6 +15,18 @@ class _Formatter(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=(screen_of(sys.stdout).columns or 80) - 2)
+
+    def _format_usage(
+        self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None
+    ) -> str:
+        """Of many options only those that are needed; the others stand below, each with what it is for."""
+        listed = list(actions)
+        free = [action for action in listed if action.option_strings and not action.required]
+        if usage is not None or len(free) <= _MOST_IN_USAGE:
+            return super()._format_usage(usage, listed, groups, prefix)  # type: ignore[arg-type]  # lists, as it asks for
+        needed = [action for action in listed if action not in free]
+        text = super()._format_usage(None, needed, [], prefix)
+        return text.replace(self._prog, f"{self._prog} [options]", 1)
 
 
 class ExampleParser(argparse.ArgumentParser):
@@ -39,6 +53,17 @@ class ExampleParser(argparse.ArgumentParser):
             yield from parser.leaves()
         if not self.below:
             yield self
+
+    def error(self, message: str) -> NoReturn:
+        """As argparse's; an option that does not exist gets the one that was probably meant."""
+        words = message.removeprefix("unrecognized arguments: ").split()
+        if len(words) < len(message.split()) and words[0].startswith("--"):
+            from buda_emu.checker.suggest import near
+
+            known = [f"--{name}" for leaf in self.leaves() for name in leaf.options]
+            hint = near(words[0].partition("=")[0], known)
+            message = f"{message} ({hint})" if hint else message
+        super().error(message)
 
     @property
     def arguments(self) -> list[argparse.Action]:

@@ -13,6 +13,7 @@ MARKS = {
     "error": "E", "skipped": "s",
 }  # fmt: skip
 """One character for each status."""
+_ALL_FINITE = "-"
 
 
 def failure_line(output: OutputResult) -> str:
@@ -43,19 +44,21 @@ def case_lines(case: CaseResult) -> Iterator[str]:
 
 
 def outputs_table(case: CaseResult) -> str:
-    """All compared outputs."""
-    return table(
-        ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by"),
+    """All compared outputs; what compared them in each row only where it differs."""
+    kinds = {output.comparison.type for output in case.outputs}
+    alike = len(kinds) == 1
+    headers = ("output", "verdict", "PCC", "match", "max error", "bad tiles", "format", "shape", "compared by")
+    rows = [
         (
-            (
-                output.queue, "passed" if output.passed else "FAILED", correlation(output.pcc), percent(output.match),
-                number(output.max_error), f"{output.bad_tiles}/{output.tiles}", output.format, shape(output.shape),
-                output.comparison.type,
-            )
-            for output in case.outputs
-        ),
-        right=(2, 3, 4, 5), whole=(1, 6, 7, 8),
-    )  # fmt: skip
+            output.queue, "passed" if output.passed else "FAILED", correlation(output.pcc), percent(output.match),
+            number(output.max_error), f"{output.bad_tiles}/{output.tiles}", output.format, shape(output.shape),
+            output.comparison.type,
+        )
+        for output in case.outputs
+    ]  # fmt: skip
+    count = len(headers) - alike
+    text = table(headers[:count], (row[:count] for row in rows), right=(2, 3, 4, 5), whole=(1, 6, 7, 8))
+    return f"{text}\ncompared by {kinds.pop()}" if alike else text
 
 
 def performance_table(case: CaseResult) -> str:
@@ -74,23 +77,22 @@ def performance_table(case: CaseResult) -> str:
 
 
 def per_op_table(ops: Sequence[OpResult]) -> str:
-    """Every op in execution order."""
-    return table(
-        ("#", "op", "type", "format", "PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite"),
+    """Every op in execution order; what is not finite only where something is."""
+    headers = ("#", "op", "type", "format", "PCC", "max error", "mean error", "max ulp", "mean ulp", "not finite")
+    rows = [
         (
-            (
-                str(op.index), op.name, op.type, op.format, correlation(op.pcc), number(op.max_error),
-                number(op.mean_error), number(op.max_ulp), number(op.mean_ulp), _not_finite(op),
-            )
-            for op in ops
-        ),
-        right=(0, 4, 5, 6, 7, 8, 9), whole=(3,),
-    )  # fmt: skip
+            str(op.index), op.name, op.type, op.format, correlation(op.pcc), number(op.max_error),
+            number(op.mean_error), number(op.max_ulp), number(op.mean_ulp), _not_finite(op),
+        )
+        for op in ops
+    ]  # fmt: skip
+    count = len(headers) - all(row[-1] == _ALL_FINITE for row in rows)
+    return table(headers[:count], (row[:count] for row in rows), right=(0, 4, 5, 6, 7, 8, 9), whole=(3,))
 
 
 def _not_finite(op: OpResult) -> str:
     if not op.not_finite_expected and not op.not_finite_observed:
-        return "-"
+        return _ALL_FINITE
     return f"{percent(op.not_finite_observed)} ({percent(op.not_finite_expected)} expected)"
 
 

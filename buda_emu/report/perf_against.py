@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from buda_emu.errors import HostError
-from buda_emu.report.text import table, whole
+from buda_emu.report.text import table, whole, wrapped
 
 _SAME: Final = 1e-9  # relative: figures that differ by less are equal
 _ADDED: Final = "not before"
@@ -181,7 +181,7 @@ def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
     )
     for epoch in changed:
         yield ""
-        yield f"{epoch.program}: {epoch.graphs}: {epoch.reason}"
+        yield wrapped(f"{epoch.program}: {epoch.graphs}: {epoch.reason}")
         rows = [("cycles per input", *_figures(epoch.before, epoch.after))]
         rows += [(_called_unit(u.kind, u.name), *_figures(u.before, u.after)) for u in epoch.units[:most]]
         yield table(("", "before", "after", "difference", "%"), rows, right=(1, 2, 3, 4))
