@@ -76,7 +76,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         Column("graph"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
         Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, set-up left out"), Column("share", "number"),
-        Column("why", "words"),
+        Column("kind", choose=True, tip="of what holds it back"), Column("held back by", "words"),
     ]  # fmt: skip
     rows: list[Row] = []
     for epoch in order:
@@ -87,9 +87,15 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
             Cell(" + ".join(epoch.graphs), href=f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
             figure(epoch.timing.inputs), figure(epoch.pace), Cell(number(rate), -1.0 if rate is None else rate),
             figure(epoch.timing.first_input), figure(cycles), Cell(percent(cycles / whole), cycles, cycles / whole),
-            Cell(epoch.bottleneck.sentence),
+            Cell(epoch.bottleneck.kind), Cell(_held(epoch)),
         ]))  # fmt: skip
     return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
+
+
+def _held(epoch: EpochReport) -> str:
+    """In a few words; the sentence stands with the epoch."""
+    found = epoch.bottleneck
+    return f"{found.name}, {100 * found.share:.0f} % of an input" if found.name else found.sentence
 
 
 def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Markup:
