@@ -13,6 +13,9 @@ from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, transposed
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use
 
+WIDE = 256 * TILE
+"""Columns of a product with a constant that are computed at once."""
+
 
 @lowers("matmul")
 def matmul(low: Lowering, node: Node) -> Value:
@@ -29,15 +32,40 @@ def matmul(low: Lowering, node: Node) -> Value:
 
 def weighted(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     """One dimension times a constant [before, after]: it goes along the columns, all others stay where they are."""
+    width = matrix.shape[1]
+    if padded(width) > WIDE:
+        return _sliced(low, value, matrix, dim)
     value = columns_of(low, value, (dim,))
     layout = value.layout
-    width = matrix.shape[1]
     held = np.zeros((layout.extent[2], padded(width)), np.float32)
     inner = Layout((layout.dims[dim],), layout.extent)
     held[inner.place("c").ravel(), :width] = matrix
     dims = list(layout.dims)
     dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()
     return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], padded(width))), suffix="matmul")
+
+
+def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
+    """More columns than the cores have room for: slices of them along t, one after the other, all other dimensions
+    along the rows. Who reads it puts the slices side by side (FRONTEND 4.5: streaming in C)."""
+    shape = value.layout.shape
+    rest = [place for place in range(len(shape)) if place != dim]
+    value = relayout(low, value, ordered(shape, [], rest, [dim]))
+    _, rows, inner = value.layout.extent
+    width, columns = matrix.shape[1], padded(matrix.shape[1])
+    count = next(n for n in range(1, columns // TILE + 1) if columns % (n * TILE) == 0 and columns // n <= WIDE // 2)
+    held = np.zeros((inner, columns), np.float32)
+    held[: matrix.shape[0], :width] = matrix
+    slices = held.reshape(inner, count, columns // count).transpose(1, 0, 2)
+    right = Use(low.constant(slices, "value", "weights"))
+    left = low.use(value)
+    name = low.op(
+        "matmul", [Use(left.source, (*left.tms, ("broadcast", "z", count))), right],
+        (count, rows // TILE, columns // count // TILE), suffix="matmul", inner=inner // TILE,
+    )  # fmt: skip
+    dims = list(value.layout.dims)
+    dims[dim] = (Piece(width, "c", 1),)
+    return Value(name, Layout(tuple(dims), (1, rows, columns)), (("hstack", count),), None, value.clean_rows, True)
 
 
 def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Models at their originals' sizes: compiled, held against the rules and against torch, timed.
+
+    python benchmarks/compile_models.py                                  # all, wormhole_b0, precisions ideal and format
+    python benchmarks/compile_models.py --models resnet50 bert_base --archs grayskull blackhole
+    python benchmarks/compile_models.py --models resnet18 --precisions device --json figures.json
+
+Weights and inputs are random and hang on --seed alone; needs torch. One line for each model and architecture: CPU seconds
+of `be.compile` (torch's export apart), the same as a multiple of torch's export on this machine, ops and epochs, findings
+of `check --strict`, modelled inputs per second, and for each precision the least correlation of an output with torch's.
+Exit status 1 when there is a finding, or a figure misses its bound. `--json` writes all that is measured.
+"""
+
+import argparse
+import json
+import resource
+import sys
+import time
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import buda_emu as be
+from buda_emu.compiler.comparison import difference
+from buda_emu.report.text import table
+from conditions import conditions
+from full_size_models import NAMES, build
+
+SCHEMA_VERSION = 1
+PCC = {"ideal": 0.99999, "format": 0.999, "device": 0.99}
+SECONDS = {"mlp": 1.0, "bert_base": 20.0, "resnet50": 45.0}
+"""Bounds of `be.compile`."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """One model on one architecture. Times are CPU seconds, `memory` the most that the process has held, in bytes."""
+
+    model: str
+    arch: str
+    parameters: int
+    export: float
+    compile: float
+    check: float = 0.0
+    ops: int = 0
+    epochs: int = 0
+    findings: list[str] = field(default_factory=list)
+    inputs_per_second: float = 0.0
+    pcc: dict[str, float] = field(default_factory=dict)
+    run: dict[str, float] = field(default_factory=dict)
+    memory: int = 0
+
+    def misses(self) -> list[str]:
+        """What is not as it should be."""
+        found = [f"{len(self.findings)} findings, the first: {self.findings[0]}"] if self.findings else []
+        found += [f"{word}: PCC {value:.6f}" for word, value in self.pcc.items() if not value >= PCC[word]]
+        if self.compile > SECONDS.get(self.model, float("inf")):
+            found.append(f"compile: {self.compile:.1f} s, bound {SECONDS[self.model]:g} s")
+        return [f"{self.model} {self.arch}: {text}" for text in found]
+
+    def row(self, precisions: list[str]) -> tuple[str, ...]:
+        """For people."""
+        return (
+            self.model, self.arch, f"{self.compile:.1f}", f"{self.compile / self.export:.1f}",
+            f"{self.ops}, {self.epochs}", str(len(self.findings)), f"{self.inputs_per_second:.0f}",
+            *(f"{self.pcc[word]:.9f}" if word in self.pcc else "-" for word in precisions),
+        )  # fmt: skip
+
+
+def timed(work: Any) -> tuple[Any, float]:
+    """What it gives, and its CPU seconds."""
+    start = time.process_time()
+    return work(), time.process_time() - start
+
+
+def measure(name: str, arch: str, seed: int, precisions: list[str], df: str, fidelity: str) -> Measured:
+    """Build, export, compile, check and run one model."""
+    module, inputs = build(name, seed)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = module(*inputs)
+        program, export = timed(lambda: torch.export.export(module, inputs).run_decompositions({}))
+        compiled, seconds = timed(lambda: be.compile(program, arch=arch, df=df, fidelity=fidelity, name=name))
+    outputs = expected if isinstance(expected, tuple) else (expected,)
+    parameters = sum(item.numel() for item in module.parameters())
+    found = Measured(name, arch, parameters, export, seconds)
+    findings, found.check = timed(lambda: compiled.check(strict=True))
+    found.findings = [str(item) for item in findings]
+    found.ops, found.epochs = len(compiled.placement.ops), compiled.placement.epochs
+    found.inputs_per_second = compiled.perf().inputs_per_second
+    for precision in precisions:
+        got, found.run[precision] = timed(lambda word=precision: compiled(*inputs, precision=word))
+        correlations = [
+            difference("", want.numpy(), have).pcc or 0.0 for want, have in zip(outputs, got, strict=True)
+        ]  # fmt: skip
+        found.pcc[precision] = float(np.min(correlations))
+        compiled.close()
+    found.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return found
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
+    parser.add_argument("--archs", nargs="+", default=["wormhole_b0"], metavar="ARCH")
+    parser.add_argument("--precisions", nargs="*", default=["ideal", "format"], choices=tuple(PCC), metavar="WORD")
+    parser.add_argument("--df", default="Float16_b")
+    parser.add_argument("--fidelity", default="HiFi3")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    args = parser.parse_args()
+    measure("mlp", args.archs[0], args.seed, args.precisions, args.df, args.fidelity)  # imports are nobody's time
+    print(f"{conditions()}; torch {torch.__version__}; {args.df}, {args.fidelity}, seed {args.seed}")
+    headers = ("model", "arch", "compile s", "x export", "ops, epochs", "findings", "inputs/s", *args.precisions)
+    measured: list[Measured] = []
+    for name in args.models:
+        for arch in args.archs:
+            measured.append(measure(name, arch, args.seed, args.precisions, args.df, args.fidelity))
+            print(f"  {measured[-1].row(args.precisions)}", file=sys.stderr, flush=True)
+    print(table(headers, (item.row(args.precisions) for item in measured), right=(2, 3, 5, 6)))
+    missed = [text for item in measured for text in item.misses()]
+    for text in missed:
+        print(f"missed: {text}")
+    if args.json is not None:
+        figures = {
+            "schema_version": SCHEMA_VERSION, "conditions": conditions(), "torch": torch.__version__, "df": args.df,
+            "fidelity": args.fidelity, "seed": args.seed, "models": [asdict(item) for item in measured],
+        }  # fmt: skip
+        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
