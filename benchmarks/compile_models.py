@@ -6,7 +6,7 @@
     python benchmarks/compile_models.py --models resnet18 --precisions device --json figures.json
 
 Weights and inputs are random and hang on --seed alone; needs torch. One line for each model and architecture: CPU
-seconds of `be.compile` (torch's export apart), the same as a multiple of torch's export on this machine, ops and epochs,
+seconds of `be.compile` (torch's export apart), the same as a multiple of torch's export here, ops and epochs,
 findings of `check --strict`, modelled inputs per second, and for each precision the least correlation of an output with
 torch's. Exit status 1 when there is a finding, or a figure misses its bound. `--json` writes all that is measured.
 """

@@ -166,6 +166,26 @@ A core op is lowered to netlist ops, any other decomposes into these.
 {table}"""
 
 
+OPERATORS = """\
+# What becomes of each operator
+
+Operators of models, and what importers make of them ([compile.md](compile.md)). In code font are front-end ops
+([compile-ops.md](compile-ops.md)). What depends on constants alone is computed by the framework itself, whatever
+the operator; an operator that is not here is named with its count and its place, and so are forms of these that have no
+answer. [compile-conformance.md](compile-conformance.md) has the node tests of the `onnx` package one by one.
+
+## PyTorch
+
+Of core ATen, and of what `torch.export` leaves whole: all overloads.
+
+{aten}
+## ONNX
+
+An operator of the standard without a handler is taken apart as the standard defines it, where it does.
+
+{onnx}"""
+
+
 def _bare(row: Row) -> Row:
     """Signs of absolute values would end a cell."""
     return [cell.replace("|", "\\|") for cell in row]
@@ -187,6 +207,10 @@ def pages() -> dict[str, str]:
         "darwinn-format.md": format_page(_table),
         **vpux_pages(_table),
         "gemini-rules.md": _schedule_rules(),
+        "compile-operators.md": OPERATORS.format(
+            aten=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.aten_rows()]),
+            onnx=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.onnx_rows()]),
+        ),
         "compile-ops.md": COMPILE.format(table=_table(support.HEADERS, [_bare(row) for row in support.rows()])),
     }
     backend = (ROOT / "docs" / "backend-api.md").read_text()

@@ -1,10 +1,12 @@
 """What the compiler takes: from the declarations, for `--ops` and the docs."""
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Final
 
 from buda_emu.compiler.graph.registry import front_ops
 
+OPERATOR_HEADERS: Final = ("operator", "family", "becomes")
 HEADERS: Final = ("op", "stage", "family", "what it is")
 
 
@@ -12,3 +14,22 @@ def rows() -> Iterator[Sequence[str]]:
     """One for each front-end op."""
     for op in front_ops():
         yield op.name, "core" if op.is_core else "decomposes", op.family, op.doc
+
+
+def aten_rows() -> Iterator[Sequence[str]]:
+    """One for each ATen operator."""
+    from buda_emu.compiler.importers.from_torch.declared import aten_ops
+
+    for op in sorted(aten_ops(), key=lambda op: op.name):
+        yield op.name, op.family, op.becomes.rstrip(".")
+
+
+def onnx_rows() -> Iterator[Sequence[str]]:
+    """One for each ONNX operator that has a handler; imports `onnx`."""
+    from buda_emu.compiler.importers.from_onnx.call import BECOMES
+    from buda_emu.compiler.importers.from_onnx.reader import FAMILIES
+
+    for family in FAMILIES:
+        import_module(f"buda_emu.compiler.importers.from_onnx.{family}")
+    for name, (family, text) in sorted(BECOMES.items()):
+        yield name, family, text.rstrip(".")

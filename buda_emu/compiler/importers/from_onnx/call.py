@@ -1,6 +1,6 @@
 """One node of an ONNX model as its handler sees it, and the table of handlers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,11 +64,22 @@ Handler = Callable[[Call], Any]
 HANDLERS: dict[str, Handler] = {}
 
 
-def onnx_op(*names: str) -> Callable[[Handler], Handler]:
-    """Declares the handler of some operators."""
+BECOMES: dict[str, tuple[str, str]] = {}
+"""Of each operator the module that declares it and what becomes of it, for the docs."""
+
+
+def onnx_op(
+    *names: str, becomes: Mapping[str, str] | None = None, refused: bool = False
+) -> Callable[[Handler], Handler]:
+    """Declares the handler of some operators; its first docstring line says what they become, or `becomes` the one
+    front-end op that each is. `refused`: none of them is supported, and that is why."""
 
     def declare(handler: Handler) -> Handler:
         HANDLERS.update(dict.fromkeys(names, handler))
+        doc = (handler.__doc__ or "").strip().splitlines()[0]
+        for name in names:
+            text = f"`{becomes[name]}`" if becomes is not None else f"not supported: {doc}" if refused else doc
+            BECOMES[name] = handler.__module__.rpartition(".")[2], text
         return handler
 
     return declare

@@ -19,7 +19,7 @@ _PLAIN = {
 """Operators that are one front-end op on all operands."""
 
 
-@onnx_op(*_PLAIN)
+@onnx_op(*_PLAIN, becomes=_PLAIN)
 def plain(call: Call) -> Node:
     """By the table."""
     if call.op == "PRelu" and len(call[1].shape) == 1 and len(call[0].shape) > 1 and call.opset < 7:
@@ -29,7 +29,7 @@ def plain(call: Call) -> Node:
 
 @onnx_op("Div")
 def div(call: Call) -> Node:
-    """Whole numbers are divided towards zero."""
+    """`divide`; whole numbers towards zero"""
     quotient = call.b.divide(call[0], call[1])
     if is_float(call[0]):
         return quotient
@@ -39,7 +39,7 @@ def div(call: Call) -> Node:
 
 @onnx_op("Mod")
 def mod(call: Call) -> Node:
-    """fmod 1 has the sign of the dividend."""
+    """`modulo`; fmod 1 has the sign of the dividend"""
     if is_float(call[0]) and not call.attr("fmod", 0):
         raise call.refuse("of floats without fmod")
     found = call.b.modulo(call[0], call[1], truncated=bool(call.attr("fmod", 0)))
@@ -48,14 +48,14 @@ def mod(call: Call) -> Node:
 
 @onnx_op("Pow")
 def pow_(call: Call) -> Node:
-    """The result has the type of the base."""
+    """`pow`; the result has the type of the base"""
     found = call.b.pow(call[0], call[1])
     return found if is_float(call[0]) else call.b.retyped(call.b.round(found), call[0].dtype)
 
 
 @onnx_op("Max", "Min", "Sum", "Mean")
 def several(call: Call) -> Node:
-    """One after the other."""
+    """`maximum`, `minimum` or `add`, one after the other"""
     form = {"Max": call.b.maximum, "Min": call.b.minimum}.get(call.op, call.b.add)
     found = call[0]
     for place in range(1, len(call.inputs)):
@@ -65,7 +65,7 @@ def several(call: Call) -> Node:
 
 @onnx_op("Clip")
 def clip(call: Call) -> Node:
-    """Bounds are numbers, or values."""
+    """`clip` between numbers, `maximum` and `minimum` of values"""
     x = call[0]
     bounds = [call.get(1), call.get(2)]
     if all(node is None or node.op == "constant" for node in bounds):
@@ -79,7 +79,7 @@ def clip(call: Call) -> Node:
 
 @onnx_op("LeakyRelu")
 def leaky(call: Call) -> Node:
-    """slope below 0"""
+    """`leaky_relu`: times the slope below 0"""
     return call.b.leaky_relu(call[0], slope=float(call.attr("alpha", 0.01)))
 
 
@@ -92,7 +92,7 @@ def thresholded(call: Call) -> Node:
 
 @onnx_op("Elu", "Selu", "Celu")
 def elu(call: Call) -> Node:
-    """Three names of one form."""
+    """`elu`: three names of one form"""
     if call.op == "Selu":
         alpha, gamma = call.attr("alpha", 1.6732631921768188), call.attr("gamma", 1.0507010221481323)
         return call.b.elu(call[0], alpha=alpha, scale=gamma)
@@ -108,7 +108,7 @@ def hard_sigmoid(call: Call) -> Node:
 
 @onnx_op("Gelu")
 def gelu(call: Call) -> Node:
-    """Exact or with tanh."""
+    """`gelu`, exact or with tanh"""
     return call.b.gelu(call[0], approximate=call.attr("approximate", b"none").decode())
 
 
@@ -120,13 +120,13 @@ def swish(call: Call) -> Node:
 
 @onnx_op("Where")
 def where(call: Call) -> Node:
-    """0 and 1 choose."""
+    """`where`"""
     return call.b.where(call[0], call[1], call[2])
 
 
 @onnx_op("Cast", "CastLike")
 def cast(call: Call) -> Node:
-    """To whole numbers towards zero, to bool by not being 0."""
+    """Another element type: to whole numbers `truncate`, to bool x != 0"""
     import onnx
 
     if call.op == "CastLike":
@@ -154,7 +154,7 @@ def converted(call: Call, x: Node, dtype: str) -> Node:
     return call.b.retyped(x, dtype) if have != want else x
 
 
-@onnx_op("IsNaN", "IsInf")
+@onnx_op("IsNaN", "IsInf", refused=True)
 def not_finite(call: Call) -> Node:
     """The device keeps no such values apart."""
     raise call.refuse("values that are no numbers are not kept apart on the device")
@@ -171,7 +171,7 @@ def shrink(call: Call) -> Node:
 
 @onnx_op("Dropout")
 def dropout(call: Call) -> tuple[Node, Node]:
-    """Nothing, as in inference."""
+    """The operand itself, as in inference"""
     training = call.get(2)
     if training is not None and (training.op != "constant" or bool(training.value)):
         ratio = call.constant(1, "ratio")

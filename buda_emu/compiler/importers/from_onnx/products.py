@@ -13,7 +13,7 @@ Pads = tuple[tuple[int, int], ...]
 
 @onnx_op("MatMul")
 def matmul(call: Call) -> Node:
-    """Vectors as matrices of one row or column."""
+    """`matmul`; vectors as matrices of one row or column"""
     return product(call, call[0], call[1])
 
 
@@ -65,7 +65,7 @@ def window(call: Call, kernel: Sequence[int], space: Sequence[int]) -> tuple[tup
 
 @onnx_op("Conv")
 def conv(call: Call) -> Node:
-    """Of any rank."""
+    """`convolution`, of any rank"""
     x, w = call[0], call[1]
     strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
     bias = [node for node in (call.get(2),) if node is not None]
@@ -76,7 +76,7 @@ def conv(call: Call) -> Node:
 
 @onnx_op("ConvTranspose")
 def conv_transpose(call: Call) -> Node:
-    """Output shape, where it is given, decides the pads."""
+    """`conv_transpose`; the output shape, where it is given, decides the pads"""
     x, w = call[0], call[1]
     rank = len(w.shape) - 2
     strides, pads, dilations = window(call, w.shape[2:], x.shape[2:])
@@ -116,7 +116,7 @@ def pooled(
 
 @onnx_op("MaxPool")
 def max_pool(call: Call) -> Node:
-    """Places of the largest are not told."""
+    """`max_pool`; the places of the largest are not told"""
     if len(call.shapes) > 1:
         raise call.refuse("indices")
     kernel = tuple(call.attr("kernel_shape"))
@@ -128,7 +128,7 @@ def max_pool(call: Call) -> Node:
 
 @onnx_op("AveragePool", "LpPool")
 def average_pool(call: Call) -> Node:
-    """What is outside counts where it is said."""
+    """`avg_pool`; what is outside counts where it is said"""
     kernel = tuple(call.attr("kernel_shape"))
     strides, pads, dilations, out = pooled(call, call[0], kernel)
     if call.op == "LpPool":
@@ -143,7 +143,7 @@ def average_pool(call: Call) -> Node:
 
 @onnx_op("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(call: Call) -> Node:
-    """Over all space."""
+    """`reduce_mean`, `reduce_largest` or a norm over all space"""
     axes = tuple(range(2, len(call[0].shape)))
     if call.op == "GlobalLpPool":
         if call.attr("p", 2) != 2:
@@ -196,7 +196,7 @@ def einsum(call: Call) -> Node:
     return b.transpose(found, perm=tuple(order.index(letter) for letter in right)) if order else found
 
 
-@onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression")
+@onnx_op("Det", "GridSample", "RoiAlign", "DeformConv", "MaxUnpool", "MaxRoiPool", "NonMaxSuppression", refused=True)
 def refused(call: Call) -> Node:
     """Depends on values in a way that no netlist op has."""
     raise call.refuse("")

@@ -13,7 +13,7 @@ _REDUCE = {
 }  # fmt: skip
 
 
-@onnx_op(*_REDUCE)
+@onnx_op(*_REDUCE, becomes=_REDUCE)
 def reduce(call: Call) -> Node:
     """Axes are an attribute or a constant; none are all, or none."""
     given = call.constant(1, "axes")
@@ -32,7 +32,7 @@ def reduce(call: Call) -> Node:
 
 @onnx_op("ArgMax", "ArgMin")
 def arg(call: Call) -> Node:
-    """First or last place."""
+    """`argmax`: the first or last place"""
     x = call.b.negative(call[0]) if call.op == "ArgMin" else call[0]
     return call.b.argmax(
         x,
@@ -44,7 +44,7 @@ def arg(call: Call) -> Node:
 
 @onnx_op("Softmax", "LogSoftmax", "Hardmax")
 def softmax(call: Call) -> Node:
-    """Before opset 13 over all dimensions from the axis on."""
+    """`softmax`, `log_softmax`, or 1 at the largest; before opset 13 over all dimensions from the axis on"""
     x = call[0]
     axis = call.attr("axis", -1 if call.opset >= 13 else 1)
     form = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}.get(call.op)
@@ -78,7 +78,7 @@ def layer_norm(call: Call) -> Node:
 
 @onnx_op("BatchNormalization")
 def batch_norm(call: Call) -> Node:
-    """With given statistics."""
+    """`batch_norm` with given statistics"""
     if call.attr("training_mode", 0) or (len(call.shapes) > 1 and call.opset >= 14):
         raise call.refuse("in training")
     return call.b.batch_norm(*(call[place] for place in range(5)), epsilon=float(call.attr("epsilon", 1e-5)))
@@ -86,14 +86,14 @@ def batch_norm(call: Call) -> Node:
 
 @onnx_op("InstanceNormalization")
 def instance_norm(call: Call) -> Node:
-    """Groups of one channel."""
+    """`group_norm`: groups of one channel"""
     x = call[0]
     return call.b.group_norm(x, call[1], call[2], groups=x.shape[1], epsilon=float(call.attr("epsilon", 1e-5)))
 
 
 @onnx_op("GroupNormalization")
 def group_norm(call: Call) -> Node:
-    """Before opset 21 weights were for groups."""
+    """`group_norm`; before opset 21 weights were for groups"""
     groups, x = call.attr("num_groups"), call[0]
     weights = [call[1], call[2]]
     if weights[0].shape[0] != x.shape[1]:
@@ -124,7 +124,7 @@ def lrn(call: Call) -> Node:
 
 @onnx_op("CumSum")
 def cumsum(call: Call) -> Node:
-    """A triangular matrix."""
+    """`cumsum`: a triangular matrix"""
     axis = call.constant(1, "axis")
     assert axis is not None
     return call.b.cumsum(
@@ -145,7 +145,7 @@ def mvn(call: Call) -> Node:
     return b.divide(centred, b.add(deviation, 1e-9))
 
 
-@onnx_op("TopK", "Unique", "NonZero", "Compress")
+@onnx_op("Unique", "NonZero", "Compress", refused=True)
 def refused(call: Call) -> Node:
     """Shapes or order that depend on values."""
     raise call.refuse("")

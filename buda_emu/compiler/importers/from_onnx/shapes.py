@@ -28,7 +28,7 @@ def stated(call: Call, place: int, what: str) -> tuple[int, ...] | None:
 
 @onnx_op("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 def reshape(call: Call) -> Node:
-    """The same elements."""
+    """`reshape`"""
     x = call[0]
     known = stated(call, 1, "shape or axes")
     if known is not None:
@@ -60,14 +60,14 @@ def reshape(call: Call) -> Node:
 
 @onnx_op("Transpose")
 def transpose(call: Call) -> Node:
-    """perm, or all reversed"""
+    """`transpose`"""
     perm = call.attr("perm") or list(reversed(range(len(call[0].shape))))
     return call.b.transpose(call[0], perm=tuple(perm))
 
 
 @onnx_op("Expand")
 def expand(call: Call) -> Node:
-    """Numpy's broadcast, both ways."""
+    """`expand`: numpy's broadcast, both ways"""
     x = call[0]
     given = stated(call, 1, "shape")
     shape = given if given is not None else tuple(int(size) for size in call[1].value)
@@ -81,7 +81,7 @@ def expand(call: Call) -> Node:
 
 @onnx_op("Tile")
 def tile(call: Call) -> Node:
-    """Repeats of the whole."""
+    """`tile`"""
     x = call[0]
     given = stated(call, 1, "repeats")
     repeats = [a // b for a, b in zip(given, x.shape, strict=True)] if given is not None else call[1].value.tolist()
@@ -90,7 +90,7 @@ def tile(call: Call) -> Node:
 
 @onnx_op("Concat")
 def concat(call: Call) -> Node:
-    """Operands without elements count for nothing."""
+    """`concat`"""
     parts = [node for node in call.inputs if node is not None and 0 not in node.shape]
     dim = call.attr("axis") % len(parts[0].shape)
     return parts[0] if len(parts) == 1 else call.b.concat(*parts, dim=dim)
@@ -116,7 +116,7 @@ def split(call: Call) -> tuple[Node, ...]:
 
 @onnx_op("Slice")
 def slice_(call: Call) -> Node:
-    """Starts, ends and steps along some axes."""
+    """`take` along some axes"""
     x = call[0]
     starts, ends = (call.constant(place, "bounds") for place in (1, 2))
     if starts is None or ends is None:
@@ -136,7 +136,7 @@ def slice_(call: Call) -> Node:
 
 @onnx_op("Pad")
 def pad(call: Call) -> Node:
-    """Constant, edge, reflect or wrap."""
+    """`pad`: constant, edge, reflect or wrap"""
     x = call[0]
     given = call.constant(1, "pads")
     pads = given.tolist() if given is not None else call.attr("pads")
@@ -176,7 +176,7 @@ def _is_moved_input(call: Call, node: Node) -> bool:
 
 @onnx_op("GatherElements")
 def gather_elements(call: Call) -> Node:
-    """One-hot along the axis."""
+    """`gather_elements`: one-hot along the axis"""
     return call.b.gather_elements(call[0], call[1], dim=call.attr("axis", 0))
 
 
@@ -219,7 +219,7 @@ def gather_nd(call: Call) -> Node:
 
 @onnx_op("Shape", "Size")
 def shape(call: Call) -> Node:
-    """Known now."""
+    """A constant"""
     x = call[0]
     if call.op == "Size":
         return call.b.constant(np.int64(prod(x.shape)))
@@ -250,7 +250,7 @@ def eye(call: Call) -> Node:
 
 @onnx_op("DepthToSpace")
 def depth_to_space(call: Call) -> Node:
-    """DCR or CRD"""
+    """`depth_to_space`: DCR or CRD"""
     mode = call.attr("mode", b"DCR").decode()
     return call.b.depth_to_space(call[0], block=call.attr("blocksize"), columns_first=mode == "DCR")
 

@@ -88,14 +88,14 @@ def vector_norm(b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim
 @aten("_softmax", "softmax", whole=True)
 @aten("_safe_softmax")
 def softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
-    """Along a dimension."""
+    """`softmax`"""
     return b.softmax(x, dim=dim % len(x.shape))
 
 
 @aten("_log_softmax", whole=True)
 @aten("log_softmax")
 def log_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
-    """Along a dimension."""
+    """`log_softmax`"""
     return b.log_softmax(x, dim=dim % len(x.shape))
 
 
