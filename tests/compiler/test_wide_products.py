@@ -1,0 +1,46 @@
+"""Products with more columns than the cores have room for run in slices along t."""
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.fuse.fuse import fuse
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.evaluate import evaluate
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.lower import matmul
+from buda_emu.compiler.lower.layout import TILE
+from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.target import Target
+
+
+@pytest.mark.parametrize("shape", [(3, 40), (2, 3, 40), (2, 33, 40), (1, 40)])
+@pytest.mark.parametrize(("width", "slices"), [(385, 7), (512, 8), (700, 12)])
+def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
+    monkeypatch.setattr(matmul, "WIDE", 4 * TILE)
+    rng = np.random.default_rng(0)
+    b = Builder(Graph("g"), decompose=False)
+    x = b.input("x", shape, "float32")
+    product = b.matmul(x, b.constant(rng.standard_normal((40, width), np.float32) / 6))
+    b.graph.outputs = [Output("y", b.add(product, b.constant(rng.standard_normal(width, np.float32))).name, "float32")]
+    graph = run_passes(b.graph, lambda *_: None)
+    target = Target.named("wormhole_b0", "Float32", "HiFi4")
+    tiles = fuse(lower(graph, target), target)
+    (sliced,) = (op for op in tiles.ops.values() if op.name.endswith(".matmul"))
+    assert sliced.shape[0] == slices
+    compiled = CompiledModel(graph, place(tiles, target), "test")
+    assert compiled.check(strict=True) == ()
+    inputs = rng.standard_normal(shape, np.float32)
+    (got,) = compiled(inputs)
+    want = evaluate(graph, {"x": inputs})[graph.outputs[0].value]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_few_columns_are_one_product():
+    b = Builder(Graph("g"), decompose=False)
+    product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(np.ones((40, matmul.WIDE), np.float32)))
+    b.graph.outputs = [Output("y", product.name, "float32")]
+    graph = run_passes(b.graph, lambda *_: None)
+    assert lower(graph, Target.named("wormhole_b0", "Float16_b", "HiFi3")).shape_of(product.name + ".matmul")[0] == 1
