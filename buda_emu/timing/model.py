@@ -43,6 +43,7 @@ def model_netlist(
     costs = _Costs(netlist, model)
     assumed = assumptions(what_if or {}, chip)
     found: list[EpochReport] = []
+    progress("walking the programs")
     for epoch in epochs(netlist, programs, parameters):
         progress(f"epoch {' + '.join(epoch.temporal.graphs)}")
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):

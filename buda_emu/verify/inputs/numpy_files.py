@@ -9,6 +9,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError
 
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -53,16 +55,18 @@ def npy_size(path: Path) -> tuple[int, int]:
 
 def npz_sizes(path: Path) -> list[tuple[int, int]]:
     """(bytes, elements) of each array of a .npz file, from their headers. Raises HostError."""
-    found: list[tuple[int, int]] = []
     try:
         with _opened(path) as stream, zipfile.ZipFile(stream) as archive:
-            for info in archive.infolist():
-                with archive.open(info) as member:
-                    shape, _, dtype = _shape_and_type(member, info.file_size)
-                    found.append((prod(shape) * dtype.itemsize, prod(shape)))
+            return list(_member_sizes(archive))
     except _BROKEN as error:
         raise _none(str(path), error, "archive") from None
-    return found
+
+
+def _member_sizes(archive: zipfile.ZipFile) -> Iterator[tuple[int, int]]:
+    for info in archive.infolist():
+        with archive.open(info) as member:
+            shape, _, dtype = _shape_and_type(member, info.file_size)
+            yield prod(shape) * dtype.itemsize, prod(shape)
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
@@ -73,10 +77,15 @@ def npy_of(name: str, data: bytes) -> NDArray[Any]:
         raise _none(name, error) from None
 
 
-def npz_of(name: str, data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of what a .npz file holds, by name. Raises HostError."""
+def npz_of(name: str, data: bytes, most: int | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of what a .npz file holds, by name. Nothing is unpacked where they would take more than `most` bytes,
+    by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
+    most = default_memory_limit() if most is None else most
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
+            needed = sum(count for count, _ in _member_sizes(archive))
+            if needed > most:
+                raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(most)}")
             found: dict[str, NDArray[Any]] = {}
             for info in archive.infolist():
                 with archive.open(info) as member:

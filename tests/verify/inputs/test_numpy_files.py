@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,24 @@ def test_broken_files(tmp_path: Path, data: bytes) -> None:
         npz_of("x", data)
     with pytest.raises(HostError, match=r"x is not a numpy array file: ."):
         npy_of("x", data)
+
+
+def test_an_archive_is_not_unpacked_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kilobytes that hold megabytes; also before a member that is broken."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, a=np.zeros(1 << 20, np.float32), b=ARRAY)
+    data, needed = stream.getvalue(), (4 << 20) + ARRAY.nbytes
+    assert len(data) < 10_000
+    assert npz_of("x.npz", data, needed)["a"].nbytes == 4 << 20
+    monkeypatch.setattr(np, "empty", lambda *_: pytest.fail("memory is taken"))
+    with pytest.raises(HostError, match=r"^x\.npz unpacks to 4\.0 MiB, the memory limit is 1\.0 KiB$"):
+        npz_of("x.npz", data, 1024)
+    with pytest.raises(HostError, match=r"unpacks to 4\.0 MiB"):
+        npz_of("x.npz", data, needed - 1)
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("c.npy", GOOD[:-1])
+    with pytest.raises(HostError, match="not a numpy archive"):
+        npz_of("x.npz", stream.getvalue())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")

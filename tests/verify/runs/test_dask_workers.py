@@ -151,11 +151,12 @@ def children():
 
 
 def test_a_netlist_that_hangs_costs_its_timeout_only(cluster, address, folder, hanging):
+    """A time limit that others keep on a busy machine, though their process starts anew after it."""
     told = []
     todo = [*good(folder, 1), hanging, *good(folder, 3)]
-    results = run_all(todo, address, timeout=4, on_result=lambda index, result: told.append((index, result.netlist)))
+    results = run_all(todo, address, timeout=12, on_result=lambda index, result: told.append((index, result.netlist)))
     assert [result.status for result in results] == ["passed", "timeout", "passed", "passed", "passed"]
-    assert results[1].message == "took longer than 4 s"
+    assert results[1].message == "took longer than 12 s"
     assert sorted(told) == [(index, case.name) for index, case in enumerate(todo)]
     assert until(lambda: not children())
 
