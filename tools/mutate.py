@@ -26,7 +26,7 @@ from pathlib import Path
 
 from mutation.judging import explained, failing, import_what_all_need, noticed_by
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
-from mutation.touched import UNCOMPILED, Touched, touched
+from mutation.touched import UNCOMPILED, Touched, likely, touched
 
 TRIED = ROOT / "tools" / "mutants-tried.tsv"
 ENOUGH = 0.9  # of the mutants, noticed or explained
@@ -104,6 +104,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--seed", type=int, default=0, help="which sample (0)")
     parser.add_argument("--seconds", type=float, help="stop after that time")
+    parser.add_argument("--likely", action="store_true", help="only files of tests that name a mutant's source")
     parser.add_argument("--keep", action="store_true", help="write the room's row of tools/mutants-tried.tsv")
     parser.add_argument("--verbose", action="store_true", help="also print what noticed the others")
     args = parser.parse_args()
@@ -116,7 +117,7 @@ def main() -> int:
     drawn = sample(files(args.what), None if args.all else args.sample, args.seed)
     if not drawn:
         parser.error(f"{args.what}: no such room or file, or nothing to change in it")
-    tests = touched(room)
+    tests = touched(room, set().union(*(likely(item.path) for item in drawn)) if args.likely else None)
     import_what_all_need()
 
     def tell(text: str) -> None:

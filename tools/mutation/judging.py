@@ -18,8 +18,9 @@ from mutation.touched import OPTIONS, Touched, own_tests, settings_of_hypothesis
 
 CHILD = Path(__file__).parent / "child"
 EXPLAINED = Path(__file__).parent.parent / "mutants.tsv"
-SECONDS = 30  # at least, for the tests of one mutant
-MOST_SECONDS = 60  # of tests, as recorded, that one mutant gets: its likeliest ones
+SECONDS = 10  # of processor time at least, for the tests of one mutant
+WAIT = 60  # seconds at least, where a test waits for what never comes
+MOST_SECONDS = 30  # of tests, as recorded, that one mutant gets: its likeliest ones
 
 
 @cache
@@ -49,7 +50,7 @@ def _affordable(tests: Sequence[str], touched: Touched) -> Iterator[str]:
 
 def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None) -> str:
     """The first of these tests that fails, or takes too long, in their order; "" if none does."""
-    limit = int(SECONDS + 3 * sum(touched.seconds[test] for test in tests))
+    usual = sum(touched.seconds[test] for test in tests)
     reads, writes = os.pipe()
     with _caches() as folder:
         child = os.fork()
@@ -58,7 +59,8 @@ def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None
             with suppress(BaseException):
                 os.setpgid(0, 0)
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(limit)
+                signal.setitimer(signal.ITIMER_PROF, SECONDS + 3 * usual)  # its signal ends the process
+                signal.alarm(int(WAIT + 20 * usual))  # a busy machine is no mutant
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 os.dup2(null, 2)

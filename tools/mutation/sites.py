@@ -213,5 +213,3 @@ def _negated(node: ast.Constant) -> None:
 def _larger(node: ast.Constant) -> None:
     value: Any = node.value
     node.value = value + 1 if isinstance(value, int) else value * 1.5 + (value == 0)
-
-

@@ -3,15 +3,14 @@
 As `python -m mutation.touched ROOM OUT TESTS...` it runs those tests and writes what they touch.
 """
 
-import ast
 import hashlib
 import json
 import multiprocessing.process
 import os
+import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ OPTIONS = (
     "-p", "no:terminal", "--assert=plain", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider",
 )  # fmt: skip
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
-ALSO = {UNCOMPILED: ("kernels", "ops", "numerics", "tensix")}
+ALSO = {UNCOMPILED: ("kernels", "ops", "numerics", "tensix"), "spec": ("spec", "docs", "numerics", "netlist")}
 """Tests that hold a room beside those of its own name."""
 
 
@@ -52,12 +51,13 @@ class Touched:
         def order(test: str) -> tuple[bool, bool, float]:
             return test.partition("::")[0] != own, test in self.others, self.seconds[test]
 
-        rest = self.others - at_line - in_file
+        # What runs at import, once, everybody may use.
+        rest = (self.seconds.keys() if mutant.at_import else self.others) - at_line - in_file
         return [test for part in (at_line, in_file, rest) for test in sorted(part, key=order)]
 
     @cached_property
     def _in_file(self) -> Mapping[str, set[str]]:
-        """Tests that run a function of a file, by file."""
+        """Tests that run a line of a file, by file."""
         return {file: {test for tests in lines.values() for test in tests} for file, lines in self.lines.items()}
 
 
@@ -72,15 +72,29 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def touched(room: str) -> Touched:
-    """Of a room's tests, as they are now: only what changed since the last time runs."""
+def likely(path: Path) -> set[str]:
+    """Files of tests that name a source: as their own name, or where they import."""
+    room, *inside = path.relative_to(PACKAGE).with_suffix("").parts
+    above, name = re.escape(".".join([room, *inside[:-1]])), inside[-1]
+    named = re.compile(rf"\b{above}\.{name}\b|\b{above} import .*\b{name}\b")
+    every = _files_of_tests(room)
+    found = [file for file in every if file.name == f"test_{path.name}" or named.search(file.read_text("utf-8"))]
+    return {str(file.relative_to(ROOT)) for file in found or every}
+
+
+def _files_of_tests(room: str) -> list[Path]:
+    folders = [ROOT / "tests" / name for name in ALSO.get(room, (room,))]
+    return [path for folder in folders for path in folder.rglob("test_*.py")]
+
+
+def touched(room: str, only: Collection[str] | None = None) -> Touched:
+    """Of a room's tests, as they are now: only what changed since the last time runs. `only`: these files of them."""
     kept = KEPT / f"{room}.json"
     known = _read(kept) if kept.exists() else Touched()
-    folders = [ROOT / "tests" / name for name in ALSO.get(room, (room,))]
-    now = {str(path.relative_to(ROOT)): digest(path) for folder in folders for path in folder.rglob("test_*.py")}
+    now = {str(path.relative_to(ROOT)): digest(path) for path in _files_of_tests(room)}
     gone = {file for file, old in known.digests.items() if file.startswith("tests/") and now.get(file) != old}
     known = _without(known, gone)
-    new = sorted(now.keys() - known.digests.keys())
+    new = sorted(name for name in now.keys() - known.digests.keys() if only is None or name in only)
     if new:
         KEPT.mkdir(exist_ok=True)
         part = KEPT / f"{room}.part.json"
@@ -88,8 +102,11 @@ def touched(room: str) -> Touched:
         _merge(known, _read(part))
         part.unlink()
         known.digests |= {file: now[file] for file in new}
-        if len(new) == len(now):  # lines are those of one moment
-            known.digests |= {str(path.relative_to(ROOT)): digest(path) for path in (PACKAGE / room).rglob("*.py")}
+        sources = {str(path.relative_to(ROOT)): digest(path) for path in (PACKAGE / room).rglob("*.py")}
+        if not known.lines.keys() & known.digests.keys():
+            known.digests |= sources
+        for file in [file for file in known.digests.keys() & sources.keys() if known.digests[file] != sources[file]]:
+            del known.digests[file]  # lines are those of two moments
         _write(known, kept)
     return known
 
@@ -161,7 +178,7 @@ class _Recorder:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._running = nodeid
         self.coverage.switch_context(nodeid)
-        self._begun = time.perf_counter()
+        self._begun = _processor_seconds()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if not report.passed:
@@ -170,31 +187,22 @@ class _Recorder:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self.coverage.switch_context("")
         if nodeid not in self._failed:
-            self.found.seconds[nodeid] = round(time.perf_counter() - self._begun, 3)
+            self.found.seconds[nodeid] = round(_processor_seconds() - self._begun, 3)
         self._running = ""
 
     def write(self, path: Path) -> None:
         data = self.coverage.get_data()
         for file in data.measured_files():
-            inside = _lines_in_functions(Path(file))
-            by_line = data.contexts_by_lineno(file)
             self.found.lines[str(Path(file).relative_to(ROOT))] = {
                 line: [test for test in tests if test in self.found.seconds]
-                for line, tests in by_line.items()
-                if line in inside
+                for line, tests in data.contexts_by_lineno(file).items()
             }
         self.found.others &= self.found.seconds.keys()
         _write(self.found, path)
 
 
-def _lines_in_functions(path: Path) -> set[int]:
-    functions = ast.FunctionDef | ast.AsyncFunctionDef
-    return {
-        line
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, functions)
-        for line in range(node.body[0].lineno, (node.end_lineno or 0) + 1)
-    }
+def _processor_seconds() -> float:
+    return sum(os.times()[:4])  # with those of processes that have ended
 
 
 def main(room: str, out: str, *tests: str) -> None:
