@@ -23,7 +23,7 @@ OPTIONS = (
     "-p", "no:terminal", "--assert=plain", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider",
 )  # fmt: skip
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
-ALSO = {UNCOMPILED: ("kernels", "ops", "numerics", "tensix"), "spec": ("spec", "docs", "numerics", "netlist")}
+ALSO = {UNCOMPILED: ("kernels", "ops", "numerics", "tensix"), "spec": ("spec", "numerics", "docs/test_pages.py")}
 """Tests that hold a room beside those of its own name."""
 
 
@@ -83,8 +83,8 @@ def likely(path: Path) -> set[str]:
 
 
 def _files_of_tests(room: str) -> list[Path]:
-    folders = [ROOT / "tests" / name for name in ALSO.get(room, (room,))]
-    return [path for folder in folders for path in folder.rglob("test_*.py")]
+    places = [ROOT / "tests" / name for name in ALSO.get(room, (room,))]
+    return [path for place in places for path in ([place] if place.is_file() else place.rglob("test_*.py"))]
 
 
 def touched(room: str, only: Collection[str] | None = None) -> Touched:
