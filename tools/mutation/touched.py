@@ -23,7 +23,11 @@ OPTIONS = (
     "-p", "no:terminal", "--assert=plain", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider",
 )  # fmt: skip
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
-ALSO = {UNCOMPILED: ("kernels", "ops", "numerics", "tensix"), "spec": ("spec", "numerics", "docs/test_pages.py")}
+ALSO = {
+    UNCOMPILED: ("kernels", "ops", "numerics", "tensix"),
+    "report": ("report", "darwinn/test_replay.py", "cli/test_perf_against.py", "cli/test_tables.py"),
+    "spec": ("spec", "numerics", "docs/test_pages.py"),
+}
 """Tests that hold a room beside those of its own name."""
 
 
