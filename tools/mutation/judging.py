@@ -51,8 +51,8 @@ def _affordable(tests: Sequence[str], touched: Touched) -> Iterator[str]:
 def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None) -> str:
     """The first of these tests that fails, or takes too long, in their order; "" if none does."""
     usual = sum(touched.seconds[test] for test in tests)
-    reads, writes = os.pipe()
     with _caches() as folder:
+        running = Path(folder, "running")
         child = os.fork()
         if child == 0:
             code = 1
@@ -64,14 +64,12 @@ def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 os.dup2(null, 2)
-                code = _run(tests, mutant, Path(folder), writes)
+                code = _run(tests, mutant, Path(folder), running)
             os._exit(code)
-        os.close(writes)
         _, status = os.waitpid(child, 0)
         with suppress(OSError):
             os.killpg(child, signal.SIGKILL)  # what its tests started
-        with os.fdopen(reads, "rb") as pipe:
-            last = pipe.read().decode().strip("\n").rpartition("\n")[2]
+        last = running.read_text(encoding="utf-8") if running.exists() else ""
     return (last or "what is imported") if status != 0 else ""
 
 
@@ -88,7 +86,7 @@ def _caches() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(tests: Sequence[str], mutant: Mutant | None, folder: Path, tell: int) -> int:
+def _run(tests: Sequence[str], mutant: Mutant | None, folder: Path, running: Path) -> int:
     import pytest
 
     settings_of_hypothesis()
@@ -100,22 +98,22 @@ def _run(tests: Sequence[str], mutant: Mutant | None, folder: Path, tell: int) -
         os.environ["PYTHONPATH"] = os.pathsep.join([str(CHILD), *filter(None, [os.environ.get("PYTHONPATH")])])
         runpy.run_path(str(CHILD / "sitecustomize.py"))
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    return int(pytest.main([*OPTIONS, "-x", *files], plugins=[_Chosen(tests, tell)]) != pytest.ExitCode.OK)
+    return int(pytest.main([*OPTIONS, "-x", *files], plugins=[_Chosen(tests, running)]) != pytest.ExitCode.OK)
 
 
 class _Chosen:
-    """A plugin of pytest: these tests in this order; each is told before it runs."""
+    """A plugin of pytest: these tests in this order; the file `running` names the one that runs."""
 
-    def __init__(self, tests: Sequence[str], tell: int) -> None:
+    def __init__(self, tests: Sequence[str], running: Path) -> None:
         self._place = {test: place for place, test in enumerate(tests)}
-        self._tell = tell
+        self._running = running
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         chosen = [item for item in items if item.nodeid in self._place]
         items[:] = sorted(chosen, key=lambda item: self._place[item.nodeid])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        os.write(self._tell, nodeid.encode() + b"\n")
+        self._running.write_text(nodeid, encoding="utf-8")
 
 
 def import_what_all_need() -> None:
