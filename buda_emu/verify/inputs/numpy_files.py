@@ -7,6 +7,7 @@ import os
 import stat
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -38,7 +39,8 @@ def map_npy(path: Path) -> NDArray[Any]:
     try:
         with _opened(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
-        return np.lib.format.open_memmap(path, mode="r")
+        with warnings.catch_warnings(action="ignore"):
+            return np.lib.format.open_memmap(path, mode="r")
     except _BROKEN as error:
         raise _none(str(path), error) from None
 
@@ -118,7 +120,8 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:
         raise ValueError(f"version {version[0]}.{version[1]} of the format is for fields with names")
-    shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
+    with warnings.catch_warnings(action="ignore"):  # of old or odd headers; they may be errors here
+        shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
     if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
         raise ValueError(f"it holds {dtype}, not numbers")
     needed, held = prod(shape) * dtype.itemsize, size - stream.tell()
