@@ -81,9 +81,11 @@ def likely(path: Path) -> set[str]:
     room, *inside = path.relative_to(PACKAGE).with_suffix("").parts
     above, name = re.escape(".".join([room, *inside[:-1]])), inside[-1]
     named = re.compile(rf"\b{above}\.{name}\b|\b{above} import .*\b{name}\b")
-    every = _files_of_tests(room)
-    found = [file for file in every if file.name == f"test_{path.name}" or named.search(file.read_text("utf-8"))]
-    return {str(file.relative_to(ROOT)) for file in found or every}
+    return {
+        str(file.relative_to(ROOT))
+        for file in _files_of_tests(room)
+        if file.name == f"test_{path.name}" or named.search(file.read_text(encoding="utf-8"))
+    }
 
 
 def _files_of_tests(room: str) -> list[Path]:
