@@ -32,6 +32,12 @@ def test_an_addressed_schedule():
     assert gemini.load(placed.to_json()) == placed
 
 
+@pytest.mark.parametrize("size", [0, -1, 1 << 62, True, 1.5, "1"])
+def test_sizes_that_no_buffer_has(size):
+    with pytest.raises(HostError, match="a buffer has 1 byte or more"):
+        gemini.allocate(gemini.load(SMALL), size)
+
+
 def test_too_small_a_buffer_names_core_and_workload():
     with pytest.raises(ProgramError, match="1791 bytes is too small: core 1 needs 1792 for workload 3") as error:
         gemini.allocate(gemini.load(SMALL), 1791)

@@ -77,14 +77,14 @@ def digest(path: Path) -> str:
 
 
 def likely(path: Path) -> set[str]:
-    """Files of tests that name a source: as their own name, or where they import."""
+    """Files of tests that name a source, or a folder that it is in: as their own name, or where they import."""
     room, *inside = path.relative_to(PACKAGE).with_suffix("").parts
     above, name = re.escape(".".join([room, *inside[:-1]])), inside[-1]
     named = re.compile(rf"\b{above}\.{name}\b|\b{above} import .*\b{name}\b")
     return {
         str(file.relative_to(ROOT))
         for file in _files_of_tests(room)
-        if file.name == f"test_{path.name}" or named.search(file.read_text(encoding="utf-8"))
+        if file.stem.removeprefix("test_") in inside or named.search(file.read_text(encoding="utf-8"))
     }
 
 
