@@ -25,7 +25,7 @@ def places() -> Iterator[str]:
                     yield f"{path.stem} {kind} {name}: {box.x:.1f} {box.y:.1f} {box.width:.1f} {box.height:.1f}"
     picture = run_picture(be.perf(str(ROOT / "netlists/matmul.yaml")).run)
     for item in picture.slices[:MOST]:
-        yield f"{picture.lanes[item.lane].name} {item.name} {item.category}: {item.start:.1f} {item.end:.1f}"
+        yield f"{picture.lanes[item.lane].name} {item.category}: {item.start:.1f} {item.end:.1f}"
     for counter in picture.counters:
         values = " ".join(f"{time:.0f}:{value:g}" for time, value in zip(counter.times, counter.values, strict=True))
         yield f"{counter.name} in {counter.unit}: {values[:400]}"

@@ -62,7 +62,7 @@ def of_netlists() -> Iterator[str]:
             yield f"{path.stem} {graphs}: {' '.join(number(epoch[key]) for key in keys)}"
             for step in epoch["critical_path"]:
                 waits = " ".join(f"{word} {number(cycles)}" for word, cycles in step["waits"].items())
-                yield f"{path.stem} {graphs} {step['kind']} {step['name']}: {number(step['cycles'])} {waits}"
+                yield f"{path.stem} {graphs} {step['kind']}: {number(step['cycles'])} {waits}"
             for op in epoch["ops"]:
                 keys = ("cycles_first", "cycles_last", "total_runtime", "average_utilisation", "waiting_for_input",
                         "waiting_for_room", "cost_cycles", "output_bandwidth")  # fmt: skip
