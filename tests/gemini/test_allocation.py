@@ -109,3 +109,16 @@ def test_pieces_that_overlap_are_tensors_of_their_own():
     assert [item.rule for item in ir.check() if item.severity == "error"] == []
     placed = gemini.allocate(ir, 4096)
     assert [item.transfer_id for item in placed.cores[0][1].ifmap] == [(4,), (5,)]
+
+
+def test_where_a_core_stands():
+    """Dialect B counts a column of memory on either side, dialect A cores alone (GEMINI 2, 3)."""
+    ir = gemini.load(SMALL)
+    width = ir.xlen
+    assert [ir.position(y * (width + 2) + 1 + x) for y in (0, 1, 3) for x in range(width)] == [
+        (x, y) for y in (0, 1, 3) for x in range(width)
+    ]
+    addressed = gemini.allocate(ir, 1792)
+    assert [addressed.position(y * width + x) for y in (0, 2) for x in range(width)] == [
+        (x, y) for y in (0, 2) for x in range(width)
+    ]
