@@ -50,18 +50,20 @@ def usable(directory: "str | os.PathLike[str]") -> bool:
     permissions of a folder can change. A reason for distrust is logged, once.
     """
     try:
-        if not is_private(directory):
+        reason = "" if is_private(directory) else distrust(directory, may_be_missing=True)
+        if not reason and not is_private(directory):
             _make(os.path.abspath(directory))  # noqa: PTH100 - no pathlib here
     except (OSError, ValueError):  # nothing is kept on a disk that cannot be written
         return False
-    reason = distrust(directory)
+    reason = reason or distrust(directory)
     if reason:
         _tell(f"nothing is kept between runs: {reason}")
     return not reason
 
 
-def distrust(directory: "str | os.PathLike[str]") -> str:
+def distrust(directory: "str | os.PathLike[str]", *, may_be_missing: bool = False) -> str:
     """Why somebody else may have put that folder, or what is in it, there; "" where nobody else can.
+    `may_be_missing`: also "" where it is not there yet, and nobody else could put it there.
 
     The folder is private, and every folder above it belongs to this user or root. Where others can write to one of
     these it is sticky, so that they cannot rename what is not theirs. Links are followed and held to the same.
@@ -89,6 +91,8 @@ def distrust(directory: "str | os.PathLike[str]") -> str:
             target = os.path.join(path, os.readlink(below))  # noqa: PTH115, PTH118
             left += [part for part in reversed(os.path.normpath(target).split("/")) if part]
             path = "/"
+    except FileNotFoundError as error:
+        return "" if may_be_missing else f"{path!r}: {error.strerror}"
     except OSError as error:
         return f"{path!r}: {error.strerror}"
     return "" if is_private(path) else f"others can write to {path!r}, or it belongs to another user"

@@ -31,7 +31,7 @@ def obey(case: Case):
     return unfinished(case, "failed" if verb == "failed" else "passed", f"process {os.getpid()}", 0.0)
 
 
-def until(condition, seconds=30.0):
+def until(condition, seconds=120.0):
     """Wait for it; whether it came."""
     end = time.monotonic() + seconds
     while not condition():

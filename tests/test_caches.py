@@ -44,6 +44,13 @@ def test_what_is_made_is_for_this_user_alone(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o700
 
 
+def test_nothing_is_made_in_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "theirs").mkdir()
+    owned_by_somebody(tmp_path / "theirs", monkeypatch)
+    assert not caches.usable(tmp_path / "theirs" / "caches" / "leaf")
+    assert not list((tmp_path / "theirs").iterdir())
+
+
 @pytest.mark.parametrize("level", range(3))
 def test_a_folder_above_that_belongs_to_somebody_else(
     folder: Path, level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -1,5 +1,6 @@
 """The tool that changes code and asks whether a test notices; and that the tests of every room mostly do."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,15 +8,18 @@ from pathlib import Path
 import pytest
 
 import mutate
+from mutation.judging import explained
+from mutation.sites import PACKAGE, at_lines, count, mutant, sample
+from mutation.touched import Touched, digest
 from shared_files import ROOT
 
-ROOMS = sorted(path.name for path in (ROOT / "buda_emu").iterdir() if path.is_dir() and any(path.glob("*.py")))
+ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py")))
 
 
 def changes(text: str, tmp_path: Path) -> list[str]:
     path = tmp_path / "module.py"
     path.write_text(text)
-    return [mutate.mutant(path, number).change for number in range(mutate.count(path))]
+    return [mutant(path, number).change for number in range(count(path))]
 
 
 @pytest.mark.parametrize(
@@ -40,35 +44,71 @@ def test_what_is_changed(text: str, expected: list[str], tmp_path: Path) -> None
 
 def test_a_sample_is_the_same_each_time_and_another_for_another_seed() -> None:
     paths = mutate.files("numerics")
-    one, again, other = (mutate.sample(paths, 10, seed) for seed in (1, 1, 2))
+    one, again, other = (sample(paths, 10, seed) for seed in (1, 1, 2))
     assert [str(item) for item in one] == [str(item) for item in again]
     assert [str(item) for item in one] != [str(item) for item in other]
-    assert len(mutate.sample([mutate.PACKAGE / "numerics/bits.py"], None, 0)) == mutate.count(
-        mutate.PACKAGE / "numerics/bits.py"
+    assert len(sample([PACKAGE / "numerics/bits.py"], None, 0)) == count(PACKAGE / "numerics/bits.py")
+
+
+def test_a_sample_does_not_depend_on_other_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutation.sites.ROOT", tmp_path)
+    path = tmp_path / "module.py"
+    lines = [f"x{number} = {number}" for number in range(50)]
+    path.write_text("\n".join(lines))
+    before = [item.source for item in sample([path], 10, 0)]
+    path.write_text("\n".join(["# a line more", *lines]))
+    assert [item.source for item in sample([path], 10, 0)] == before
+
+
+def test_the_lines_of_a_mutant_and_when_they_run(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("x = (\n    1\n)\ndef f(a=2):\n    if (a\n            < 3):\n        return a\n")
+    found = {item.change: (item.lines, item.at_import) for item in (mutant(path, n) for n in range(count(path)))}
+    assert found["1 -> 2"] == (range(1, 4), True)
+    assert found["2 -> 3"] == (range(4, 5), True)
+    assert found["3 -> 4"] == found["a < 3 -> a > 3"] == (range(5, 7), False)
+
+
+def test_tests_that_run_the_line_come_first_and_quick_ones_before_slow() -> None:
+    path = PACKAGE / "numerics/floats.py"
+    one = next(item for item in sample([path], None, 0) if not item.at_import)
+    file, own, far = str(path.relative_to(ROOT)), "tests/numerics/test_floats.py::a", "tests/numerics/test_x.py::b"
+    line = one.lines[0]
+    found = Touched(
+        {own: 2.0, far: 1.0, "t.py::slow": 5.0, "t.py::quick": 0.1, "t.py::starts": 0.1, "t.py::none": 0.1},
+        {"t.py::starts"},
+        {file: {line: ["t.py::slow", "t.py::quick", own], line + 1000: [far]}},
+        {file: digest(path)},
     )
-
-
-def test_the_tests_of_a_file_come_first() -> None:
-    first, second = mutate.tests_of(mutate.PACKAGE / "numerics/floats.py")
-    assert first == [str(ROOT / "tests/numerics/test_floats.py")]
-    assert second == [str(ROOT / "tests/numerics")]
-    (whole,) = mutate.tests_of(mutate.PACKAGE / "kernels/pack.py")
-    assert whole[:2] == ["-m", "tiny"]
+    assert found.tests(one) == [own, "t.py::quick", "t.py::slow", far, "t.py::starts"]
+    found.digests.clear()  # lines of another time say nothing
+    assert found.tests(one) == [own, "t.py::quick", far, "t.py::slow", "t.py::starts"]
 
 
 def test_explained_survivors_are_mutants_of_today() -> None:
     """Each row of tools/mutants.tsv is a mutant of its file, and has a reason."""
-    assert all(mutate.explained().values())
-    for file in {path for path, _, _ in mutate.explained()}:
-        path = mutate.PACKAGE / file
-        of_today = {mutate.mutant(path, number).key for number in range(mutate.count(path))}
-        assert {key for key in mutate.explained() if key[0] == file} <= of_today
+    assert all(explained().values())
+    for file in {path for path, _, _ in explained()}:
+        path = PACKAGE / file
+        known = {key for key in explained() if key[0] == file}
+        assert known <= {item.key for item in at_lines(path, {source for _, source, _ in known})}
+
+
+def test_every_room_has_been_tried() -> None:
+    """At least 30 mutants of each, nine tenths noticed or explained; contributing.md tells the sum."""
+    head, *rows = (line.split("\t") for line in mutate.TRIED.read_text(encoding="utf-8").splitlines())
+    assert head == ["room", "seed", "tried", "noticed", "explained", "survived"]
+    assert {row[0] for row in rows} <= set(ROOMS)
+    figures = [[int(figure) for figure in row[2:]] for row in rows]
+    for tried, noticed, known, survived in figures:
+        assert tried == noticed + known + survived >= 30
+        assert noticed + known >= mutate.ENOUGH * tried
 
 
 def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
     """In a small package of its own: one comparison that its test looks at, and a number that nothing does."""
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools/mutate.py").write_text((ROOT / "tools/mutate.py").read_text(encoding="utf-8"))
+    shutil.copytree(ROOT / "tools/mutation", tmp_path / "tools/mutation")
+    shutil.copy(ROOT / "tools/mutate.py", tmp_path / "tools")
     room, tests = tmp_path / "buda_emu/room", tmp_path / "tests/room"
     room.mkdir(parents=True)
     tests.mkdir(parents=True)

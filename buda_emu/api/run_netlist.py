@@ -1,7 +1,6 @@
 """Load a netlist, feed it, run its programs, read everything back: the main job in one call."""
 
 import time
-import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -27,6 +26,7 @@ from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.feed import push
 from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.numpy_files import npz_of
 from buda_emu.verify.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
 from buda_emu.verify.origin import Flaw, Flaws, began
 from buda_emu.verify.room import foreseen, require_room
@@ -75,14 +75,16 @@ def run_netlist(
     args = {**_image_args(image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     require_runnable(netlist, bodies)
+    progress("walking the programs")  # loops of millions of rounds take seconds
     steps = foreseen(netlist, bodies, values)
     beside = copied_bytes(inputs) if inputs else 0
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
-        if inputs:
-            packed = inputs.suffix == ".npz" and not inputs.is_dir()
-            blocks = _archive(netlist, inputs, image) if packed else _files(netlist, inputs, held, image, tell)
+        if inputs and inputs.suffix == ".npz" and not inputs.is_dir():
+            blocks = _archive(netlist, inputs, image, limit)
+        elif inputs:
+            blocks = _files(netlist, inputs, held, image, tell, limit)
         else:
             blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
         blocks = _to_queues(image, blocks) if image else blocks
@@ -201,17 +203,15 @@ def _image_args(image: "DeviceImage | None") -> dict[str, str]:
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
-def _archive(netlist: Netlist, path: Path, image: "DeviceImage | None") -> Iterator[InputBlock]:
+def _archive(netlist: Netlist, path: Path, image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
     """The arrays of an .npz file, by queue or by input of the model. Raises HostError."""
-    import numpy as np
-
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = dict(archive)
-    except FileNotFoundError:
-        raise HostError(f"inputs: {path}: no such file") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise HostError(f"inputs: {path} is not a numpy archive: {error}") from None
+        data = path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise HostError(f"inputs: {path}: {error.strerror or error}") from None
+    if data is None:
+        raise HostError(f"inputs: {path}: no such file")
+    arrays = npz_of(f"inputs: {path}", data, most)
     if image is not None and image.model is not None:
         arrays = image.model.queues(arrays)
     for name in arrays:
@@ -223,13 +223,19 @@ def _archive(netlist: Netlist, path: Path, image: "DeviceImage | None") -> Itera
 
 
 def _files(
-    netlist: Netlist, directory: Path, held: Collection[str], image: "DeviceImage | None", tell: Callable[[str], None]
+    netlist: Netlist,
+    directory: Path,
+    held: Collection[str],
+    image: "DeviceImage | None",
+    tell: Callable[[str], None],
+    most: int,
 ) -> Iterator[InputBlock]:
     """Every tensor of a directory that belongs to a queue, in the netlist's order of queues. `held`: queues that have
-    their data. Of an image, arrays may have the shape of the host's tensors. `tell` is told what is left out."""
+    their data. Of an image, arrays may have the shape of the host's tensors. `tell` is told what is left out. `most`:
+    bytes that an archive may unpack to."""
     if not directory.is_dir():
         raise HostError(f"inputs: {directory} is not a directory")
-    files = DirectoryFiles.for_netlist(directory, netlist.path)
+    files = DirectoryFiles.for_netlist(directory, netlist.path, most)
     names = tensor_names(files)
     if not names:
         raise HostError(f"inputs: no .npy, .npz, .safetensors or .bin file in {files.where}")

@@ -1,6 +1,7 @@
 """`buda-emu run`: run a netlist's programs and show what came out."""
 
 import argparse
+import glob
 import time
 from collections.abc import Iterator
 from math import prod
@@ -174,10 +175,11 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
 
 
 def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> str:
-    """What a first run says of its compilations."""
+    """What a first run says of its compilations. Not all are kept in `folder` where its disk is full."""
     names = ", ".join(dict.fromkeys(kernels))
     count = f"{len(kernels)} kernel{'s' * (len(kernels) != 1)}"
-    later = f"kept in {folder}, later runs take them from there" if folder is not None else "they could not be kept"
+    kept = folder is not None and all(any(folder.rglob(f"*.{glob.escape(name)}-*.nbc")) for name in kernels)
+    later = f"kept in {folder}, later runs take them from there" if kept else "they could not be kept"
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
 
 

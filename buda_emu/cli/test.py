@@ -193,7 +193,9 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
     found: list[Case] = []
     for name in names:
-        reference = DirectoryFiles.for_netlist(args.reference, name) if args.reference is not None else None
+        reference = None
+        if args.reference is not None:
+            reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
         found.append(Case(name, name, None, reference, defaults, settings))
     return found
 

@@ -178,7 +178,8 @@ class _Epoch:
                     rate = each / max(end - start, 1)
                     moments[start] = moments.get(start, 0.0) + rate
                     moments[end] = moments.get(end, 0.0) - rate
-        for link, moments in changes.items():
+        for link in (item.name for item in self._model.links if item.name in changes):
+            moments = changes[link]
             rate = 0.0
             values: dict[int, float] = {}
             for time in sorted(moments):

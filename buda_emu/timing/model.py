@@ -42,6 +42,7 @@ def model_netlist(
     fast = speed(chip, what_if or {})
     model_epoch = EpochModel(fast, chip, model, assumptions(what_if or {}, chip))
     found: list[EpochReport] = []
+    progress("walking the programs")
     for epoch in epochs(netlist, programs, parameters):
         progress(f"epoch {' + '.join(epoch.temporal.graphs)}")
         if any(netlist.graphs[name].ops for name in epoch.temporal.graphs):

@@ -3,7 +3,16 @@ import re
 from dataclasses import replace
 
 from buda_emu.checker import Diagnostic, Rule
-from buda_emu.checker.render import MAX_SOURCE, as_github, as_json, as_sarif, render, render_one, summary
+from buda_emu.checker.render import (
+    MAX_SOURCE,
+    as_github,
+    as_json,
+    as_sarif,
+    render,
+    render_one,
+    summary,
+    with_source_lines,
+)
 from buda_emu.screen import Screen
 
 
@@ -151,3 +160,14 @@ def test_colours_of_findings_can_be_taken_off_again() -> None:
     assert "\x1b[1m\x1b[33m^^^^\x1b[0m" in shown
     assert "[\x1b[1mV013\x1b[0m]" in shown
     assert re.sub(r"\x1b\[\d*m", "", shown) == render([finding(), finding(severity="warning")])
+
+
+def test_each_finding_gets_the_line_that_it_names_where_there_is_one() -> None:
+    lines = ["one", "two", "three"]
+    given = [replace(finding(), line=number, source_line="") for number in (0, 1, 3, 4)]
+    assert [item.source_line for item in with_source_lines(given, lines)] == ["", "one", "three", ""]
+
+
+def test_findings_without_an_offset_come_before_the_first_byte() -> None:
+    whole, first = (replace(finding(), line=0, column=0, offset=offset) for offset in (None, 0))
+    assert whole.order < first.order

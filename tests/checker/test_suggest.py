@@ -105,3 +105,12 @@ def test_a_distance_is_exact_up_to_the_most_that_is_asked_for(most):
     for first, second, slips in (("kitten", "sitting", 3), ("abcd", "badc", 2), ("aaaaaa", "bbbbbb", 6), ("", "abc", 3),
                                  ("abcdef", "abcdef", 0), ("axbxcx", "abc", 3)):  # fmt: skip
         assert distance(first, second, most) == min(slips, most + 1), (first, second)
+
+
+def test_an_exchange_needs_two_letters_of_each_word() -> None:
+    assert distance("ababb", "ab", 5) == 3
+
+
+def test_of_very_many_names_those_with_the_same_end_are_compared() -> None:
+    crowd = [f"q{number:03}zq" for number in range(900)]
+    assert near("xelight", [*(name + "x" for name in crowd), "delight"]) == "did you mean 'delight'?"

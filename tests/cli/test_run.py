@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -257,12 +256,16 @@ def test_a_run_beyond_the_memory_limit_does_not_start(root, tmp_path, capsys):
     assert "'much' is not a size" in capsys.readouterr().err
 
 
-def test_a_first_run_says_what_it_compiled():
-    text = compiled_line(["gather", "pack", "gather"], 4.26, Path("/home/u/.cache"))
+def test_a_first_run_says_what_it_compiled(tmp_path):
+    for name in ("gather", "pack"):
+        (tmp_path / f"{name}.{name}-12.py311.1.nbc").write_bytes(b"")
+    text = compiled_line(["gather", "pack", "gather"], 4.26, tmp_path)
     assert text == (
         "buda-emu: compiled 3 kernels for this machine in 4.3 s (gather, pack); "
-        "kept in /home/u/.cache, later runs take them from there"
+        f"kept in {tmp_path}, later runs take them from there"
     )
+    (tmp_path / "pack.pack-12.py311.1.nbc").unlink()  # as on a full disk
+    assert compiled_line(["gather", "pack"], 4.26, tmp_path).endswith("(gather, pack); they could not be kept")
     unkept = compiled_line(["pack"], 0.5, None)
     assert unkept == "buda-emu: compiled 1 kernel for this machine in 0.5 s (pack); they could not be kept"
 

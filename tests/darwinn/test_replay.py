@@ -205,6 +205,20 @@ def test_more_tasks_than_can_be_checked_are_said_not_to_be():
     assert replay_json(found)["hazards"] is None
 
 
+def test_only_requests_that_cache_are_said_to():
+    (table,) = (text for text in replay_lines(replay([package()], [0, 0])) if text.startswith("request"))
+    _, first, second = table.splitlines()
+    assert "yes" in first
+    assert "yes" not in second
+
+
+def test_parameters_that_are_cached_together_lie_one_above_the_other():
+    found = replay([package(5), package(5)], [0, 1, 0], link="usb3", frequency_hz="max")
+    (memory,) = replay_picture(found).memories
+    together = [live for live in memory.lives if live.end == found.timing.makespan]
+    assert sorted(live.address for live in together) == [0, together[0].size]
+
+
 def test_the_picture_of_a_replay():
     found = replay([package(5), package(6)], [0, 1, 0], link="usb3", frequency_hz="max")
     drawn = replay_picture(found)

@@ -84,3 +84,21 @@ def test_there_are_no_values():
     q, _ = view()
     with pytest.raises(InternalError):
         q.block(0, 1)
+
+
+def test_arrays_have_exponents_where_the_format_has_them():
+    for df, parts in (("Bfp8_b", 2), ("Float16_b", 1), ("Int8", 1)):
+        q, _ = view(df)
+        assert len(q.store.arrays()) == len(q.store.fresh(3)) == parts
+
+
+@pytest.mark.parametrize(("df", "largest"), [("Bfp4", 0xF), ("Bfp2_b", 0x3), ("Bfp8", 0xFF)])
+def test_codes_that_a_format_has_not_got_are_told(df, largest):
+    q, _ = view(df, tiles=1)
+    datums, exponents = q.store.fresh(1)
+    datums[...], exponents[...] = largest, 31
+    assert q.store.may_hold((datums, exponents))
+    assert q.store.may_hold((datums[:0], exponents[:0]))
+    if largest < 0xFF:
+        datums[0, 0, 7] = largest + 1
+        assert not q.store.may_hold((datums, exponents))

@@ -113,3 +113,16 @@ def test_regions_are_given_back_all_at_once():
     assert table.owners == ["a", "b"]
     table.clear()
     assert table.conflict([Region(0, "dram", 0, 0, 8)]) is None
+
+
+def test_a_pointer_pair_beyond_what_was_written_names_an_entry_that_was_pushed():  # NETLIST 4.1
+    """The local pointer is behind the write pointer, though its slot is not between read and write pointer."""
+    queue = fifo(wr=1, local=ENTRIES + 1)
+    assert (queue.ring.local - queue.ring.rd) % ENTRIES >= queue.ring.occupancy
+    assert queue.holds_next_read()
+
+
+def test_pointers_of_a_new_queue():  # NETLIST 4.1: one entry for each input, and the global pointer stays
+    queue = Fifo(EntryView("q", store(), ENTRIES, 1), RingPointers(ENTRIES))
+    assert (queue.rd_ptr_autoinc, queue.global_rdptr_autoinc) == (1, 0)
+    assert (queue.ring.rd, queue.ring.wr, queue.ring.local, queue.ring.local_base) == (0, 0, 0, 0)

@@ -81,3 +81,10 @@ def test_a_bound_lets_go_of_the_oldest():
     assert spare.kept == 4 * LEAST_BYTES
     spare.give(np.empty(5 * COUNT, np.float32))
     assert spare.kept == 4 * LEAST_BYTES
+
+
+def test_what_is_asked_for_in_little_comes_from_the_allocator():
+    spare = SpareMemory(10 * LEAST_BYTES)
+    spare.give(np.empty(COUNT, np.float32))
+    assert spare.take(COUNT - 1).size == COUNT - 1
+    assert spare.drop() == LEAST_BYTES

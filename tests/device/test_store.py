@@ -118,3 +118,28 @@ def test_memory_of_a_single_entry_is_exchanged():
     assert np.array_equal(one.entry(0), values[0])
     assert one.label(0) == "Float32"
     assert one.store.bytes_used == values.nbytes
+
+
+def test_regions_meet_from_either_side():
+    low, high = Region(0, "dram", 0, 0, 10), Region(0, "dram", 0, 5, 10)
+    assert low.overlaps(high)
+    assert high.overlaps(low)
+    assert not low.overlaps(Region(0, "dram", 0, 10, 10))
+    assert not Region(0, "dram", 0, 10, 10).overlaps(low)
+
+
+def test_memory_that_is_not_to_be_had_is_not_counted(monkeypatch):
+    budget = MemoryBudget(1 << 20)
+    store = TileStore("q", 8, 1, budget)
+    view = EntryView("q", store, 8, 1)
+    view.write([0], tiles_of(1.0), "Float32")
+    used = budget.used
+
+    def none(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(TileStore, "_grow", none)
+    monkeypatch.setattr(TileStore, "_capacity", lambda _: 1)
+    with pytest.raises(HostError, match="are not to be had"):
+        view.write([3], tiles_of(1.0), "Float32")
+    assert budget.used == used

@@ -32,6 +32,12 @@ def test_an_addressed_schedule():
     assert gemini.load(placed.to_json()) == placed
 
 
+@pytest.mark.parametrize("size", [0, -1, 1 << 62, True, 1.5, "1"])
+def test_sizes_that_no_buffer_has(size):
+    with pytest.raises(HostError, match="a buffer has 1 byte or more"):
+        gemini.allocate(gemini.load(SMALL), size)
+
+
 def test_too_small_a_buffer_names_core_and_workload():
     with pytest.raises(ProgramError, match="1791 bytes is too small: core 1 needs 1792 for workload 3") as error:
         gemini.allocate(gemini.load(SMALL), 1791)
@@ -103,3 +109,16 @@ def test_pieces_that_overlap_are_tensors_of_their_own():
     assert [item.rule for item in ir.check() if item.severity == "error"] == []
     placed = gemini.allocate(ir, 4096)
     assert [item.transfer_id for item in placed.cores[0][1].ifmap] == [(4,), (5,)]
+
+
+def test_where_a_core_stands():
+    """Dialect B counts a column of memory on either side, dialect A cores alone (GEMINI 2, 3)."""
+    ir = gemini.load(SMALL)
+    width = ir.xlen
+    assert [ir.position(y * (width + 2) + 1 + x) for y in (0, 1, 3) for x in range(width)] == [
+        (x, y) for y in (0, 1, 3) for x in range(width)
+    ]
+    addressed = gemini.allocate(ir, 1792)
+    assert [addressed.position(y * width + x) for y in (0, 2) for x in range(width)] == [
+        (x, y) for y in (0, 2) for x in range(width)
+    ]

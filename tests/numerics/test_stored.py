@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from buda_emu.numerics import quantise
 from buda_emu.numerics.stored import Bits, datum_type, stored_tile_bytes
 from buda_emu.spec.formats import NETLIST_FORMATS, is_block
 
@@ -39,3 +40,17 @@ def test_parts_and_copies(df):
         assert not np.shares_memory(copy.exponents, bits.exponents)
         copy.exponents[...] = 0
         same(bits, Bits.encoded(df, TILES))
+
+
+@pytest.mark.tiny
+def test_the_types_that_hold_datums():
+    found = {df: np.dtype(datum_type(df)).itemsize for df in ("Float32", "Int32", "Float16", "Float16_b", "UInt16")}
+    assert found == {"Float32": 4, "Int32": 4, "Float16": 2, "Float16_b": 2, "UInt16": 2}
+    assert {np.dtype(datum_type(df)).itemsize for df in ("Int8", "UInt8", "Lf8", "Bfp8", "Bfp4_b", "Bfp2")} == {1}
+
+
+@pytest.mark.tiny
+@pytest.mark.parametrize("df", ["Float16_b", "Bfp8_b", "Bfp4"])
+def test_values_are_those_that_the_host_reads(df):
+    expected = quantise(df, TILES.reshape(-1, 32, 32)).reshape(TILES.shape)
+    assert np.array_equal(Bits.encoded(df, TILES).values(), expected)

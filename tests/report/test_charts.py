@@ -1,12 +1,15 @@
 """Charts are well-formed SVG that shows what the figures say."""
 
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from buda_emu.report.charts import heat_map, histogram, op_chart, op_heat
 from buda_emu.verify.result import OpResult, OutputDetail, TilePlace
+
+KEPT = Path(__file__).with_name("charts.txt")
 
 
 def svg(text):
@@ -73,3 +76,23 @@ def test_heat_grows_with_the_error():
     assert heat["n0"] == heat["n1"] == 0.0
     assert 0 < heat["n2"] < heat["n3"] == 1.0
     assert "n4" not in heat
+
+
+def drawn() -> str:
+    ops = [op(index, pcc) for index, pcc in enumerate((1.0, 0.999, 0.5, 1 - 1e-9, -0.5))]
+    charts = [
+        heat_map(detail(np.arange(60.0).reshape(5, 12) / 7), TilePlace(0, 0, 1, 2)),
+        heat_map(detail(np.geomspace(1e-9, 10, 9 * 11).reshape(9, 11), (2, 3)), None),
+        histogram(detail([[1.0]], bins=((0.0, 9), (1e-12, 0), (1e-3, 5), (10.0, 1)))),
+        op_chart(ops, 0.99, 2),
+    ]
+    return "\n".join(charts).replace("><", ">\n<") + "\n"
+
+
+def test_charts_are_drawn_as_ever() -> None:
+    """`python tests/report/test_charts.py` writes them anew, after a change that is meant."""
+    assert drawn() == KEPT.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    KEPT.write_text(drawn(), encoding="utf-8")

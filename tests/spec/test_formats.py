@@ -4,7 +4,7 @@ import pytest
 
 from buda_emu.spec import formats
 from buda_emu.spec.blocking import LEGAL_TILE_DIMS
-from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, tile_bytes
+from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, exponent_bytes, tile_bytes
 from buda_emu.spec.precision import precision_named
 
 ROWS = {
@@ -129,3 +129,9 @@ def test_a_precision_by_its_name():
     assert [precision_named(word) for word in ("format", "ideal", "device", "exact", "")] == [
         "format", "ideal", "device", None, None
     ]  # fmt: skip
+
+
+def test_exponents_of_tiles_of_any_size():  # FORMATS 2
+    expected = {(32, 32): 64, (16, 32): 32, (32, 16): 32, (8, 32): 16, (1, 32): 16, (17, 17): 64}
+    assert {size: exponent_bytes("Bfp8_b", *size) for size in expected} == expected
+    assert exponent_bytes("Float32", 32, 32) == 0

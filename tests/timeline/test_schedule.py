@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.timeline import Schedule, Wait
+from buda_emu.timeline.occupancy import Live
+from buda_emu.timeline.picture import Memory
 
 
 def times(timing):
@@ -226,3 +228,39 @@ def test_who_takes_of_an_object_twice_needs_both():
     timing = schedule.run()
     assert timing.start.tolist() == [5, 0]
     assert timing.tokens.tolist() == [0]
+
+
+def test_who_takes_twice_waits_for_other_objects_too():
+    schedule = Schedule()
+    unit, other = schedule.unit("u"), schedule.unit("other")
+    twice, once = schedule.object("twice", 2), schedule.object("once")
+    schedule.task(unit, 1, [(twice, 1), (once, 1), (twice, 1)])
+    schedule.task(other, 5, signals=[(once, 1)])
+    timing = schedule.run()
+    assert timing.start.tolist() == [5, 0]
+    assert timing.tokens.tolist() == [0, 0]
+
+
+def test_durations_are_bounded_in_their_sum():
+    schedule = Schedule()
+    unit = schedule.unit("u")
+    schedule.task(unit, 1 << 61)
+    schedule.task(unit, (1 << 61) - 1)
+    with pytest.raises(HostError, match=r"more than 2\^62"):
+        schedule.run()
+
+
+def test_who_only_looks_is_told_what_was_there_and_what_came():
+    schedule = Schedule()
+    unit, other = schedule.unit("u"), schedule.unit("other")
+    seen = schedule.object("seen", 1)
+    schedule.task(other, 5, signals=[(seen, 2)])
+    schedule.task(unit, 1, [Wait(seen, 4, takes=False)], label="looking")
+    with pytest.raises(ProgramError, match="looking waits for 4 of seen, which has 3"):
+        schedule.run()
+
+
+def test_a_memory_without_a_size_ends_with_its_last_byte():
+    lives = [Live("m", 64, 32, 0, 1), Live("m", 0, 16, 0, 1)]
+    assert Memory("m", lives).span == 96
+    assert Memory("m", lives, 4096).span == 4096

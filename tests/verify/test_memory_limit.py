@@ -36,11 +36,11 @@ def netlist(folder: Path, entries: int, *, side: int = SIDE, types: tuple[str, .
     return path
 
 
-def peak(*arguments: object) -> int:
+def peak(*arguments: object, verb: str = "run") -> int:
     """Bytes."""
-    command = [sys.executable, "-c", MEASURE, "run", *map(str, arguments), "-q"]
+    command = [sys.executable, "-c", MEASURE, verb, *map(str, arguments), "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    code, size = done.stdout.split()
+    code, size = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
     return int(size)
 
@@ -55,6 +55,19 @@ def test_the_peak_of_a_run_with_files(tmp_path: Path) -> None:
     assert peak(*arguments, "--inputs", inputs, "--memory-limit", "193M") <= parse_size("193M") + BESIDE
     assert (outputs / "o.npy").read_bytes() == (inputs / "x.npy").read_bytes()  # as np.save writes it
     assert peak(*arguments, "--memory-limit", "99M") <= parse_size("99M") + BESIDE
+
+
+def test_the_peak_of_a_test_and_of_numerics(tmp_path: Path) -> None:
+    """Queues of 64 MiB, of numerics twice; an output of 32 MiB, of a test observed, expected and compared."""
+    net = netlist(tmp_path, 32)
+    for verb, least in (("test", "226M"), ("numerics", "130M")):
+        assert peak(net, "--memory-limit", least, verb=verb) <= parse_size(least) + BESIDE
+        below = f"{int(least[:-1]) - 3}M"
+        done = subprocess.run(
+            [sys.executable, "-m", "buda_emu", verb, str(net), "--memory-limit", below], capture_output=True, text=True
+        )
+        assert done.returncode != 0
+        assert "the memory limit" in done.stdout + done.stderr
 
 
 @pytest.mark.slow

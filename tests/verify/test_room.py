@@ -11,6 +11,7 @@ from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.verify.inputs.entries import walked
+from buda_emu.verify.op_by_op.numerics import explain
 from buda_emu.verify.room import bytes_held, foreseen, require_room
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
@@ -119,6 +120,18 @@ def test_without_a_limit_it_is_what_the_machine_has(monkeypatch: pytest.MonkeyPa
 def test_programs_that_fail_without_data_are_left_to_the_run() -> None:
     found = netlist(QUEUES)
     assert foreseen(found, list(found.programs.values()), {"$p_loop_count": "0"}) is None
+
+
+def test_a_word_is_said_before_programs_are_walked(root: Path) -> None:
+    """Loops just below the limit of steps take many seconds, in which nothing else is said."""
+    path = root / "netlists" / "training.yaml"
+    said: dict[str, list[str]] = {"run": [], "numerics": [], "perf": []}
+    run_netlist(be.load(path), progress=said["run"].append)
+    explain(be.load(path), progress=said["numerics"].append)
+    be.perf(str(path), progress=said["perf"].append)
+    for words in said.values():
+        assert words[0] == "walking the programs"
+        assert len(words) > 1
 
 
 def test_results_do_not_depend_on_the_limit_or_on_who_watches(root: Path) -> None:

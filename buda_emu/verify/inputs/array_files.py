@@ -1,6 +1,6 @@
 """Arrays by name in the files that people keep them in: .npy, .npz and .safetensors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -17,14 +17,15 @@ _SAFE_TYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def read_archive(file: str, data: bytes) -> Mapping[str, Array]:
-    """The arrays of a .npz or .safetensors file by name; bfloat16 as float32. Raises HostError."""
-    return _ARCHIVES[file.rpartition(".")[2].lower()](file, data)
+def read_archive(file: str, data: bytes, most: int | None = None) -> Mapping[str, Array]:
+    """The arrays of a .npz or .safetensors file by name; bfloat16 as float32. `most`: bytes that what is packed may
+    take. Raises HostError."""
+    return npz_of(file, data, most) if file.lower().endswith(".npz") else _safetensors(file, data)
 
 
 def is_archive(file: str) -> bool:
     """Whether the name is that of a file with several arrays."""
-    return file.rpartition(".")[2].lower() in _ARCHIVES
+    return file.lower().endswith((".npz", ".safetensors"))
 
 
 def _safetensors(file: str, data: bytes) -> Mapping[str, Array]:
@@ -47,8 +48,3 @@ def _safe_array(file: str, name: str, entry: Mapping[str, Any]) -> Array:
     if kind not in _SAFE_TYPES:
         raise HostError(f"{file}: {name} has elements of type {kind}, which is not read")
     return np.frombuffer(entry["data"], _SAFE_TYPES[kind]).reshape(shape)
-
-
-_ARCHIVES: Final[Mapping[str, Callable[[str, bytes], Mapping[str, Array]]]] = {
-    "npz": npz_of, "safetensors": _safetensors,
-}  # fmt: skip

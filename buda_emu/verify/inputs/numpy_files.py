@@ -7,8 +7,10 @@ import os
 import stat
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import IO, Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.host_memory import default_memory_limit, size_text
 from buda_emu.errors import HostError
 
 _MOST_HEADER: Final = 10_000  # bytes, as numpy's own limit
@@ -36,7 +39,8 @@ def map_npy(path: Path) -> NDArray[Any]:
     try:
         with _opened(path) as stream:
             _shape_and_type(stream, os.fstat(stream.fileno()).st_size)
-        return np.lib.format.open_memmap(path, mode="r")
+        with warnings.catch_warnings(action="ignore"):
+            return np.lib.format.open_memmap(path, mode="r")
     except _BROKEN as error:
         raise _none(str(path), error) from None
 
@@ -53,16 +57,18 @@ def npy_size(path: Path) -> tuple[int, int]:
 
 def npz_sizes(path: Path) -> list[tuple[int, int]]:
     """(bytes, elements) of each array of a .npz file, from their headers. Raises HostError."""
-    found: list[tuple[int, int]] = []
     try:
         with _opened(path) as stream, zipfile.ZipFile(stream) as archive:
-            for info in archive.infolist():
-                with archive.open(info) as member:
-                    shape, _, dtype = _shape_and_type(member, info.file_size)
-                    found.append((prod(shape) * dtype.itemsize, prod(shape)))
+            return list(_member_sizes(archive))
     except _BROKEN as error:
         raise _none(str(path), error, "archive") from None
-    return found
+
+
+def _member_sizes(archive: zipfile.ZipFile) -> Iterator[tuple[int, int]]:
+    for info in archive.infolist():
+        with archive.open(info) as member:
+            shape, _, dtype = _shape_and_type(member, info.file_size)
+            yield prod(shape) * dtype.itemsize, prod(shape)
 
 
 def npy_of(name: str, data: bytes) -> NDArray[Any]:
@@ -73,10 +79,15 @@ def npy_of(name: str, data: bytes) -> NDArray[Any]:
         raise _none(name, error) from None
 
 
-def npz_of(name: str, data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of what a .npz file holds, by name. Raises HostError."""
+def npz_of(name: str, data: bytes, most: int | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of what a .npz file holds, by name. Nothing is unpacked where they would take more than `most` bytes,
+    by default a machine's memory limit: kilobytes can hold gigabytes of zeros. Raises HostError."""
+    most = default_memory_limit() if most is None else most
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
+            needed = sum(count for count, _ in _member_sizes(archive))
+            if needed > most:
+                raise HostError(f"{name} unpacks to {size_text(needed)}, the memory limit is {size_text(most)}")
             found: dict[str, NDArray[Any]] = {}
             for info in archive.infolist():
                 with archive.open(info) as member:
@@ -109,7 +120,8 @@ def _shape_and_type(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:
         raise ValueError(f"version {version[0]}.{version[1]} of the format is for fields with names")
-    shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
+    with warnings.catch_warnings(action="ignore"):  # of old or odd headers; they may be errors here
+        shape, fortran, dtype = _HEADERS[version](stream, max_header_size=_MOST_HEADER)
     if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
         raise ValueError(f"it holds {dtype}, not numbers")
     needed, held = prod(shape) * dtype.itemsize, size - stream.tell()

@@ -59,12 +59,13 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFiles:
-    """The files of a directory."""
+    """The files of a directory. `most`: bytes that an archive may unpack to, by default a machine's memory limit."""
 
     directory: Path
+    most: int | None = None
 
     @classmethod
-    def for_netlist(cls, directory: Path, netlist: str) -> Self:
+    def for_netlist(cls, directory: Path, netlist: str, most: int | None = None) -> Self:
         """Of DIR/<path of the netlist without suffix>, DIR/<its folder>, DIR/<its file name without suffix> or
         DIR/<its folder's name>, whichever is a directory first; else DIR itself. Raises HostError without a
         directory."""
@@ -75,8 +76,8 @@ class DirectoryFiles:
         named = (inside.with_suffix(""), inside.parent, PurePath(path.stem), PurePath(path.parent.name))
         for candidate in named:
             if candidate.parts and (directory / candidate).is_dir():
-                return cls(directory / candidate)
-        return cls(directory)
+                return cls(directory / candidate, most)
+        return cls(directory, most)
 
     @property
     def where(self) -> str:
@@ -111,15 +112,16 @@ class DirectoryFiles:
     def by_content(self) -> "ContentFiles":
         """All tensor files of the directory. Raises HostError for one that cannot be read."""
         contents = {name: content for name in self.names() if (content := self.read(name)) is not None}
-        return ContentFiles(self.where, contents)
+        return ContentFiles(self.where, contents, self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class ContentFiles:
-    """Files in memory."""
+    """Files in memory. `most`: as of a directory's."""
 
     where: str
     contents: Mapping[str, bytes]
+    most: int | None = None
 
     def read(self, name: str) -> bytes | None:
         """One of them."""
@@ -131,7 +133,7 @@ class ContentFiles:
 
     def arrays(self, name: str) -> Mapping[str, Array]:
         """What one of them holds."""
-        return read_archive(name, self.contents[name])
+        return read_archive(name, self.contents[name], self.most)
 
     def by_content(self) -> "ContentFiles":
         """Itself."""
@@ -140,7 +142,7 @@ class ContentFiles:
 
 @lru_cache(maxsize=4)
 def _archive(files: DirectoryFiles, name: str, _: tuple[int, int]) -> Mapping[str, Array]:
-    return read_archive(name, files.read(name) or b"")
+    return read_archive(name, files.read(name) or b"", files.most)
 
 
 def tensor_names(files: Files) -> dict[str, str]:

@@ -51,8 +51,9 @@ def explain(
     config = read_test_config(netlist.path, netlist.sections)
     parameters = {**default_parameters(bodies, config.args), **known_parameters(bodies, given or {})}
     require_runnable(netlist, bodies)
+    progress("walking the programs")
     limit = require_room(netlist, foreseen(netlist, bodies, parameters), memory_limit, machines=2)
-    files = DirectoryFiles.for_netlist(inputs, netlist.path) if inputs is not None else None
+    files = DirectoryFiles.for_netlist(inputs, netlist.path, memory_limit) if inputs is not None else None
     feed = Feed(netlist, config, bodies, parameters, seed, files)
     ops = op_numerics(
         netlist, lambda emulator: push(emulator, feed.blocks()), [(body.name, parameters) for body in bodies],

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +39,10 @@ from buda_emu.verify.result import (
     PerformanceResult,
     Status,
 )
-from buda_emu.verify.room import foreseen, require_room
+from buda_emu.verify.room import bytes_held, foreseen, require_room
 
 Arrays = Mapping[str, NDArray[Any]]
+_COPIES: Final = 5  # of an output: observed, expected, and what comparing them takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +273,10 @@ def _run(
     settings, reference = case.settings, case.reference
     require_runnable(netlist, bodies)
     steps = foreseen(netlist, bodies, parameters)
-    limit = require_room(netlist, steps, settings.memory_limit, machines=2 if settings.per_op else 1)
+    machines = 2 if settings.per_op else 1
+    held = bytes_held(netlist, steps) if steps is not None else {}
+    beside = _COPIES * sum(held.get(name, 0) for name in compared) // machines
+    limit = require_room(netlist, steps, settings.memory_limit, machines=machines, beside=beside)
     inputs: list[InputUsed] = []
 
     def fill(emulator: Emulator) -> None:

