@@ -11,7 +11,8 @@ INKS = ("#e69f00", "#0072b2", "#009e73", "#cc79a7")
 STYLE = """
 .ln{--ink:#1b1f24;--soft:#59616b;--line:#d5d9de;--page:#fff;
 font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;background:var(--page)}
-.ln text{fill:var(--ink)}.ln .soft{fill:var(--soft)}.ln path{fill:none;stroke-linejoin:round}.ln .grid{stroke:var(--line)}
+.ln text{fill:var(--ink)}.ln .soft{fill:var(--soft)}
+.ln path{fill:none;stroke-linejoin:round}.ln .grid{stroke:var(--line)}
 @media (prefers-color-scheme:dark){.ln{--ink:#e6e9ed;--soft:#a3acb7;--line:#3a414a;--page:#12151a}}
 """
 Panel = tuple[str, Mapping[str, Sequence[float]]]

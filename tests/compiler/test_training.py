@@ -202,3 +202,19 @@ def test_dropout_that_is_on_is_refused():
     with pytest.raises(be.UnsupportedError, match=r"dropout.*random: call eval\(\)"):
         be.compile(module, (torch.ones(2, 4),), loss="mse")
     assert be.compile(module.eval(), (torch.ones(2, 4),), loss="mse").check(strict=True) == ()
+
+
+def test_an_optimizer_may_take_several_epochs():
+    torch.manual_seed(5)
+    layers = [torch.nn.Linear(70, 70) for _ in range(4)]
+    x, y = torch.randn(2, 4, 70), torch.randn(2, 4, 70)
+    module = torch.nn.Sequential(*layers)
+    training = be.compile(
+        module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.01, microbatches=2, fuse=False
+    )  # fmt: skip
+    assert len(training.placement.programs["opt_0"]) > 1
+    assert training.check(strict=True) == ()
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
+    both = (x.reshape(8, 70), y.reshape(8, 70))
+    follows(training, module, optimizer, [both] * 2)
+    assert training.perf().cycles > 0
