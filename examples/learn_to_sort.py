@@ -44,7 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--precision", default="device", choices=("ideal", "format", "device"))
+    parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
     given = parser.parse_args()
     torch.manual_seed(0)
     first = Sorter()
