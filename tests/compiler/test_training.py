@@ -139,3 +139,82 @@ def test_parameters_go_to_the_module_and_back():
 def test_wrong_words_are_refused(options, complaint):
     with pytest.raises(be.HostError, match=complaint):
         be.compile(net(), (batches(1)[0][0],), **options)
+
+
+class Residual(torch.nn.Module):
+    """Two convolutions with norms, around which the input goes."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.first, self.second = (torch.nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.norm, self.groups = torch.nn.BatchNorm2d(channels), torch.nn.GroupNorm(2, channels)
+
+    def forward(self, x):
+        return torch.relu(x + self.groups(self.second(torch.relu(self.norm(self.first(x))))))
+
+
+class Words(torch.nn.Module):
+    """Attention over embedded words, then scores for the next one."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm = torch.nn.Embedding(19, 16), torch.nn.LayerNorm(16)
+        self.qkv, self.head = torch.nn.Linear(16, 48), torch.nn.Linear(16, 19)
+
+    def forward(self, words):
+        q, k, v = self.qkv(self.norm(self.table(words))).split(16, 2)
+        mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.head(torch.nn.functional.silu(mixed)).transpose(1, 2)
+
+
+def pooled():
+    """Convolutions with stride and bias, and pooling."""
+    parts = [
+        torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Conv2d(4, 6, 3, stride=2),
+        torch.nn.Tanh(), torch.nn.AvgPool2d(2, 1, 1), torch.nn.Flatten(), torch.nn.Linear(24, 7),
+    ]  # fmt: skip
+    return torch.nn.Sequential(*parts)
+
+
+def residual():
+    """Norms that are in training, and a mean over all pixels."""
+    parts = [torch.nn.Conv2d(1, 4, 3, padding=1), Residual(4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()]
+    return torch.nn.Sequential(*parts, torch.nn.Linear(4, 7))
+
+
+@pytest.mark.parametrize(("make", "shape"), [(pooled, (3, 1, 8, 8)), (residual, (3, 1, 6, 6)), (Words, (2, 9))])
+def test_backward_passes_of_layers_are_those_of_torch(make, shape):
+    torch.manual_seed(3)
+    module = make()
+    x = torch.randint(0, 19, (2, *shape)) if make is Words else torch.randn(2, *shape)
+    y = torch.randint(0, 19, (2, *shape)) if make is Words else torch.randint(0, 7, (2, shape[0]))
+    training = be.compile(module, (x[0],), loss="cross_entropy", learning_rate=0.1)
+    assert training.check(strict=True) == ()
+    loss = torch.nn.functional.cross_entropy
+    follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True), loss)
+    kept = training.state()
+    for name, buffer in module.named_buffers():
+        np.testing.assert_allclose(kept[name], buffer.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_dropout_that_is_on_is_refused():
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+    with pytest.raises(be.UnsupportedError, match=r"dropout.*random: call eval\(\)"):
+        be.compile(module, (torch.ones(2, 4),), loss="mse")
+    assert be.compile(module.eval(), (torch.ones(2, 4),), loss="mse").check(strict=True) == ()
+
+
+def test_an_optimizer_may_take_several_epochs():
+    torch.manual_seed(5)
+    layers = [torch.nn.Linear(70, 70) for _ in range(4)]
+    x, y = torch.randn(2, 4, 70), torch.randn(2, 4, 70)
+    module = torch.nn.Sequential(*layers)
+    training = be.compile(
+        module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.01, microbatches=2, fuse=False
+    )  # fmt: skip
+    assert len(training.placement.programs["opt_0"]) > 1
+    assert training.check(strict=True) == ()
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
+    both = (x.reshape(8, 70), y.reshape(8, 70))
+    follows(training, module, optimizer, [both] * 2)
+    assert training.perf().cycles > 0

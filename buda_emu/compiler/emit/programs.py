@@ -55,7 +55,9 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
     sums = {store.queue for store in stores if store.accumulate}
     slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
-    form = _Form(bool(moving), held, bool(sums), slots, max((2 * queue.entries for queue in moving), default=2))
+    own = {placed.op.name for placed in placement.ops.values() if placed.op.program == program}
+    fed = any(queue.input not in own for queue in moving)
+    form = _Form(bool(moving), fed, held, bool(sums), slots, max((2 * queue.entries for queue in moving), default=2))
     yield f"  - {program_name(program)}:"
     yield from form.begin()
     for epoch in epochs:
@@ -71,17 +73,19 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What stands around the executes of a program. `moving`: whether queues advance; `held`: some of them for a later
-    program; `sums`: gradients are added up; `slots` of a cache, of which each round writes one."""
+    """What stands around the executes of a program. `moving`: whether queues advance; `fed`: by the host or another
+    program, so that there may be many rounds; `held`: some are kept for a later program; `sums`: gradients are added
+    up; `slots` of a cache, of which each round writes one."""
 
     moving: bool
+    fed: bool
     held: bool
     sums: bool
     slots: int
     wrap: int
 
     def begin(self) -> Iterator[str]:
-        params = [*(CACHE if self.slots > 1 else (LOOP,) if self.moving else ()), *((ZERO,) if self.sums else ())]
+        params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
         if params:
             yield f"    - param: [{', '.join(params)}]"
         more = (", $v_zero_grad: 0" if self.sums else "") + (", $v_cache_write_index: 0" if self.slots > 1 else "")
@@ -97,7 +101,7 @@ class _Form:
             yield f"    - varinst: [$v_cache_write_index, set, {CACHE.write_index}]"
             yield f"    - loop: {CACHE.outer_count}"
             yield f"    - loop: {CACHE.inner_count}"
-        elif self.moving:
+        elif self.fed:
             yield f"    - loop: {LOOP}"
 
     def end(self) -> Iterator[str]:
@@ -110,7 +114,7 @@ class _Form:
             for increment in (CACHE.inner_increment, CACHE.outer_increment):
                 yield f"    -   varinst: [$v_cache_write_index, incwrap, {increment}, {self.slots}]"
                 yield "    - endloop"
-        elif self.moving:
+        elif self.fed:
             yield "    - endloop"
         if self.held:
             yield f"    - varinst: [$gptr_next, incwrap, {LOOP}, {self.wrap}]"

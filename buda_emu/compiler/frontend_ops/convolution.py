@@ -29,21 +29,30 @@ def convolution(
     return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank))) if bias else y
 
 
+@_op
+def windows(
+    b: Builder, x: Node, *, kernel: Sequence[int], strides: Sequence[int], pads: Pads, dilations: Sequence[int],
+    out: Sequence[int] = (), clamp: bool = False,
+) -> Node:  # fmt: skip
+    """[N, C, taps..., out...]: what each tap of a window reads, 0 outside; `clamp`: what another tap reads inside"""
+    rank = len(kernel)
+    for place, k in enumerate(kernel):
+        dim = 2 + 2 * place
+        size, stride, dilation, pad = x.shape[dim], strides[place], dilations[place], pads[place]
+        count = out[place] if out else out_size(size, k, stride, dilation, pad)
+        index = taps(size, k, stride, dilation, pad, count, clamp=clamp)
+        x = b.linear(x, dim=dim, matrix=Sparse.gather(index, size))
+        x = b.reshape(x, shape=(*x.shape[:dim], k, count, *x.shape[dim + 1 :]))
+    return b.transpose(x, perm=(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)))
+
+
 def _windows_times(
     b: Builder, x: Node, w: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int], groups: int
 ) -> Node:
-    kernel, rank = w.shape[2:], len(w.shape) - 2
-    out: list[int] = []
-    for place, k in enumerate(kernel):
-        dim = 2 + 2 * place
-        count = out_size(x.shape[dim], k, strides[place], dilations[place], pads[place])
-        index = taps(x.shape[dim], k, strides[place], dilations[place], pads[place], count)
-        x = b.linear(x, dim=dim, matrix=Sparse.gather(index, x.shape[dim]))
-        x = b.reshape(x, shape=(*x.shape[:dim], k, count, *x.shape[dim + 1 :]))
-        out.append(count)
-    order = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
-    n, channels = x.shape[:2]
-    columns = b.reshape(b.transpose(x, perm=order), shape=(n, groups, channels // groups * prod(kernel), prod(out)))
+    kernel = w.shape[2:]
+    read = b.windows(x, kernel=kernel, strides=strides, pads=pads, dilations=dilations)
+    n, channels, out = *read.shape[:2], read.shape[2 + len(kernel) :]
+    columns = b.reshape(read, shape=(n, groups, channels // groups * prod(kernel), prod(out)))
     rows = b.reshape(w, shape=(1, groups, w.shape[0] // groups, prod(w.shape[1:])))
     return b.reshape(b.matmul(rows, columns), shape=(n, w.shape[0], *out))
 

@@ -9,10 +9,12 @@ import torch
 from torch.nn import functional
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
+from buda_emu.compiler.importers.from_torch.origin import array_of
 from buda_emu.compiler.importers.from_torch.reader import (
-    _dtype,  # pyright: ignore[reportPrivateUsage]
-    _Reader,  # pyright: ignore[reportPrivateUsage]
+    Reader,
     apart,
+    decompositions,
+    dtype_name,
 )
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
 from buda_emu.errors import HostError
@@ -69,7 +71,7 @@ def _joint(whole: Any, arguments: tuple[Any, ...]) -> Any:
         program = torch.export.export(whole, arguments)
         joint: Any = _export_forward_backward(program)
         with torch.no_grad():
-            return joint.run_decompositions(torch.export.default_decompositions())
+            return joint.run_decompositions(decompositions())
 
 
 def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
@@ -96,7 +98,7 @@ def _labels(module: Any, count: int) -> list[str]:
     return [*names, TARGET]
 
 
-class _JointReader(_Reader):
+class _JointReader(Reader):
     """Parameters that have a gradient, and buffers that change, are states; gradients are added to states."""
 
     def __init__(self, program: Any, name: str, labels: Sequence[str]) -> None:
@@ -111,9 +113,9 @@ class _JointReader(_Reader):
         name = names.get(node.name)
         if name is None:
             found = node.meta["val"]
-            return self._b.input(self._labels[node.name], tuple(map(int, found.shape)), _dtype(found.dtype))
+            return self._b.input(self._labels[node.name], tuple(map(int, found.shape)), dtype_name(found.dtype))
         if name in self._gradients.values() or name in self._kept.values():
-            return self._b.state(_own(name), held[name].detach().float().contiguous().numpy())
+            return self._b.state(_own(name), array_of(held[name]))
         return super()._placeholder(node, names, held)
 
     def _outputs(self, node: Any, signature: Any) -> None:

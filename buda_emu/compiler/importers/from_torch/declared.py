@@ -10,7 +10,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.errors import UnsupportedError
 
-FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs")
+FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "backward")
 """Modules of this room that declare operators. None imports torch: what it hands over is told by its words."""
 Handler = Callable[..., Any]
 """Takes the builder and the operator's own arguments; gives a node, or a list of them for several results."""

@@ -14,13 +14,29 @@ from buda_emu.compiler.importers.from_torch.moves import expand, view
 
 @aten("embedding")
 def embedding(b: Builder, table: Node, index: Node, *_: Any) -> Node:
-    """`embedding` by indices that are an input; else `gather`"""
-    if table.op != "constant" or not _host_picks(b, index):
+    """`embedding` by indices that are an input, one-hot rows times a table that is trained; else `gather`"""
+    if not host_picks(b, index):
         return b.gather(table, index, dim=0)
-    return b.embedding(table, index)
+    if table.op == "constant":
+        return b.embedding(table, index)
+    rows, width = table.shape
+    picked = b.reshape(hot(b, index, rows), shape=(prod(index.shape), rows))
+    return b.reshape(b.matmul(picked, table), shape=(*index.shape, width))
 
 
-def _host_picks(b: Builder, node: Node) -> bool:
+_TABLE = 4096
+"""Rows of zeros and a one are read from a table up to that many, and compared beyond."""
+
+
+def hot(b: Builder, index: Node, depth: int) -> Node:
+    """[..., depth]: 1 where the last dimension counts the index. Of an input by a table, exact in every format."""
+    if depth <= _TABLE and host_picks(b, index):
+        return b.embedding(b.constant(np.eye(depth, dtype=np.float32)), index)
+    return b.one_hot(index, depth=depth)
+
+
+def host_picks(b: Builder, node: Node) -> bool:
+    """Whether the host can pick the elements of a value: it is an input, or moved from one."""
     while node.op in ("reshape", "identity", "transpose", "linear", "expand", "take", "slice"):
         node = b.graph[node.inputs[0]]
     return node.op == "input"
@@ -46,7 +62,7 @@ def index(b: Builder, x: Node, indices: Any) -> Node:
     places = [place for place, item in enumerate(indices) if item is not None]
     given = [indices[place] for place in places]
     if len(given) == 1 and given[0].op != "constant":
-        if places[0] == 0 and x.op == "constant" and _host_picks(b, given[0]):
+        if places[0] == 0 and x.op == "constant" and host_picks(b, given[0]):
             table = b.constant(x.value.reshape(x.shape[0], -1).astype(np.float32))
             return view(b, b.embedding(table, given[0]), (*given[0].shape, *x.shape[1:]))
         return b.gather(x, given[0], dim=places[0])

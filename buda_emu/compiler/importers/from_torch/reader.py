@@ -56,11 +56,11 @@ def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
 def read_program(program: Any, name: str) -> Graph:
     """The graph of an ExportedProgram. Raises UnsupportedError naming every operator."""
     with torch.no_grad():
-        program = program.run_decompositions(_decompositions())
-    return _Reader(program, name).read()
+        program = program.run_decompositions(decompositions())
+    return Reader(program, name).read()
 
 
-def _decompositions() -> Any:
+def decompositions() -> Any:
     """torch's decompositions to core ATen, but for operators that are to be kept whole."""
     table = torch.export.default_decompositions()
     for op in aten_ops():
@@ -70,7 +70,9 @@ def _decompositions() -> Any:
     return table
 
 
-class _Reader:
+class Reader:
+    """Reads the nodes of an ExportedProgram in order; who takes placeholders or outputs otherwise overrides these."""
+
     def __init__(self, program: Any, name: str) -> None:
         self._program = program
         self._graph = Graph(name)
@@ -81,6 +83,7 @@ class _Reader:
         self._layers = layer_names(program.graph)
 
     def read(self) -> Graph:
+        """The graph. Raises UnsupportedError naming every operator."""
         program = self._program
         signature = program.graph_signature
         held = {**program.state_dict, **program.constants, **dict(program.named_buffers())}
@@ -114,7 +117,7 @@ class _Reader:
         found = node.meta["val"]
         if not isinstance(found, torch.Tensor):
             raise UnsupportedError(f"compile: input {node.name} is no tensor")
-        return self._b.input(node.name, tuple(int(size) for size in found.shape), _dtype(found.dtype))
+        return self._b.input(node.name, tuple(int(size) for size in found.shape), dtype_name(found.dtype))
 
     def _call(self, node: Any) -> Any:
         self._b.scope = self._b.source = self._layers[node]
@@ -141,8 +144,8 @@ class _Reader:
             before = len(self._graph.nodes)
             found = declared.handler(self._b, *arguments, **options)
             value = node.meta.get("val")
-            if isinstance(found, Node) and isinstance(value, torch.Tensor) and _dtype(value.dtype) != found.dtype:
-                found = self._b.retyped(found, _dtype(value.dtype))
+            if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
+                found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
                 found = self._named(found)
         except (NotSupportedError, TypeError) as error:
@@ -198,7 +201,8 @@ class _Reader:
 _POISONED = object()
 
 
-def _dtype(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
+    """numpy's name, which has no bfloat16."""
     return "float32" if dtype == torch.bfloat16 else str(dtype).removeprefix("torch.")
 
 

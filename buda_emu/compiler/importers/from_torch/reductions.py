@@ -1,5 +1,6 @@
 """Reductions, softmax and norms."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -42,6 +43,12 @@ def smallest(b: Builder, x: Node, dim: Any = None, keepdim: bool = False) -> Any
         return b.minimum(x, dim)
     found = largest(b, b.negative(x), dim, keepdim)
     return [b.negative(found[0]), found[1]] if isinstance(found, list) else b.negative(found)
+
+
+@aten("any")
+def any_(b: Builder, x: Node, dims: Any = None, keepdim: bool = False) -> Node:
+    """`reduce_largest` of 0 and 1"""
+    return b.reduce_largest(b.boolean(x) if x.dtype != "bool" else x, axes=dims_of(x, dims), keepdims=bool(keepdim))
 
 
 @aten("argmax")
@@ -101,9 +108,16 @@ def log_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
 
 @aten("native_layer_norm", whole=True)
 def layer_norm(b: Builder, x: Node, shape: Any, weight: Any, bias: Any, epsilon: float) -> Any:
-    """`layer_norm`; mean and deviation are not told"""
+    """`layer_norm`; mean and reciprocal deviation for the backward pass"""
     weights = [item for item in (weight, bias) if item is not None]
-    return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), None, None]
+    moments = _moments(b, x, range(len(x.shape) - len(shape), len(x.shape)), float(epsilon))
+    return [b.layer_norm(x, *weights, rank=len(shape), epsilon=float(epsilon)), *moments]
+
+
+def _moments(b: Builder, x: Node, axes: Sequence[int], epsilon: float) -> list[Node]:
+    """Mean and reciprocal deviation in the steps of the norm itself, so that they become one with them."""
+    mean = b.reduce_mean(x, axes=tuple(axes))
+    return [mean, b.rsqrt(b.add(b.reduce_mean(b.square(b.subtract(x, mean)), axes=tuple(axes)), epsilon))]
 
 
 @aten("rms_norm", whole=True)
@@ -118,10 +132,13 @@ def rms_norm(b: Builder, x: Node, shape: Any, weight: Any = None, epsilon: Any =
 def group_norm(
     b: Builder, x: Node, weight: Any, bias: Any, n: int, c: int, hw: int, groups: int, epsilon: float
 ) -> Any:
-    """`group_norm`"""
-    del n, c, hw
+    """`group_norm`; mean and reciprocal deviation for the backward pass"""
     weights = [item for item in (weight, bias) if item is not None]
-    return [b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon)), None, None]
+    parts = b.reshape(x, shape=(n, groups, c // groups, *x.shape[2:]))
+    moments = _moments(b, parts, range(2, len(parts.shape)), float(epsilon))
+    normal = b.group_norm(x, *weights, groups=groups, epsilon=float(epsilon))
+    del hw
+    return [normal, *(b.reshape(item, shape=(n, groups)) for item in moments)]
 
 
 @aten("_native_batch_norm_legit_no_training")
@@ -135,6 +152,26 @@ def batch_norm(
     return [b.batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon)), None, None]
 
 
+@aten("_native_batch_norm_legit_functional")
+def batch_norm_in_training(
+    b: Builder, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, training: bool, momentum: float,
+    epsilon: float,
+) -> Any:  # fmt: skip
+    """`standardise` over the batch; its statistics move the running ones"""
+    if not training:
+        return [*batch_norm(b, x, weight, bias, mean, variance, momentum, epsilon), mean, variance]
+    axes = (0, *range(2, len(x.shape)))
+    count = prod(x.shape[axis] for axis in axes)
+    normal, own_mean, deviation = instance_norm(b, x, weight, bias, True, momentum, epsilon)
+    centred = b.subtract(x, b.reduce_mean(x, axes=axes))
+    spread = b.multiply(b.reduce_sum(b.square(centred), axes=axes, keepdims=False), 1 / max(1, count - 1))
+    moved = [
+        b.add(b.multiply(old, 1 - float(momentum)), b.multiply(new, float(momentum)))
+        for old, new in ((mean, own_mean), (variance, spread))
+    ]
+    return [normal, own_mean, deviation, *moved]
+
+
 @aten("_native_batch_norm_legit")
 def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, training: bool, momentum: float, epsilon: float) -> Any:
     """`standardise` by the input itself: torch's decomposition of an instance norm"""
@@ -143,4 +180,5 @@ def instance_norm(b: Builder, x: Node, weight: Any, bias: Any, training: bool, m
     channels = (1, -1, *(1,) * (len(x.shape) - 2))
     for item, form in ((weight, b.multiply), (bias, b.add)):
         normal = normal if item is None else form(normal, view(b, item, channels))
-    return [normal, None, None]
+    moments = _moments(b, x, (0, *range(2, len(x.shape))), float(epsilon))
+    return [normal, *(b.reshape(item, shape=(x.shape[1],)) for item in moments)]

@@ -11,7 +11,9 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import Handler, aten
 
 
-def _window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
+def window(x: Node, rank: int, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool) -> dict[str, Any]:
+    """What a front-end pool takes, from the operator's own arguments."""
+
     def wide(item: Any) -> tuple[int, ...]:
         return tuple(item) * rank if len(item) == 1 else tuple(item)
 
@@ -38,7 +40,7 @@ def _max_pool(rank: int) -> Handler:
     def handler(b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), dilation: Any = (1,),
                 ceil: bool = False) -> Any:  # fmt: skip
         """`max_pool`; the places of the largest are not told"""
-        options = _window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
+        options = window(x, rank, kernel, list(stride), list(pad), list(dilation), ceil)
         return [_batched(b, x, rank, lambda y: b.max_pool(y, **options)), None]
 
     return handler
@@ -48,7 +50,7 @@ def _avg_pool(rank: int) -> Handler:
     def handler(b: Builder, x: Node, kernel: Any, stride: Any = (), pad: Any = (0,), ceil: bool = False,
                 count_pads: bool = True, divisor: int | None = None) -> Node:  # fmt: skip
         """`avg_pool`"""
-        options = _window(x, rank, kernel, list(stride), list(pad), [1], ceil)
+        options = window(x, rank, kernel, list(stride), list(pad), [1], ceil)
         if divisor:
             options |= {"total": False, "divisor": float(divisor)}
         return _batched(b, x, rank, lambda y: b.avg_pool(y, count_pads=count_pads, **options))

@@ -1,0 +1,241 @@
+"""Operators of losses and backward passes; torch takes all others of them apart itself.
+
+What picks elements by an index reads a row of zeros and a one for each (`hot`), so that its gradient is a product, too.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from buda_emu.compiler.frontend_ops.core import taps
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
+from buda_emu.compiler.importers.from_torch.index import hot
+from buda_emu.compiler.importers.from_torch.windows import window
+
+
+# -------------------------------------------------------------------------------------------------- losses by classes
+def _classes(b: Builder, target: Node, x: Node, weight: Node | None) -> Node:
+    """[N, C, space...]: the weight of each target's class at its place."""
+    depth = x.shape[:2][-1]
+    found = hot(b, target, depth)
+    rank = len(found.shape)
+    if rank > 2:
+        found = b.transpose(found, perm=(0, rank - 1, *range(1, rank - 1)))
+    return found if weight is None else b.multiply(found, b.reshape(weight, shape=(depth, *(1,) * max(rank - 2, 0))))
+
+
+@aten("nll_loss_forward", "nll_loss2d_forward", whole=True)
+def nll_loss(b: Builder, x: Node, target: Node, weight: Any, reduction: int, ignore: int) -> Any:
+    """-x at the target's class: each, their mean by weight, or their sum; and the sum of weights."""
+    _only_classes(x, ignore)
+    classes = _classes(b, target, x, weight)
+    picked = b.negative(b.multiply(x, classes))
+    total = b.reduce_sum(classes, keepdims=False)
+    if reduction == 0:
+        return [b.reduce_sum(picked, axes=[1 if len(x.shape) > 1 else 0], keepdims=False), total]
+    found = b.reduce_sum(picked, keepdims=False)
+    return [b.divide(found, total) if reduction == 1 else found, total]
+
+
+@aten("nll_loss_backward", "nll_loss2d_backward", whole=True)
+def nll_loss_backward(
+    b: Builder, g: Node, x: Node, target: Node, weight: Any, reduction: int, ignore: int, total: Node
+) -> Node:
+    """-g at the target's class"""
+    _only_classes(x, ignore)
+    classes = _classes(b, target, x, weight)
+    if reduction == 0 and len(x.shape) > 1:
+        g = b.reshape(g, shape=(g.shape[0], 1, *g.shape[1:]))
+    return b.negative(b.multiply(classes, b.divide(g, total) if reduction == 1 else g))
+
+
+def _only_classes(x: Node, ignore: int) -> None:
+    if 0 <= ignore < x.shape[min(1, len(x.shape) - 1)]:
+        raise NotSupportedError(f"ignore_index={ignore}")
+
+
+@aten("threshold_backward", whole=True)
+def threshold_backward(b: Builder, g: Node, x: Node, threshold: float) -> Node:
+    """g where x is above the threshold: times min(max(1e30 (x - threshold), 0), 1)"""
+    above = x if threshold == 0 else b.subtract(x, float(threshold))
+    return b.multiply(g, b.relu(b.multiply(above, 1e30), threshold=1.0, mode="max"))
+
+
+# ------------------------------------------------------------------------------------------------- convolutions, pools
+@aten("convolution_backward")
+def convolution_backward(
+    b: Builder, g: Node, x: Node, w: Node, bias: Any, strides: Any, pads: Any, dilations: Any, transposed: bool,
+    output_padding: Any, groups: int, wanted: Sequence[bool],
+) -> list[Node | None]:  # fmt: skip
+    """To x: the transposed convolution; to w: what each tap read times g; to the bias: the sum."""
+    del bias, output_padding
+    if transposed:
+        raise NotSupportedError("of a transposed convolution")
+    rank = len(w.shape) - 2
+    strides, pads, dilations = (tuple(item) * (rank if len(item) == 1 else 1) for item in (strides, pads, dilations))
+    both = tuple((pad, pad) for pad in pads)
+    found: list[Node | None] = [None, None, None]
+    if wanted[0]:
+        extra = tuple(
+            size - ((own - 1) * stride - 2 * pad + dilation * (kernel - 1) + 1)
+            for size, own, stride, pad, dilation, kernel in zip(
+                x.shape[2:], g.shape[2:], strides, pads, dilations, w.shape[2:], strict=True
+            )
+        )
+        found[0] = b.conv_transpose(
+            g, w, strides=strides, pads=both, dilations=dilations, groups=groups, output_padding=extra
+        )
+    if wanted[1]:
+        options = {"kernel": w.shape[2:], "strides": strides, "pads": both, "dilations": dilations}
+        read = b.windows(x, out=g.shape[2:], **options)
+        n, channels = x.shape[:2]
+        columns = b.reshape(read, shape=(n, groups, channels // groups * prod(w.shape[2:]), prod(g.shape[2:])))
+        rows = b.reshape(g, shape=(n, groups, w.shape[0] // groups, prod(g.shape[2:])))
+        each = b.matmul(rows, b.transpose(columns, perm=(0, 1, 3, 2)))
+        found[1] = b.reshape(b.reduce_sum(each, axes=[0]), shape=w.shape)
+    if wanted[2]:
+        found[2] = b.reduce_sum(g, axes=[0, *range(2, len(g.shape))], keepdims=False)
+    return found
+
+
+@aten("max_pool2d_with_indices_backward")
+def max_pool_backward(
+    b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, dilation: Any, ceil: bool, places: Any
+) -> Node:
+    """g to the first largest element of each window"""
+    del places
+    options = window(x, 2, kernel, stride, pad, dilation, ceil)
+    rank = len(options["kernel"])
+    count = prod(options["kernel"])
+    read = b.windows(x, clamp=True, **options)
+    flat = b.reshape(read, shape=(*x.shape[:2], count, *options["out"]))
+    top = b.reduce_largest(flat, axes=[2])
+    hit = b.greater_equal(flat, top, dtype="float32")
+    earlier = b.cumsum(hit, dim=2, exclusive=True)
+    first = b.multiply(hit, b.subtract(1.0, b.relu(earlier, threshold=1.0, mode="max")))
+    given = b.multiply(first, b.reshape(g, shape=(*g.shape[:2], 1, *g.shape[2:])))
+    back = b.reshape(given, shape=(*x.shape[:2], *options["kernel"], *options["out"]))
+    order = (0, 1, *(dim for place in range(rank) for dim in (2 + place, 2 + rank + place)))
+    back = b.transpose(back, perm=order)  # N, C, k1, o1, k2, o2
+    for place in range(rank):
+        shape, size = back.shape, x.shape[2 + place]
+        own = (options["kernel"][place], options["strides"][place], options["dilations"][place],
+               options["pads"][place], options["out"][place])  # fmt: skip
+        index = taps(size, *own, clamp=True)
+        matrix = Sparse.gather(index, size).transposed()
+        dim = 2 + place
+        back = b.reshape(back, shape=(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+        back = b.linear(back, dim=dim, matrix=matrix)
+    return back
+
+
+@aten("avg_pool2d_backward")
+def avg_pool_backward(
+    b: Builder, g: Node, x: Node, kernel: Any, stride: Any, pad: Any, ceil: bool, count_pads: bool, divisor: Any
+) -> Node:
+    """g shared out over each window"""
+    options = window(x, 2, kernel, stride, pad, [1], ceil)
+    if ceil or (any(any(item) for item in options["pads"]) and not count_pads):
+        raise NotSupportedError("with windows of several sizes")
+    g = b.multiply(g, 1.0 / float(divisor or prod(options["kernel"])))
+    for place, size in enumerate(x.shape[2:]):
+        own = (options["kernel"][place], options["strides"][place], 1, options["pads"][place], options["out"][place])
+        index = taps(size, *own)
+        inside = index >= 0
+        where = np.broadcast_to(np.arange(index.shape[1]), index.shape)
+        g = b.linear(g, dim=2 + place, matrix=Sparse.of((size, index.shape[1]), index[inside], where[inside]).merged())
+    return g
+
+
+# ---------------------------------------------------------------------------------------------------- picks and places
+@aten("embedding_dense_backward", whole=True)
+def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int, by_frequency: bool) -> Node:
+    """the sum of g over equal indices: hot' g"""
+    if by_frequency:
+        raise NotSupportedError("scale_grad_by_freq")
+    count, width = prod(index.shape), g.shape[-1]
+    picked = b.reshape(hot(b, index, rows), shape=(count, rows))
+    found = b.matmul(b.transpose(picked, perm=(1, 0)), b.reshape(g, shape=(count, width)))
+    if 0 <= padding < rows:
+        found = b.multiply(found, b.constant((np.arange(rows) != padding).astype(np.float32)[:, None]))
+    return found
+
+
+@aten("slice_scatter")
+def slice_scatter(
+    b: Builder, x: Node, source: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Node:
+    """x with another value in a part of one dimension"""
+    dim %= len(x.shape)
+    index = np.arange(*slice(start, end, step).indices(x.shape[dim]))
+    return placed(b, x, source, dim, index)
+
+
+@aten("select_scatter")
+def select_scatter(b: Builder, x: Node, source: Node, dim: int, place: int) -> Node:
+    """x with another value at one element of a dimension"""
+    dim %= len(x.shape)
+    wide = b.reshape(source, shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :]))
+    return placed(b, x, wide, dim, np.asarray([place % x.shape[dim]]))
+
+
+def placed(b: Builder, x: Node, source: Node, dim: int, index: Any) -> Node:
+    """x with `source` at some elements of a dimension."""
+    size = x.shape[dim]
+    there = b.linear(source, dim=dim, matrix=Sparse.of((size, index.size), index, np.arange(index.size)))
+    if x.op == "constant" and not x.value.any():
+        return there
+    kept = np.ones(size, np.float32)
+    kept[index] = 0
+    return b.add(b.multiply(x, b.constant(kept.reshape(-1, *(1,) * (len(x.shape) - dim - 1)))), there)
+
+
+@aten("scatter", "scatter_add")
+def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **_: Any) -> Node:
+    """zeros with one value along a dimension at an index"""
+    dim %= len(x.shape)
+    if index.shape[dim] != 1 or x.op != "constant" or x.value.any():
+        raise NotSupportedError("of several values, or into other than zeros")
+    one = b.reshape(index, shape=tuple(n for place, n in enumerate(index.shape) if place != dim))
+    there = hot(b, one, x.shape[dim])
+    rank = len(x.shape)
+    order = [*range(dim), rank - 1, *range(dim, rank - 1)]
+    there = b.transpose(there, perm=tuple(order))
+    return b.multiply(there, source if isinstance(source, Node) else float(source))
+
+
+@aten("index_put", "_unsafe_index_put")
+def index_put(b: Builder, x: Node, indices: Any, values: Node, accumulate: bool = False) -> Node:
+    """sums at indices of the first dimension, into zeros: hot' values"""
+    if len(indices) != 1 or indices[0] is None or x.op != "constant" or x.value.any():
+        raise NotSupportedError("of several dimensions, or into other than zeros")
+    index, rest = indices[0], x.shape[1:]
+    if not accumulate and not (index.op == "constant" and np.unique(index.value).size == index.value.size):
+        raise NotSupportedError("of indices that may be equal")
+    count = prod(index.shape)
+    flat = b.reshape(values, shape=(count, prod(rest)))
+    if index.op == "constant":
+        own = np.asarray(index.value).reshape(-1) % x.shape[0]
+        found = b.linear(flat, dim=0, matrix=Sparse.gather(own, x.shape[0]).transposed())
+    else:
+        picked = b.reshape(hot(b, index, x.shape[0]), shape=(count, x.shape[0]))
+        found = b.matmul(b.transpose(picked, perm=(1, 0)), flat)
+    return b.reshape(found, shape=x.shape)
+
+
+# -------------------------------------------------------------------------------------------------- constants, refusals
+@aten("new_zeros", "new_ones", "new_full", "new_empty", "empty_like")
+def new(b: Builder, x: Node, shape: Any = None, value: float = 0.0, **_: Any) -> Node:
+    """a constant of another shape"""
+    return b.constant(np.full(x.shape if shape is None else tuple(shape), value, np.float32))
+
+
+@aten("native_dropout", "bernoulli")
+def dropout(*_: Any) -> Any:
+    """refused: numbers that nobody could compare"""
+    raise NotSupportedError("random: call eval() on the module's dropouts, or give them p=0")
