@@ -85,8 +85,8 @@ def slower(monkeypatch, op, factor):
     """Ops cost as they do, one of them `factor` times."""
     usual = modelling._Costs.of
 
-    def of(self, item, **how):
-        cost = usual(self, item, **how)
+    def of(self, netlist, item, sources):
+        cost = usual(self, netlist, item, sources)
         return replace(cost, cycles=cost.cycles * factor) if item.name == op else cost
 
     monkeypatch.setattr(modelling._Costs, "of", of)
