@@ -32,6 +32,31 @@ class Channels:
 
 
 def may_move(variant: Variant, queue: Queue) -> bool:
-    """Whether a queue can lie elsewhere: it is in DRAM, nobody else names its memory, and no program gives it out."""
-    aliased = queue.alias or any(other.alias == queue.name for other in variant.netlist.queues.values())
-    return queue.loc.lower() == "dram" and not aliased and bool(queue.buffers)
+    """Whether a queue can lie elsewhere: it is in DRAM, and nobody else sees its memory.
+
+    Queues that share bytes see each other's values: a ram that an op writes and one that the next run reads, as in
+    caches of transformers (NETLIST 1.10).
+    """
+    if queue.loc.lower() != "dram" or not queue.buffers or queue.alias:
+        return False
+    netlist = variant.netlist
+    ops = netlist.ops
+    own = _ranges(queue, buffer_bytes(queue, netlist, ops))
+    for other in netlist.queues.values():
+        if other is queue or other.target_device != queue.target_device or other.loc.lower() != "dram":
+            continue
+        if other.alias == queue.name:
+            return False
+        if not own.keys().isdisjoint(buffer.channel for buffer in other.buffers):
+            for channel, theirs in _ranges(other, buffer_bytes(other, netlist, ops)).items():
+                if any(a < d and c < b for a, b in own.get(channel, ()) for c, d in theirs):
+                    return False
+    return True
+
+
+def _ranges(queue: Queue, size: int) -> dict[int, list[tuple[int, int]]]:
+    """Channel -> (first byte, end) of the buffers in it."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for buffer in queue.buffers:
+        found.setdefault(buffer.channel, []).append((buffer.address, buffer.address + size))
+    return found
