@@ -32,6 +32,7 @@ KINDS = (
     {"op_type": "reduce", "reduce_dim": "c"},
     {"op_type": "reduce", "reduce_dim": "z", "z": 3},
     SPARSE,
+    {**SPARSE, "tile_rows": 16},
 )
 FORMATS = (("Float16_b", "HiFi4"), ("Bfp8_b", "LoFi"), ("Float32", "HiFi3"), ("Float16", "LoFi"))
 
