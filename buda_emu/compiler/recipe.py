@@ -8,6 +8,7 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules
 from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.placer import Placement, place
 from buda_emu.compiler.target import Target
 
@@ -42,7 +43,9 @@ class Recipe:
         if self.fuse:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)
-        return graph, place(tiles, self.device, entries=entries), _title(graph, self.device)
+        placement = place(tiles, self.device, entries=entries)
+        give_room(placement)
+        return graph, placement, _title(graph, self.device)
 
 
 def _nothing(name: str, graph: Graph) -> None:

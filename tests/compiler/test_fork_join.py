@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import TileOp, Use
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.fork_join import Edge, Pipeline, lacks
+from buda_emu.compiler.recipe import Recipe
 
 
 def pipeline(*ops):
@@ -128,3 +132,32 @@ def test_with_the_room_that_is_asked_for_nothing_hangs(made):
         made.extra[lack.edge] = made.extra.get(lack.edge, 0) + lack.slices
     assert lack is None
     assert simulated(made)
+
+
+def made(images, rows):
+    """y = exp(x); y - max of y over the images."""
+    b = Builder(Graph("g"), decompose=True)
+    x = b.input("x", (images, rows, 64), "float32")
+    y = b.exp(x)
+    last = b.subtract(y, b.reduce_largest(y, axes=[0]))
+    b.graph.outputs = [Output("out", last.name, "float32")]
+    recipe = Recipe.named()
+    return CompiledModel(*recipe.placed(b.graph))
+
+
+def test_a_model_is_given_room_in_l1():
+    compiled = made(6, 64)
+    assert compiled.check(strict=True) == ()
+    assert "input_buf_min_size_tiles: [" in compiled.text
+    assert "fork_" not in compiled.text
+
+
+def test_where_l1_is_full_the_short_branch_goes_by_way_of_dram():
+    compiled = made(1024, 32)
+    assert compiled.check(strict=True) == ()
+    assert "fork_" in compiled.text
+    x = np.random.default_rng(0).standard_normal((1024, 32, 64)).astype(np.float32)
+    want = np.exp(x) - np.exp(x).max(0)
+    for _ in range(3):  # the queue's pointers come round
+        np.testing.assert_allclose(compiled(x)[0], want, rtol=1e-4, atol=1e-4)
+    compiled.close()

@@ -18,7 +18,7 @@ _ATTRIBUTES = {
 """Of an op's attributes those that the netlist language has; the others say how it is made."""
 _SECTIONS = {
     "input": "pushed by the host", "constant": "parameters and constants", "state": "kept from run to run",
-    "between": "between epochs", "output": "read by the host",
+    "between": "between epochs", "fork": "on short branches beside long ones", "output": "read by the host",
 }  # fmt: skip
 
 
@@ -117,6 +117,8 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
         fields["untilize_output"] = True
     if op.attrs.get("gradient"):
         fields["gradient_op"] = True
+    if any(use.buffer for use in op.uses):  # a short branch beside a long one (place/fork_join.py)
+        fields["input_buf_min_size_tiles"] = [use.buffer for use in op.uses]
     for number, use in enumerate(op.uses):
         if use.tms:
             fields[f"input_{number}_tms"] = [_tm(tm) for tm in use.tms]

@@ -61,6 +61,9 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     yield f"  - {program_name(program)}:"
     yield from form.begin()
     for epoch in epochs:
+        forks = ", ".join(name for name in reads[epoch] if placement.queues[name].role == "fork")
+        if forks:  # NETLIST V127
+            yield f"    -   allocate_queue: [{forks}]"
         yield f"    -   execute: {{graph_name: {graph_name(program, epoch)}, queue_settings: {{"
         settings = {name: _setting(placement.queues[name], last[name] != program) for name in reads[epoch]}
         for store in stores:
@@ -68,6 +71,8 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
                 state = placement.tiles.states[store.queue]
                 settings[state.written] = _written(store.accumulate, state.slots > 1)
         yield ",\n".join(f"          {name}: {flow(fields)}" for name, fields in settings.items()) + "}}"
+        if forks:
+            yield f"    -   deallocate_queue: [{forks}]"
     yield from form.end()
 
 
@@ -140,6 +145,8 @@ def _setting(queue: Queue, held: bool) -> dict[str, Any]:
         fields["read_only"] = True  # NETLIST 1.10
     if queue.type == "ram":
         return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
+    if queue.role == "fork":  # empty whenever it is allocated
+        return {**fields, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
     if queue.role == "constant":
         return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
     return {**fields, "rd_ptr_local": "$lptr", "rd_ptr_global": "$gptr_held" if held else "$gptr"}

@@ -39,10 +39,12 @@ def divisors(number: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An operand: a tensor by name, and the TMs on the way."""
+    """An operand: a tensor by name, and the TMs on the way. `buffer`: tiles that each core holds of it at least, beyond
+    what the op needs by itself."""
 
     source: str
     tms: tuple[Tm, ...] = ()
+    buffer: int = 0
 
 
 @dataclass(frozen=True, slots=True)

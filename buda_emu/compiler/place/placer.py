@@ -27,8 +27,9 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state or between (epochs).
-    `blocks` as those of an op; `addresses` one [channel, address] for each of the grid, a host address alone."""
+    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state, fork or between
+    (epochs). `blocks` as those of an op; `addresses` one [channel, address] for each of the grid, a host address
+    alone."""
 
     name: str
     input: str
