@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.eltwise import elwadd_tiles, elwmul_tiles
 from buda_emu.kernels.tensix.integer import int_matmul_tiles
+from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.maxpool import reduce_max_tiles
 from buda_emu.kernels.tensix.moves import copy_to_dst_tiles
 from buda_emu.kernels.tensix.tile_matmul import matmul_tiles
@@ -80,18 +81,22 @@ def products(rng: np.random.Generator, seconds: float) -> None:
         operands = (in0, index, none, in1, index, none)
         mask = phase_mask(fidelity)
         dst[:] = 0  # what another mode left may be anything
-        took = best_of(partial(matmul_tiles, 0, EDGE * EDGE, dst, *operands, *shape, mask, *setting, False), seconds)
-        print_product(fidelity, register, mode, macs, took, sgemm)
+        for kernel, beside in ((matmul_tiles, ""), (matmul_by_integers, " by integers")):
+            took = best_of(partial(kernel, 0, EDGE * EDGE, dst, *operands, *shape, mask, *setting, False), seconds)
+            print_product(fidelity, register, mode, macs, took, sgemm, beside)
     in0, in1 = (unpack(rng.integers(0, 256, dst.shape).astype(np.uint8), "Int8", "Int8", "wormhole_b0") for _ in "ab")
     took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, in0, index, in1, index, *shape, False), seconds)
     print_product("HiFi4", "Int8", "int32", macs, took, sgemm)
 
 
-def print_product(fidelity: str, register: str, mode: str, macs: int, took: float, sgemm: float) -> None:
+def print_product(
+    fidelity: str, register: str, mode: str, macs: int, took: float, sgemm: float, beside: str = ""
+) -> None:
     """One line of the table."""
     rate = f"{1e-9 * macs / took:>8.2f} GMAC/s"
     print(
-        f"{fidelity:>8} {register:>10} {mode:>6} {1e3 * took:>9.2f} ms {rate} {sgemm / took:>7.3f} of sgemm", flush=True
+        f"{fidelity:>8} {register:>10} {mode:>6} {1e3 * took:>9.2f} ms {rate} {sgemm / took:>7.3f} of sgemm{beside}",
+        flush=True,
     )
 
 
