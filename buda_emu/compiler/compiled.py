@@ -236,6 +236,15 @@ class CompiledModel:
         )  # fmt: skip
         return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
 
+    def report(self) -> str:
+        """Where the modelled time goes: beside the first legal choice and the limits of cores, DRAM and the host link,
+        and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
+        from buda_emu.compiler.place.judge import judged
+        from buda_emu.compiler.place.placer import first_placement
+        from buda_emu.compiler.place.report import report
+
+        return report(judged(self.placement), first_placement(self.placement))
+
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""
         from buda_emu.image.pack import Contents, write_image

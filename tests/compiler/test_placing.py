@@ -153,3 +153,9 @@ def test_wrong_words_are_refused(stack, options, message):
 def test_words_become_an_aim():
     assert Aim.named("high", "latency", 2, None) == Aim("high", "latency", 2, 1)
     assert Aim.named("low", "throughput", 1, 5) == Aim("low", "throughput", 1, 5, firm=True)
+
+
+def test_the_report_names_the_limits_and_what_each_epoch_waits_for(stack):
+    text = compile_model(stack).report()
+    for word in ("this placement", "first legal choice", "limit: math alone", "limit: host link", "limited by"):
+        assert word in text

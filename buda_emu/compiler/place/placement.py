@@ -56,7 +56,7 @@ class Queue:
 @dataclass(slots=True)
 class Placement:
     """A placed graph. `between`: the queue by which other epochs read an op; `microbatch`: inputs that go through an
-    epoch before the next one begins."""
+    epoch before the next one begins; `given`: the graph before the search changed it."""
 
     target: Target
     tiles: TileGraph
@@ -65,6 +65,7 @@ class Placement:
     between: dict[str, str] = field(default_factory=dict[str, str])
     epochs: int = 0
     microbatch: int = 1
+    given: TileGraph | None = None
 
     def source(self, name: str, reader: Placed) -> str:
         """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant

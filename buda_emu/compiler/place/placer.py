@@ -30,7 +30,9 @@ def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: i
         aim = replace(aim, effort="low", microbatch=1)
     while True:
         try:
-            return _place(tiles, target, aim, entries)
+            found = _place(tiles, target, aim, entries)
+            found.given = tiles
+            return found
         except MemoryFullError:
             if aim.microbatch == 1 or aim.firm:
                 raise
@@ -56,6 +58,12 @@ def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placemen
     if aim.objective == "cores":
         return min(searched, first, key=_cores)
     return min(judged(searched), judged(first), key=lambda found: found.cycles).placement
+
+
+def first_placement(found: Placement) -> Placement:
+    """The first legal choice for the same graph, chips and microbatch."""
+    tiles = found.given or found.tiles
+    return placed(tiles, found.target, first_spots(tiles, found.target, found.chips), found.microbatch)
 
 
 def _cores(placement: Placement) -> int:
