@@ -22,7 +22,7 @@ STEP = 0.2
 """Of a pace: how much later each op of a chain begins than the one before it."""
 
 
-def cuts(line: Line, aim: Aim, *, full: float = FULL) -> list[int]:
+def cuts(line: Line, aim: Aim, full: float) -> list[int]:
     """The first op of each epoch, then the number of ops."""
     count = len(line.ops)
     reach = _reach(line, aim, full)

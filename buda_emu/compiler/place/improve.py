@@ -11,7 +11,6 @@ from buda_emu.compiler.place.pack import pack
 from buda_emu.compiler.place.part import epoch_of
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.place.wiring import Wires, rewired
-from buda_emu.compiler.target import Aim
 from buda_emu.spec.devices import device
 
 Spots = dict[str, Spot]
@@ -29,7 +28,7 @@ class Budget:
 BUDGETS = {"default": Budget(600, 2), "high": Budget(3000, 5)}
 
 
-def improved(line: Line, spots: Spots, make: Make, aim: Aim) -> Spots:
+def improved(line: Line, spots: Spots, make: Make, budget: Budget, chips: int) -> Spots:
     """The spots with each epoch packed and wired again; epochs that are alike are changed alike."""
     placement = make(spots)
     known: dict[object, list[Spot]] = {}
@@ -38,7 +37,7 @@ def improved(line: Line, spots: Spots, make: Make, aim: Aim) -> Spots:
         names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
         key = _alike(placement.tiles, names, spots)
         if key not in known:
-            work = _Epoch(line, make, aim, epoch, BUDGETS[aim.effort])
+            work = _Epoch(line, make, chips, epoch, budget)
             better = work.improved(spots, placement)
             known[key] = [better[name] for name in names]
         for name, spot in zip(names, known[key], strict=True):
@@ -63,7 +62,7 @@ def _alike(tiles: TileGraph, names: list[str], spots: Spots) -> object:
 class _Epoch:
     line: Line
     make: Make
-    aim: Aim
+    chips: int
     epoch: int
     budget: Budget
 
@@ -78,7 +77,7 @@ class _Epoch:
                 said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
                 factors[item.op] = max(factors.get(item.op, 1.0), said)
             first = min(self.line.index[name] for name in mine)
-            packed, end = pack(self.line.corrected(factors), first, first + len(mine), self.epoch, self.aim.chips)
+            packed, end = pack(self.line.corrected(factors), first, first + len(mine), self.epoch, self.chips)
             if end < first + len(mine):
                 break
             part = epoch_of(self.make({**spots, **packed}), self.epoch)

@@ -7,11 +7,11 @@ from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice
-from buda_emu.compiler.place.cuts import cuts
+from buda_emu.compiler.place.cuts import FULL, cuts
 from buda_emu.compiler.place.decision import Spot, placed
 from buda_emu.compiler.place.fracture import fractured
-from buda_emu.compiler.place.improve import improved
-from buda_emu.compiler.place.judge import judged
+from buda_emu.compiler.place.improve import BUDGETS, improved
+from buda_emu.compiler.place.judge import Judged, judged
 from buda_emu.compiler.place.line import Line
 from buda_emu.compiler.place.pack import pack
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
@@ -19,6 +19,9 @@ from buda_emu.compiler.place.queues import MemoryFullError
 from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
 from buda_emu.errors import HostError, UnsupportedError
+
+SHARES = (0.8, 0.88, 1.0)
+"""Other shares of a chip's cores that high effort takes rectangles to cover."""
 
 
 def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
@@ -51,13 +54,22 @@ def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placemen
     def make(spots: dict[str, Spot]) -> Placement:
         return placed(tiles, target, spots, aim.microbatch, entries)
 
-    found = searched_spots(line, aim)
-    if aim.objective != "cores":
-        found = improved(line, found, make, aim)
-    searched = make(found)
     if aim.objective == "cores":
-        return min(searched, first, key=_cores)
-    return min(judged(searched), judged(first), key=lambda found: found.cycles).placement
+        return min(make(searched_spots(line, aim, FULL)), first, key=_cores)
+    best, spots = judged(first), None
+    for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
+        found = improved(line, searched_spots(line, aim, full), make, BUDGETS["default"], aim.chips)
+        now = judged(make(found))
+        if spots is None or now.cycles < best.cycles:
+            best, spots = min(now, best, key=_cycles), found
+    if aim.effort == "high" and spots is not None:
+        best = min(judged(make(improved(line, spots, make, BUDGETS["high"], aim.chips))), best, key=_cycles)
+    return best.placement
+
+
+def _cycles(found: Judged) -> float:
+    """Of one input."""
+    return found.cycles
 
 
 def first_placement(found: Placement) -> Placement:
@@ -71,9 +83,9 @@ def _cores(placement: Placement) -> int:
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())
 
 
-def searched_spots(line: Line, aim: Aim) -> dict[str, Spot]:
+def searched_spots(line: Line, aim: Aim, full: float) -> dict[str, Spot]:
     """Epochs by the dynamic program, each packed at its best pace."""
-    ends = cuts(line, aim)
+    ends = cuts(line, aim, full)
     spots: dict[str, Spot] = {}
     epoch = 0
     for start, stop in pairwise(ends):
