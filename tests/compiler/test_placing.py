@@ -67,7 +67,7 @@ def test_a_room_gives_the_first_free_rectangle():
 @pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull", "blackhole"])
 def test_more_effort_is_no_slower_and_every_core_has_one_op(stack, arch):
     paces, modelled = [], []
-    for effort in ("low", "default", "high"):
+    for effort in ("low", "default", *(["high"] if arch == "wormhole_b0" else [])):
         compiled = compile_model(stack, arch=arch, effort=effort)
         assert compiled.check(strict=True) == ()
         taken = list(cells(compiled))

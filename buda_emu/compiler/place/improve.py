@@ -25,7 +25,7 @@ class Budget:
     rounds: int
 
 
-BUDGETS = {"default": Budget(600, 2), "high": Budget(3000, 5)}
+BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3)}
 
 
 def improved(line: Line, spots: Spots, make: Make, budget: Budget, chips: int) -> Spots:

@@ -18,6 +18,8 @@ from buda_emu.timing.flows import Flow
 from buda_emu.timing.noc import Link, Path, path
 
 POWER = 4
+PATIENCE = 120
+"""Moves without a gain after which no more are tried."""
 
 
 @dataclass(slots=True)
@@ -92,9 +94,11 @@ def rewired(
     draw = random.Random(len(spots))
     names = sorted(spots)
     places = {name: spots[name].at for name in names}
+    stale = 0
     for _ in range(tries):
-        if wires.fullest <= enough:
+        if wires.fullest <= enough or stale > PATIENCE:
             break
+        stale += 1
         name = draw.choice(names)
         shape = spots[name].choice.blocks.grid
         same = [other for other in names if other != name and spots[other].choice.blocks.grid == shape]
@@ -109,6 +113,7 @@ def rewired(
                 change = {name: at}
         if change and wires.moved(change):
             places |= change
+            stale = 0
     return {name: Spot(spot.choice, spot.epoch, spot.chip, places[name]) for name, spot in spots.items()}
 
 
