@@ -8,7 +8,8 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules
 from buda_emu.compiler.passes.pipeline import run_passes
-from buda_emu.compiler.place.placer import Placement, place
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Aim, Target
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.place.line import LEVELS, Line
+from buda_emu.compiler.search.line import LEVELS, Line
 from buda_emu.compiler.target import Aim
 
 FULL = 0.94

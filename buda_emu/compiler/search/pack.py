@@ -5,8 +5,8 @@ from math import prod
 
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import Spot
-from buda_emu.compiler.place.line import Line
 from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.search.line import Line
 
 TRIES = 8
 """Shapes of an op that are tried, from the fewest cores on."""

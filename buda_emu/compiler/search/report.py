@@ -6,8 +6,8 @@ from math import prod
 
 from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.place.judge import Judged, judged
 from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.timing.result import EpochReport
 
 

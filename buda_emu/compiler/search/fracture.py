@@ -11,7 +11,7 @@ from math import prod
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use
-from buda_emu.compiler.place.line import Line
+from buda_emu.compiler.search.line import Line
 
 _AT_END = ("relu_en", "relu_threshold", "relu_mode")
 """Attributes of the product that the last addition takes over."""

@@ -7,16 +7,16 @@ from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice
-from buda_emu.compiler.place.cuts import FULL, cuts
 from buda_emu.compiler.place.decision import Spot, placed
-from buda_emu.compiler.place.fracture import fractured
-from buda_emu.compiler.place.improve import BUDGETS, improved
-from buda_emu.compiler.place.judge import Judged, judged
-from buda_emu.compiler.place.line import Line
-from buda_emu.compiler.place.pack import pack
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.queues import MemoryFullError
 from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.search.cuts import FULL, cuts
+from buda_emu.compiler.search.fracture import fractured
+from buda_emu.compiler.search.improve import BUDGETS, improved
+from buda_emu.compiler.search.judge import Judged, judged
+from buda_emu.compiler.search.line import Line
+from buda_emu.compiler.search.pack import pack
 from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
 from buda_emu.errors import HostError, UnsupportedError
 

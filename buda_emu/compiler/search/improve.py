@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import Spot
-from buda_emu.compiler.place.judge import Judged, judged
-from buda_emu.compiler.place.line import Line, likeness
-from buda_emu.compiler.place.pack import pack
-from buda_emu.compiler.place.part import epoch_of
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.place.wiring import Wires, rewired
+from buda_emu.compiler.search.judge import Judged, judged
+from buda_emu.compiler.search.line import Line, likeness
+from buda_emu.compiler.search.pack import pack
+from buda_emu.compiler.search.part import epoch_of
+from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.spec.devices import device
 
 Spots = dict[str, Spot]
