@@ -30,6 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fidelity", default="HiFi3", metavar="WORD", help="LoFi, HiFi2, HiFi3 (default) or HiFi4")
     parser.add_argument("--acc-df", default="", metavar="FORMAT", help="what is summed in; default: by --df")
     parser.add_argument(
+        "--effort", default="default", metavar="WORD", help="how long placing searches: low, default or high"
+    )
+    parser.add_argument(
+        "--objective", default="throughput", metavar="WORD",
+        help="what is searched for: throughput (default), latency or cores",
+    )  # fmt: skip
+    parser.add_argument("--chips", type=int, default=1, metavar="N", help="cut the model over so many chips")
+    parser.add_argument(
+        "--microbatch", type=int, metavar="N",
+        help="inputs that go through an epoch before the next begins; default: 64, of objective latency 1",
+    )  # fmt: skip
+    parser.add_argument(
         "--mixed", type=Path, metavar="FILE",
         help="YAML: a list of {match: PATTERN OF NAMES, df: .., acc_df: .., fidelity: ..}; the last that fits holds",
     )  # fmt: skip
@@ -74,7 +86,8 @@ def main(args: argparse.Namespace) -> int:
     try:
         options: dict[str, Any] = {
             "arch": args.arch or DEFAULT_ARCH, "df": args.df, "fidelity": args.fidelity, "acc_df": args.acc_df,
-            "mixed": args.mixed, "fuse": not args.no_fuse, "dump": dump,
+            "mixed": args.mixed, "fuse": not args.no_fuse, "dump": dump, "effort": args.effort,
+            "objective": args.objective, "chips": args.chips, "microbatch": args.microbatch,
         }  # fmt: skip
         if args.on_host:
             compiled = compile_in_parts(args.file, on_host=args.on_host, **options)

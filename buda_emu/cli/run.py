@@ -122,7 +122,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
 
     progress.show(f"loading {args.file}")
     start = time.perf_counter()
-    netlist = image.netlist if image else load(args.file, arch=args.arch, cache=args.cache)
+    netlist = image.for_inputs if image else load(args.file, arch=args.arch, cache=args.cache)
     if args.outputs is not None:
         _require_file_names(netlist)
     load_seconds = time.perf_counter() - start

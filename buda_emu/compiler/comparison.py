@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.lower.layout import TILE, Layout
-from buda_emu.compiler.place.placer import Placement
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op
 from buda_emu.report.text import correlation, number, table

@@ -20,6 +20,10 @@ def compile(  # noqa: A001 - as be.compile
     acc_df: str = "",
     mixed: Mixed = None,
     fuse: bool = True,
+    effort: str = "default",
+    objective: str = "throughput",
+    chips: int = 1,
+    microbatch: int | None = None,
     name: str = "",
     dump: Callable[[str, Graph], None] | None = None,
     loss: Any = None,
@@ -39,6 +43,11 @@ def compile(  # noqa: A001 - as be.compile
     chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the name of each pass
     and the graph behind it.
 
+    `effort` ("low", "default", "high") is how long placing searches, `objective` ("throughput", "latency", "cores") for
+    what; `chips` is over how many the model is cut, `microbatch` how many inputs go through an epoch before the next
+    begins (default: 64, of objective latency 1; fewer where memory is full). What keeps states from input to input
+    (training, caches) is placed in order, one input at a time, on one chip (docs/placing.md).
+
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
     `optimizer_options`, `target` (an example) and `microbatches` count, which mean nothing without.
@@ -50,8 +59,9 @@ def compile(  # noqa: A001 - as be.compile
     model or a wrong word.
     """
     recipe = Recipe.named(
-        arch=arch, df=df, fidelity=fidelity, acc_df=acc_df, mixed=mixed, fuse=fuse, name=name, dump=dump
-    )
+        arch=arch, df=df, fidelity=fidelity, acc_df=acc_df, mixed=mixed, fuse=fuse, name=name, dump=dump,
+        effort=effort, objective=objective, chips=chips, microbatch=microbatch,
+    )  # fmt: skip
     if keeps is not None or _is_mapping(source):
         from buda_emu.compiler.generate.caches import Program, programs_graph
         from buda_emu.compiler.generate.programs import CompiledPrograms

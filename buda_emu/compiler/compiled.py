@@ -15,11 +15,12 @@ from buda_emu.compiler.emit.netlist_text import netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin
-from buda_emu.compiler.place.placer import Placement
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.streaming import joined, stream
 from buda_emu.errors import HostError
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
 from buda_emu.netlist.load import CheckResult, check_text
+from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.machine.listeners import Listener
@@ -35,20 +36,21 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class ModelPerf:
-    """The modelled time of one input. `run` has all the figures of `buda-emu perf`."""
+    """The modelled time of a round of `inputs` inputs. `run` has all the figures of `buda-emu perf`."""
 
     run: "PerfRun"
+    inputs: int = 1
 
     @property
     def cycles(self) -> float:
-        """Of the AI clock for one input: all epochs, each with its set-up."""
+        """Of the AI clock for a round of inputs: all epochs, each with its set-up."""
         return sum(self.run.programs().values())
 
     @property
     def inputs_per_second(self) -> float:
-        """Of the chip, or of the host link where that is slower."""
+        """Of the chips, or of the host link where that is slower."""
         host = sum(self.run.host_seconds().values())
-        return 1.0 / max(self.run.seconds(self.cycles), host)
+        return self.inputs / max(self.run.seconds(self.cycles), host)
 
 
 class CompiledModel:
@@ -109,8 +111,9 @@ class CompiledModel:
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Constants and parameters by queue, [1, t, rows, columns]."""
-        for item in self.placement.tiles.constants.values():
-            yield item.name, item.values[None]
+        for queue in self.placement.queues.values():
+            if queue.role == "constant":
+                yield queue.name, self.placement.tiles.constants[queue.tensor].values[None]
         for state in self.placement.tiles.states.values():
             yield state.written, state.entries(state.held)
 
@@ -131,10 +134,8 @@ class CompiledModel:
         """The same with inputs by name."""
         machine = self._emulator(precision)
         queues = [queue for queue in self.placement.queues.values() if queue.role in ("input", "output")]
-        found = [
-            self._round(machine, sets)
-            for sets in stream(self.io, arrays, min(queue.entries for queue in queues))
-        ]  # fmt: skip
+        at_once = min(queue.entries for queue in queues) // self.placement.microbatch
+        found = [self._round(machine, sets) for sets in stream(self.io, arrays, at_once)]
         return tuple(joined(parts) for parts in zip(*found, strict=True))
 
     def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]]) -> tuple[Array, ...]:
@@ -161,7 +162,7 @@ class CompiledModel:
         """A machine with all constants, kept for the next call; one at a time."""
         if precision not in self._emulators:
             self.close()
-            machine = Emulator(self.netlist, precision)
+            machine = Emulator(of_microbatch(self.netlist, 1), precision)
             weakref.finalize(self, machine.close)
             try:
                 self._fill(machine)
@@ -195,7 +196,7 @@ class CompiledModel:
 
     # ---------------------------------------------------------------------------------------- what is said of it
     def perf(self) -> ModelPerf:
-        """Modelled cycles of one input."""
+        """Modelled cycles of a round of inputs (the microbatch)."""
         return self._modelled({LOOP: "1"})
 
     def _modelled(self, params: Mapping[str, str]) -> ModelPerf:
@@ -204,7 +205,8 @@ class CompiledModel:
 
         netlist = self.netlist
         programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
-        return ModelPerf(model_netlist(netlist, programs, params, version=__version__))
+        run = model_netlist(netlist, programs, params, version=__version__)
+        return ModelPerf(run, self.placement.microbatch)
 
     def compare(
         self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True
@@ -233,6 +235,15 @@ class CompiledModel:
             self.netlist, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
         )  # fmt: skip
         return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
+
+    def report(self) -> str:
+        """Where the modelled time goes: beside the first legal choice and the limits of cores, DRAM and the host link,
+        and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
+        from buda_emu.compiler.search.judge import judged
+        from buda_emu.compiler.search.placer import first_placement
+        from buda_emu.compiler.search.report import report
+
+        return report(judged(self.placement), first_placement(self.placement))
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""

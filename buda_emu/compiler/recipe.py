@@ -9,8 +9,9 @@ from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules
 from buda_emu.compiler.passes.pipeline import run_passes
 from buda_emu.compiler.place.fork_room import give_room
-from buda_emu.compiler.place.placer import Placement, place
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.placer import place
+from buda_emu.compiler.target import Aim, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Recipe:
     """How a graph becomes a placed one: all that a caller chose. `dump` is given each pass and the graph behind it."""
 
     device: Target
+    aim: Aim
     rules: tuple[Rule, ...]
     fuse: bool
     name: str
@@ -27,10 +29,12 @@ class Recipe:
     def named(
         *, arch: str = "wormhole_b0", df: str = "Float16_b", fidelity: str = "HiFi3", acc_df: str = "",
         mixed: Mixed = None, fuse: bool = True, name: str = "", dump: Callable[[str, Graph], None] | None = None,
+        effort: str = "default", objective: str = "throughput", chips: int = 1, microbatch: int | None = None,
     ) -> "Recipe":  # fmt: skip
         """From the words of `compile`. Raises HostError for a wrong one."""
         device = Target.named(arch, df, fidelity, acc_df)
-        return Recipe(device, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
+        aim = Aim.named(effort, objective, chips, microbatch)
+        return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The graph behind all passes, its netlist ops on cores, and a title."""
@@ -43,7 +47,7 @@ class Recipe:
         if self.fuse:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)
-        placement = place(tiles, self.device, entries=entries)
+        placement = place(tiles, self.device, self.aim, entries=entries)
         give_room(placement)
         return graph, placement, _title(graph, self.device)
 

@@ -9,6 +9,11 @@ from buda_emu.spec.formats import FORMATS
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 ARCH_CHOICES = ("wormhole_b0", "grayskull", "blackhole")
 ACC_CHOICES = ("", "Float32", "Float16", "Float16_b")
+EFFORTS = ("low", "default", "high")
+OBJECTIVES = ("throughput", "latency", "cores")
+MOST_CHIPS = 64
+MICROBATCH = 64
+"""Inputs that go through an epoch before the next begins, unless the objective is latency."""
 DF_CHOICES = ("Float32", "Float16", "Float16_b", "Bfp8", "Bfp8_b")
 
 
@@ -87,3 +92,34 @@ class Target:
     def dest_tiles(self) -> int:
         """V040."""
         return 4 if self.acc_df == "Float32" else 8
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What is placed for (docs/placing.md). `effort`: how long is searched; `objective`: most inputs per second, the
+    shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`: inputs that go
+    through an epoch before the next begins; unless it is `firm`, fewer where memory is full."""
+
+    effort: str = "default"
+    objective: str = "throughput"
+    chips: int = 1
+    microbatch: int = MICROBATCH
+    firm: bool = False
+
+    @staticmethod
+    def named(effort: str, objective: str, chips: int, microbatch: int | None) -> "Aim":
+        """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
+        for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
+            if word not in words:
+                raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(words)}")
+        firm = microbatch is not None
+        if microbatch is None:
+            microbatch = 1 if objective == "latency" else MICROBATCH
+        for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
+            if not 1 <= figure <= most:
+                raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
+        return Aim(effort, objective, chips, microbatch, firm)
+
+
+ONE_BY_ONE = Aim("low", microbatch=1)
+"""The first legal choice, for programs that follow each other on states in rams."""

@@ -27,6 +27,7 @@ from buda_emu.image.rules import RULES, ImageError, finding
 from buda_emu.image.strict_json import parse_object
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.load import CheckResult, check_bytes
+from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 
@@ -116,11 +117,17 @@ class DeviceImage:
                 array = self._read(name, queue, to_push=True)
                 yield Held(queue.name, for_queue(array, self.tensors[name].format, queue), 0 if queue.is_ram else None)
 
+    @cached_property
+    def for_inputs(self) -> Netlist:
+        """The netlist to run: of an image that `buda-emu compile` wrote for one input of the model at a time, however
+        many its netlist takes in a round."""
+        return of_microbatch(self.netlist, 1) if self.model is not None else self.netlist
+
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
         """A machine with every constant and parameter pushed; `options` are those of Emulator. Raises HostError."""
         from buda_emu.runtime.emulator import Emulator
 
-        emulator = Emulator(self.netlist, precision, threads, **options)
+        emulator = Emulator(self.for_inputs, precision, threads, **options)
         try:
             for held in self.held():
                 emulator.push(held.queue, held.array, held.slot)

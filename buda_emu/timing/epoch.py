@@ -228,7 +228,8 @@ class _Model:
             return []
         if edge.memory == "host":
             return [("host link", sum(edge.memory_bytes.values()) / self._rates.host)]
-        return [(f"DRAM channel {number}", size / self._rates.dram) for number, size in edge.memory_bytes.items()]
+        chip = f", chip {edge.chip}" if edge.chip else ""
+        return [(f"DRAM channel {n}{chip}", size / self._rates.dram) for n, size in edge.memory_bytes.items()]
 
     def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
         """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""

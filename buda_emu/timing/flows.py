@@ -17,8 +17,8 @@ class Flow:
     """An op's input, or an op's output into a queue, for one input of the epoch.
 
     `core_bytes`: what each core of the op receives or sends; `memory_bytes`: what leaves or enters each channel of the
-    queue, by channel; `hops`: of the longest way between cores; `chips`: whether it crosses chips. `once`: loaded
-    before the first input (prologue), not for each.
+    queue, by channel of `chip`; `hops`: of the longest way between cores; `crosses`: whether it crosses chips. `once`:
+    loaded before the first input (prologue), not for each.
     """
 
     source: str
@@ -30,6 +30,7 @@ class Flow:
     hops: int
     crosses: bool
     once: bool
+    chip: int = 0
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
@@ -116,6 +117,8 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
     df = op.in_df[operand] if operand < len(op.in_df) else op.out_df
     size = bytes_of_tile(df, item.blocking.tile_dim, arch)
     shape = operand_shape(op, operand, item.blocking.shape)
+    if op.type == "embedding" and operand == 0:
+        shape = op.blocking.shape  # of the table the rows that are picked (OPS 6.9)
     core = _share(op, operand, shape) * size
     if queue is None:
         assert producer is not None
@@ -123,14 +126,25 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
         return Flow(name, op.name, operand, core, "none", {}, _hops(producer, op), crosses, once=False)
     pre = item.blocking.shape  # a broadcast is made on the way, the memory is read once
     total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
-    return Flow(name, op.name, operand, core, _memory(queue), _spread(queue, total), 0, crosses=False, once=static)
+    crosses = _remote(queue, op)
+    return Flow(
+        name, op.name, operand, core, _memory(queue), _spread(queue, total), 0, crosses, static, queue.target_device
+    )
 
 
 def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
     size = bytes_of_tile(queue.df, queue.blocking.tile_dim, arch)
     total = queue.blocking.cells * queue.blocking.tiles_per_core * size
     core = total // max(op.blocking.cells, 1)
-    return Flow(op.name, queue.name, -1, core, _memory(queue), _spread(queue, total), 0, crosses=False, once=False)
+    crosses = _remote(queue, op)
+    return Flow(
+        op.name, queue.name, -1, core, _memory(queue), _spread(queue, total), 0, crosses, False, queue.target_device
+    )
+
+
+def _remote(queue: Queue, op: Op) -> bool:
+    """Whether a queue lies in the DRAM of another chip."""
+    return _memory(queue) == "dram" and queue.target_device != op.target_device
 
 
 def _memory(queue: Queue) -> Memory:

@@ -4,9 +4,10 @@ import re
 from dataclasses import replace
 
 from buda_emu.netlist.model import Netlist, Op, SubOp
-from buda_emu.spec.attributes import Attributes
+from buda_emu.spec.attributes import SFPU_TYPES, Attributes
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import is_raw
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.timing.op_call import OpCall, ReduceDim, VectorMode
 
 _OUTSIDE = re.compile(r"input_?([0-9]{1,3})")  # an input of the fused op, not an intermediate
@@ -14,9 +15,14 @@ _AS = {"datacopy": "nop"}  # PERF 2: reports call them the same
 
 
 def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
-    """What one core of the op computes for one input. Raises HostError, UnsupportedError for what has no cost."""
+    """What one core of the op computes for one input; a vector op behind a product (`sfpu_op`) as if it stood alone.
+    Raises HostError, UnsupportedError for what has no cost."""
     if op.type != "fused_op":
-        return (_call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op)),)
+        own = _call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op))
+        behind = op.attributes.sfpu_op
+        if not OP_TYPES.get(behind) or behind not in SFPU_TYPES:
+            return (own,)
+        return own, _call(netlist, op, behind, Attributes(), op.blocking, "", [op.intermed_df])
     fused = netlist.fused_ops[op.attributes.fused_op_id]
     return tuple(_part(netlist, op, part) for schedule in fused.schedules for part in schedule)
 
@@ -80,9 +86,14 @@ def _dim(attributes: Attributes) -> ReduceDim:
 
 
 def _sparse(call: OpCall, attributes: Attributes) -> OpCall:
-    """Counts of an encoding are in the data, not in the netlist: of one strip for each t and inner block, one tile in
-    each ublock (a quarter of the ublocks where nothing more is known)."""
-    strips = sum(attributes.num_nz_strips) or call.t * max(attributes.m_k, 1)
-    ublocks = max(strips, strips * call.mblock_m // 4)
-    tiles = max(attributes.indices_len, ublocks)
+    """Counts of an encoding are in the data, but for the strips of each core and the tiles of the fullest
+    (`indices_len`), where the netlist says them; no ublock is without a tile. Else of one strip for each t and inner
+    block, one tile in each ublock (a quarter of the ublocks)."""
+    strips = max(attributes.num_nz_strips, default=0) or call.t * max(attributes.m_k, 1)
+    tiles = max(attributes.indices_len, strips)
+    ublocks = tiles
+    if not attributes.indices_len or call.ublock_rt * call.u_kt > 1:
+        ublocks = max(strips, strips * call.mblock_m // 4)
+        ublocks = min(ublocks, tiles) if attributes.indices_len else ublocks
+        tiles = max(tiles, ublocks)
     return replace(call, sparse=True, nz_strips=strips, nz_ublocks=ublocks, nz_tiles=tiles)

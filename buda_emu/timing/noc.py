@@ -8,6 +8,7 @@ the rows and columns of its producer that lie where its own lie in the whole.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from buda_emu.errors import HostError
@@ -57,7 +58,13 @@ _NOWHERE: Final = Path({}, gathers=False)
 
 def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
     """The path of every edge. What crosses chips goes over Ethernet and has none."""
-    return [_NOWHERE if edge.crosses else _path(netlist, edge, chip) for edge in edges]
+    ops = netlist.ops
+    found: list[Path] = []
+    for edge in edges:
+        name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
+        far = netlist.queues.get(other)
+        found.append(path(edge, ops[name], far if far is not None else ops[other], chip))
+    return found
 
 
 def loads(found: Iterable[tuple[Flow, Path]]) -> dict[Link, float]:
@@ -79,13 +86,12 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
             place[axis] = (place[axis] + step) % grid[axis]
 
 
-def _path(netlist: Netlist, edge: Flow, chip: Device) -> Path:
+def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
+    """The path of one edge between an op and its queue, or the op that it reads."""
     writes = edge.operand < 0
-    op = netlist.ops[edge.source if writes else edge.target]
-    queue = netlist.queues.get(edge.target if writes else edge.source)
     near = _cores(op, chip)
-    far = _buffers(queue, chip) if queue is not None else _cores(netlist.ops[edge.source], chip)
-    if near is None or far is None:
+    far = _buffers(other, chip) if isinstance(other, Queue) else _cores(other, chip)
+    if edge.crosses or near is None or far is None:
         return _NOWHERE
     links: dict[Link, float] = {}
     gathers = False
@@ -95,10 +101,15 @@ def _path(netlist: Netlist, edge: Flow, chip: Device) -> Path:
         gathers = gathers or len(shares) > 1
         for place, share in shares.items():
             ends = [(core, place) if writes else (place, core) for core in cores]
-            ways = {link for a, b in ends for link in route(op.target_device, int(writes), a, b, chip.noc_grid)}
+            ways = {link for a, b in ends for link in _way(op.target_device, int(writes), a, b, chip.noc_grid)}
             for link in ways:
                 links[link] = links.get(link, 0.0) + edge.core_bytes * share
     return Path(links, gathers and not writes)
+
+
+@lru_cache(1 << 15)
+def _way(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> tuple[Link, ...]:
+    return tuple(route(chip, noc, start, end, grid))
 
 
 def _groups(op: Op, operand: int, grid: tuple[int, int]) -> Iterator[tuple[range, range]]:

@@ -16,7 +16,7 @@ from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
 from buda_emu.compiler.passes.affine import affine
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.pipeline import run_passes
-from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
 
 TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3")

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.passes.pipeline import run_passes
-from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
 
 MOST = 20_000

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from buda_emu.compiler.emit.programs import graph_name, programs_text
+from buda_emu.compiler.emit.programs import graph_names, programs_text
 from buda_emu.compiler.emit.yaml_text import comment, flow
 from buda_emu.compiler.lower.tiles import TileOp, Tm
 from buda_emu.compiler.place.blocks import Blocks
-from buda_emu.compiler.place.placer import Placed, Placement, Queue
+from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.target import Target
 
 _ATTRIBUTES = {
     "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
     "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "fracture_factor", "act_t",
-    "sfpu_op",
+    "sfpu_op", "indices_len",
 }  # fmt: skip
 """Of an op's attributes those that the netlist language has; the others say how it is made."""
 _SECTIONS = {
@@ -43,14 +43,13 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
             yield f"  {queue.name}: {flow(_queue(queue))}"
     yield ""
     yield "graphs:"
-    of = {epoch: program for program, epochs in placement.programs.items() for epoch in epochs}
-    for epoch in range(placement.epochs):
-        yield f"  {graph_name(of[epoch], epoch)}:"
-        yield "    target_device: 0"
-        yield "    input_count: 1"
+    for graph, name in graph_names(placement).items():
+        yield f"  {name}:"
+        yield f"    target_device: {graph.chip}"
+        yield f"    input_count: {placement.microbatch}"
         source = None
         for placed in placement.ops.values():
-            if placed.epoch == epoch:
+            if placed.graph == graph:
                 if placed.op.sources != source:
                     source = placed.op.sources
                     yield from comment(", ".join(dict.fromkeys(source)), indent=4)
@@ -92,7 +91,7 @@ def _blocking(blocks: Blocks) -> dict[str, Any]:
 def _queue(queue: Queue) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "input": queue.input, "type": queue.type, "entries": queue.entries, "grid_size": queue.blocks.grid,
-        **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": 0, "loc": queue.loc,
+        **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": queue.chip, "loc": queue.loc,
     }  # fmt: skip
     if queue.alias:
         fields["alias"] = queue.alias
@@ -104,7 +103,7 @@ def _queue(queue: Queue) -> dict[str, Any]:
 
 def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
     op, blocks, target = placed.op, placed.blocks, placement.target.of(placed.op.precision)
-    sources = [placement.source(use.source, placed.epoch) for use in op.uses]
+    sources = [placement.source(use.source, placed) for use in op.uses]
     formats = [placement.queues[name].df if name in placement.queues else _out_df(placement, name) for name in sources]
     own = _out_df(placement, op.name)
     fields: dict[str, Any] = {
@@ -127,6 +126,8 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
         attributes |= {"m_k": blocks.m_k, "u_kt": blocks.u_kt}
     if op.steps:
         attributes["fused_op_id"] = op.name
+    if "strips" in op.attrs:
+        attributes["num_nz_strips"] = [strips for strips in op.attrs["strips"] for _ in range(blocks.grid[1])]
     if attributes:
         fields["attributes"] = attributes
     return fields

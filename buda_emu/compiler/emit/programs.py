@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from buda_emu.compiler.emit.yaml_text import flow
-from buda_emu.compiler.place.placer import Placement, Queue
+from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
 
 LOOP = "$p_loop_count"
 ZERO = "$p_zero_grad"
@@ -29,15 +29,18 @@ def program_name(program: str) -> str:
     return f"run_{program}"
 
 
-def graph_name(program: str, epoch: int) -> str:
-    """FRONTEND 5."""
-    return f"{program}_{epoch}_temporal_epoch_{epoch}"
+def graph_names(placement: Placement) -> dict[GraphPlace, str]:
+    """FRONTEND 5. Graphs of one epoch follow each other on different chips, and so run at once (NETLIST 1.8)."""
+    of = {graph: program for program, graphs in placement.programs.items() for graph in graphs}
+    return {
+        graph: f"{of[graph]}_{number}_temporal_epoch_{graph.epoch}" for number, graph in enumerate(placement.graphs())
+    }
 
 
 def programs_text(placement: Placement) -> Iterator[str]:
     """All of them, in the order in which they run."""
-    last = {name: program for program, epochs in placement.programs.items() for epoch in epochs
-            for name in placement.read_by(epoch)}  # fmt: skip
+    last = {name: program for program, graphs in placement.programs.items() for graph in graphs
+            for name in placement.read_by(graph)}  # fmt: skip
     for program in placement.programs:
         yield from _program(placement, program, last)
 
@@ -48,26 +51,29 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     What a later program reads, too, keeps its entries until that one is done: here its global pointer stays for the
     whole loop at the entries that were there at the beginning.
     """
-    epochs = placement.programs[program]
-    reads = {epoch: placement.read_by(epoch) for epoch in epochs}
-    moving = [placement.queues[name] for names in reads.values() for name in names if _moves(placement.queues[name])]
+    graphs, names = placement.programs[program], graph_names(placement)
+    reads = {graph: placement.read_by(graph) for graph in graphs}
+    moving = [placement.queues[name] for queues in reads.values() for name in queues if _moves(placement.queues[name])]
     held = any(last[queue.name] != program for queue in moving)
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
     sums = {store.queue for store in stores if store.accumulate}
     slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
     own = {placed.op.name for placed in placement.ops.values() if placed.op.program == program}
     fed = any(queue.input not in own for queue in moving)
-    form = _Form(bool(moving), fed, held, bool(sums), slots, max((2 * queue.entries for queue in moving), default=2))
+    wrap = max((2 * queue.entries for queue in moving), default=2)
+    form = _Form(bool(moving), fed, held, bool(sums), slots, wrap, placement.microbatch)
     yield f"  - {program_name(program)}:"
     yield from form.begin()
-    for epoch in epochs:
-        forks = ", ".join(name for name in reads[epoch] if placement.queues[name].role == "fork")
+    for graph in graphs:
+        forks = ", ".join(name for name in reads[graph] if placement.queues[name].role == "fork")
         if forks:  # NETLIST V127
             yield f"    -   allocate_queue: [{forks}]"
-        yield f"    -   execute: {{graph_name: {graph_name(program, epoch)}, queue_settings: {{"
-        settings = {name: _setting(placement.queues[name], last[name] != program) for name in reads[epoch]}
+        yield f"    -   execute: {{graph_name: {names[graph]}, queue_settings: {{"
+        settings = {
+            name: _setting(placement.queues[name], last[name] != program, kept) for name, kept in reads[graph].items()
+        }
         for store in stores:
-            if placement.ops[store.op].epoch == epoch:
+            if placement.ops[store.op].graph == graph:
                 state = placement.tiles.states[store.queue]
                 settings[state.written] = _written(store.accumulate, state.slots > 1)
         yield ",\n".join(f"          {name}: {flow(fields)}" for name, fields in settings.items()) + "}}"
@@ -80,7 +86,7 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
 class _Form:
     """What stands around the executes of a program. `moving`: whether queues advance; `fed`: by the host or another
     program, so that there may be many rounds; `held`: some are kept for a later program; `sums`: gradients are added
-    up; `slots` of a cache, of which each round writes one."""
+    up; `slots` of a cache, of which each round writes one; `inputs` of a round."""
 
     moving: bool
     fed: bool
@@ -88,13 +94,14 @@ class _Form:
     sums: bool
     slots: int
     wrap: int
+    inputs: int
 
     def begin(self) -> Iterator[str]:
         params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
         if params:
             yield f"    - param: [{', '.join(params)}]"
         more = (", $v_zero_grad: 0" if self.sums else "") + (", $v_cache_write_index: 0" if self.slots > 1 else "")
-        yield f"    - var: {{$c_zero: 0, $c_microbatch_size: 1{more}}}"
+        yield f"    - var: {{$c_zero: 0, $c_microbatch_size: {self.inputs}{more}}}"
         if self.moving:
             more = ", $gptr_held: 0, $gptr_next: 0" if self.held else ""
             yield f"    - staticvar: {{$lptr: 0, $gptr: 0{more}}}"
@@ -138,9 +145,8 @@ def _written(adds: bool, in_slots: bool) -> dict[str, Any]:
     return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": index}
 
 
-def _setting(queue: Queue, held: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"prologue": queue.role == "constant" and queue.layout == "tilized" and _kept(queue),
-                              "epilogue": False, "zero": False}  # fmt: skip
+def _setting(queue: Queue, held: bool, kept: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"prologue": kept, "epilogue": False, "zero": False}
     if queue.alias:
         fields["read_only"] = True  # NETLIST 1.10
     if queue.type == "ram":
@@ -150,8 +156,3 @@ def _setting(queue: Queue, held: bool) -> dict[str, Any]:
     if queue.role == "constant":
         return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
     return {**fields, "rd_ptr_local": "$lptr", "rd_ptr_global": "$gptr_held" if held else "$gptr"}
-
-
-def _kept(queue: Queue) -> bool:
-    """Whether it is held in L1: the tiles and words of a picker must be."""
-    return queue.df.startswith("RawUInt") or queue.df.startswith("Bfp2")

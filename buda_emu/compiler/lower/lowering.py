@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
-from buda_emu.compiler.lower.picker import make_picker, picker_rows
+from buda_emu.compiler.lower.picker import Cut, PickTable, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
@@ -169,7 +169,8 @@ class Lowering:
             left = Use(self.constant(block[None], "value", "rows"), _broadcast_z(shape[0]))
             return self.op("matmul", [left, source], shape, suffix="move", inner=have[1])
         grid = picker_rows(self.target, matrix, shape)
-        picker = make_picker(matrix, shape[0], shape[1], grid)
+        table = PickTable.of(matrix, shape[0], shape[1])
+        picker = table.picker(Cut(grid))
         kind = "picker" if np.isin(picker.tiles, (0, 1)).all() else "value"
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
         words = Use(self.constant(picker.words, "words", "encoding"))
@@ -178,6 +179,7 @@ class Lowering:
             ublock=(1, 0), identity=True, num_sparse_tiles=picker.tiles.shape[2] // TILE,
             num_index_tiles=picker.words.shape[2] // TILE, sparse_tile_ptr_bits=picker.tile_bits,
             sparse_ublock_idx_bits=picker.ublock_bits, fracture_factor=1, act_t=have[0],
+            strips=picker.strips, indices_len=picker.pairs, table=table, rows=grid,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------------- column moves

@@ -1,6 +1,7 @@
 """A sparse matrix of rows as the operands of an identity matmul: distinct tiles and an encoding (OPS 6.2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,69 +14,192 @@ from buda_emu.errors import UnsupportedError
 _TILE_WORDS = 2048
 PICKER_PAIRS = 700
 """Pairs of tiles that one row of cores takes, if there are more rows."""
+_STRIP_WORDS = 1700
+"""Of one strip; a longer one becomes two of the same index."""
+
+Index = NDArray[np.int64]
+
+
+class Cut(NamedTuple):
+    """How the work is divided: rows of cores, tile rows of an ublock, tiles of the inner dimension in a strip."""
+
+    grid_rows: int
+    u_rt: int = 1
+    u_kt: int = 1
+
+
+class Counts(NamedTuple):
+    """Of the fullest row of cores: strips, ublocks in them, pairs of tiles; distinct tiles, tiles of words."""
+
+    strips: int
+    ublocks: int
+    pairs: int
+    tiles: int
+    word_tiles: int
 
 
 @dataclass(frozen=True, slots=True)
 class Picker:
-    """`tiles` float32[1, grid_r * 32, n * 32] and `words` uint32[1, grid_r * 32, m * 32] for each row of cores."""
+    """`tiles` float32[1, grid_r * 32, n * 32] and `words` uint32[1, grid_r * 32, m * 32] for each row of cores, which
+    has `strips` with at most `pairs` of tiles."""
 
     tiles: NDArray[np.float32]
     words: NDArray[np.uint32]
     tile_bits: int
     ublock_bits: int
+    strips: tuple[int, ...]
+    pairs: int
+
+
+@dataclass(eq=False, slots=True)
+class PickTable:
+    """The pairs of tiles of a matrix whose result has t slices of `rows` tile rows: slice, row, tile of the inner
+    dimension and number among the distinct `tiles` of each. Rows of the matrix count through t."""
+
+    t: int
+    rows: int
+    slice: Index
+    row: Index
+    inner: Index
+    which: Index
+    tiles: NDArray[np.float32]
+    _counts: dict[Cut, Counts] = field(default_factory=dict[Cut, Counts])
+
+    @staticmethod
+    def of(matrix: Sparse, t: int, rows: int) -> "PickTable":
+        """Ordered by slice, row, inner tile."""
+        out_tile, in_tile = matrix.row // 32, matrix.col // 32
+        order = np.lexsort((matrix.col, matrix.row, in_tile, out_tile))
+        key = np.stack([out_tile, in_tile])[:, order]
+        first = np.ones(order.size, bool)
+        first[1:] = (key[:, 1:] != key[:, :-1]).any(0)
+        starts = np.flatnonzero(first)
+        weight = matrix.weight[order]
+        dense = np.zeros((starts.size, 1024), np.float32 if (weight != 1).any() else np.uint8)
+        place = ((matrix.row % 32) * 32 + matrix.col % 32)[order]
+        np.add.at(dense, (np.cumsum(first) - 1, place), weight.astype(dense.dtype))
+        tiles, which = _distinct(dense)
+        out = key[0, starts]
+        return PickTable(t, rows, out // rows, out % rows, key[1, starts], which, tiles)
+
+    def part(self, start: int, count: int) -> "PickTable":
+        """Of some slices."""
+        mine = np.flatnonzero((self.slice >= start) & (self.slice < start + count))
+        return PickTable(
+            count, self.rows, self.slice[mine] - start, self.row[mine], self.inner[mine], self.which[mine], self.tiles
+        )
+
+    def counts(self, cut: Cut) -> Counts:
+        """What each row of cores works on, without making the words."""
+        if cut not in self._counts:
+            self._counts[cut] = self._counted(cut)
+        return self._counts[cut]
+
+    def _counted(self, cut: Cut) -> Counts:
+        block = self.rows // cut.grid_rows
+        core = self.row // block
+        wide = int(self.inner.max(initial=0)) // cut.u_kt + 1
+        strip = (core * self.t + self.slice) * wide + self.inner // cut.u_kt
+        ublock = strip * (block // cut.u_rt) + self.row % block // cut.u_rt
+        tile = core * len(self.tiles) + self.which
+
+        def most(keys: Index, each: int) -> Index:
+            return np.bincount(np.unique(keys) // each, minlength=cut.grid_rows)
+
+        strips = most(strip, self.t * wide)
+        ublocks = most(ublock, self.t * wide * (block // cut.u_rt))
+        pairs = np.bincount(core, minlength=cut.grid_rows)
+        words = 3 * np.maximum(strips, self.t) + ublocks + pairs
+        tiles = most(tile, len(self.tiles))
+        return Counts(
+            int(max(self.t, strips.max())), int(max(1, ublocks.max())), int(max(1, pairs.max())),
+            int(max(1, tiles.max())), int(-(-words.max() // (_TILE_WORDS - 64))),
+        )  # fmt: skip
+
+    def fits(self, cut: Cut) -> bool:
+        """Whether its numbers fit the 16 bits of a word."""
+        tile_bits, ublock_bits, inner_bits = self._bits(cut)
+        room = tile_bits + inner_bits + max(0, (cut.u_rt - 1).bit_length()) <= 16
+        return room and ublock_bits + (cut.u_rt * cut.u_kt).bit_length() <= 16
+
+    def _bits(self, cut: Cut) -> tuple[int, int, int]:
+        """Of a tile's number, of an ublock's, of a tile's place in a strip (OPS 6.2)."""
+        m = self.rows // cut.grid_rows // cut.u_rt
+        tile_bits = max(1, (self.counts(cut).tiles - 1).bit_length())
+        return tile_bits, max(1, (m - 1).bit_length()), 1 if cut.u_kt <= 2 else (cut.u_kt - 1).bit_length()
+
+    def picker(self, cut: Cut) -> Picker:
+        """The operands. Raises UnsupportedError when they do not fit 16-bit words."""
+        counts = self.counts(cut)
+        if not self.fits(cut):
+            raise UnsupportedError(
+                f"a picker of {counts.tiles} tiles and {self.rows // cut.grid_rows} rows does not fit 16-bit words"
+            )
+        tile_bits, ublock_bits, inner_bits = self._bits(cut)
+        core = self.row // (self.rows // cut.grid_rows)
+        out_tiles = np.zeros((cut.grid_rows, counts.tiles, 32, 32), np.float32)
+        words: list[list[int]] = []
+        strips: list[int] = []
+        for number in range(cut.grid_rows):
+            mine = np.flatnonzero(core == number)
+            own, place = np.unique(self.which[mine], return_inverse=True)
+            out_tiles[number, : len(own)] = self.tiles[own]
+            found = self._strips(mine, place, cut, (tile_bits, inner_bits))
+            strips.append(len(found))
+            words.append(_stream(found, ublock_bits))
+        longest = -(-max(len(stream) for stream in words) // _TILE_WORDS)
+        out_words = np.zeros((cut.grid_rows, longest * _TILE_WORDS), np.uint16)
+        for number, stream in enumerate(words):
+            out_words[number, : len(stream)] = stream
+        # Raw words keep the order of the host's array: tile after tile (OPS 6.10).
+        return Picker(
+            out_tiles.transpose(0, 2, 1, 3).reshape(1, cut.grid_rows * 32, counts.tiles * 32),
+            out_words.view("<u4").reshape(1, cut.grid_rows * 32, longest * 32),
+            tile_bits, ublock_bits, tuple(strips), counts.pairs,
+        )  # fmt: skip
+
+    def _strips(self, mine: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":
+        """Of one row of cores, in order; every slice has one."""
+        tile_bits, inner_bits = bits
+        row = self.row[mine] % (self.rows // cut.grid_rows)
+        keys = (self.slice[mine], self.inner[mine] // cut.u_kt, row // cut.u_rt, row % cut.u_rt,
+                self.inner[mine] % cut.u_kt)  # fmt: skip
+        order = np.lexsort(keys[::-1])
+        word = (place << (16 - tile_bits)) | (keys[3] << inner_bits) | keys[4]
+        found: list[_Strip] = []
+        for b, strip, ublock, value in zip(*(key[order].tolist() for key in (*keys[:3], word)), strict=True):
+            if not found or (found[-1].slice, found[-1].index) != (b, strip) or found[-1].words > _STRIP_WORDS:
+                found.append(_Strip(b, strip))
+            found[-1].add(ublock, value)
+        used = {item.slice for item in found}
+        found += [_Strip(b, 0) for b in range(self.t) if b not in used]
+        return sorted(found, key=lambda item: (item.slice, item.index))
+
+
+@dataclass(slots=True)
+class _Strip:
+    """Ublocks with their tile words."""
+
+    slice: int
+    index: int
+    words: int = 3
+    ublocks: list[tuple[int, list[int]]] = field(default_factory=list[tuple[int, list[int]]])
+
+    def add(self, ublock: int, word: int) -> None:
+        if not self.ublocks or self.ublocks[-1][0] != ublock:
+            self.ublocks.append((ublock, []))
+            self.words += 1
+        self.ublocks[-1][1].append(word)
+        self.words += 1
 
 
 def make_picker(matrix: Sparse, t: int, rows: int, grid_rows: int) -> Picker:
     """For a result of t slices of `rows` tile rows, divided over `grid_rows` rows of cores; ublocks are one tile high
-    and u_kt is 1. Rows of the matrix count through t. Raises UnsupportedError when it does not fit 16-bit words."""
-    block = rows // grid_rows
-    out_tile, in_tile = matrix.row // 32, matrix.col // 32
-    b, row = out_tile // rows, out_tile % rows
-    core = row // block
-    # Entries by core, slice, activation row, row of the result: the order of the stream.
-    order = np.lexsort((matrix.col, matrix.row, row, in_tile, b, core))
-    key = np.stack([core, b, in_tile, row % block])[:, order]
-    place = ((matrix.row % 32) * 32 + matrix.col % 32)[order]
-    weight = matrix.weight[order]
-    first = np.ones(order.size, bool)
-    first[1:] = (key[:, 1:] != key[:, :-1]).any(0)
-    starts = np.flatnonzero(first)
-    group = np.cumsum(first) - 1
-    dense = np.zeros((starts.size, 1024), np.float32 if (weight != 1).any() else np.uint8)
-    np.add.at(dense, (group, place), weight.astype(dense.dtype))
-    heads = key[:, starts]
-    found_tiles: list[NDArray[np.float32]] = []
-    streams: list[list[int]] = []
-    ublock_bits = max(1, (block - 1).bit_length())
-    for number in range(grid_rows):
-        mine = np.flatnonzero(heads[0] == number)
-        tiles, which = _distinct(dense[mine])
-        found_tiles.append(tiles)
-        streams.append([])
-        tile_bits = max(1, (len(tiles) - 1).bit_length())
-        if tile_bits + 1 > 16 or ublock_bits > 15:
-            raise UnsupportedError(f"a picker of {len(tiles)} tiles and {block} rows does not fit 16-bit words")
-        found_tiles[-1] = tiles
-        streams[-1] = [number, *which.tolist()]
-    count = max(len(tiles) for tiles in found_tiles)
-    tile_bits = max(1, (count - 1).bit_length())
-    words = [_stream(heads[1:, heads[0] == stream[0]], stream[1:], t, tile_bits, ublock_bits) for stream in streams]
-    longest = -(-max(len(stream) for stream in words) // _TILE_WORDS)
-    out_words = np.zeros((grid_rows, longest * _TILE_WORDS), np.uint16)
-    out_tiles = np.zeros((grid_rows, count, 32, 32), np.float32)
-    for number, (stream, tiles) in enumerate(zip(words, found_tiles, strict=True)):
-        out_words[number, : len(stream)] = stream
-        out_tiles[number, : len(tiles)] = tiles
-    # Raw words keep the order of the host's array: tile after tile (OPS 6.10).
-    return Picker(
-        out_tiles.transpose(0, 2, 1, 3).reshape(1, grid_rows * 32, count * 32),
-        out_words.view("<u4").reshape(1, grid_rows * 32, longest * 32),
-        tile_bits,
-        ublock_bits,
-    )
+    and u_kt is 1. Raises UnsupportedError when it does not fit 16-bit words."""
+    return PickTable.of(matrix, t, rows).picker(Cut(grid_rows))
 
 
-def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], Index]:
     """Different tiles, and which of them each is."""
     if not len(dense):
         return np.zeros((1, 32, 32), np.float32), np.zeros(0, np.int64)
@@ -86,30 +210,21 @@ def _distinct(dense: NDArray[np.generic]) -> tuple[NDArray[np.float32], NDArray[
     return dense[index].astype(np.float32).reshape(-1, 32, 32), which.ravel()
 
 
-def _stream(heads: NDArray[np.int64], which: list[int], t: int, tile_bits: int, ublock_bits: int) -> list[int]:
-    """The 16-bit words of one core. `heads`: (slice, activation row, ublock) of each tile product, in order."""
+def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
+    """The 16-bit words of one core."""
     words: list[int] = []
-    strips: list[tuple[int, int, list[tuple[int, int]]]] = []
-    for (b, act, ublock), tile in zip(heads.T.tolist(), which, strict=True):
-        if not strips or strips[-1][:2] != (b, act) or len(strips[-1][2]) == 1000:
-            strips.append((b, act, []))
-        strips[-1][2].append((ublock, tile))
-    used = {strip[0] for strip in strips}
-    strips += [(b, 0, []) for b in range(t) if b not in used]
-    strips.sort(key=lambda strip: strip[:2])
     position = 0
     last_head = -1
-    for number, (b, act, entries) in enumerate(strips):
-        size = 3 + 2 * len(entries)
-        if position % _TILE_WORDS + size > _TILE_WORDS and last_head >= 0:
+    for number, strip in enumerate(strips):
+        if position % _TILE_WORDS + strip.words > _TILE_WORDS and last_head >= 0:
             words[last_head] |= 1 << 15
             words += [0] * (-position % _TILE_WORDS)
             position = len(words)
-        last = number + 1 == len(strips) or strips[number + 1][0] != b
+        last = number + 1 == len(strips) or strips[number + 1].slice != strip.slice
         last_head = len(words) + 1
-        words += [act & 0xFFFF, (act >> 16) | (last << 14), len(entries)]
-        for ublock, tile in entries:
-            words += [(1 << ublock_bits) | ublock, tile << (16 - tile_bits)]
+        words += [strip.index & 0xFFFF, (strip.index >> 16) | (last << 14), len(strip.ublocks)]
+        for ublock, tiles in strip.ublocks:
+            words += [(len(tiles) << ublock_bits) | ublock, *tiles]
         position = len(words)
     return words
 

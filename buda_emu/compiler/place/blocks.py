@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from buda_emu.compiler.lower.picker import Cut
 from buda_emu.compiler.lower.tiles import TileOp, divisors
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
@@ -43,8 +44,8 @@ def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
     t, rows, columns = op.shape
     work = t * rows * columns * max(1, _depth(op)) / (WORK * scale)
     best: Blocks | None = None
-    for grid in _grids(target, op):
-        blocks = _blocks(target, op, grid)
+    for grid in grids(target, op):
+        blocks = divided(target, op, grid)
         if blocks is None or buffer_bytes(target, op, blocks) > l1_bytes(target):
             continue
         if best is None or prod(best.grid) < work:
@@ -64,8 +65,8 @@ def _depth(op: TileOp) -> int:
     return op.inner
 
 
-def _grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
-    """Legal grids by number of cores (FRONTEND 4.2)."""
+def grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
+    """Legal grids by number of cores (FRONTEND 4.2); of an identity matmul those of its encoding."""
     _, rows, columns = op.shape
     limit_r, limit_c = target.arch.grid
     heights = [n for n in divisors(rows) if n <= limit_r]
@@ -83,7 +84,9 @@ def _grids(target: Target, op: TileOp) -> Iterator[tuple[int, int]]:
     yield from sorted(found, key=lambda grid: (prod(grid), abs(grid[0] - grid[1]), grid))
 
 
-def _blocks(target: Target, op: TileOp, grid: tuple[int, int]) -> Blocks | None:
+def divided(target: Target, op: TileOp, grid: tuple[int, int], held: int = 0) -> Blocks | None:
+    """The division over a grid with the largest ublock and the longest inner block that fit; `held` bytes of constants
+    stay in L1. None where there is no room."""
     t, rows, columns = op.shape
     block = (rows // grid[0], columns // grid[1])
     dest = target.dest_tiles
@@ -98,10 +101,18 @@ def _blocks(target: Target, op: TileOp, grid: tuple[int, int]) -> Blocks | None:
     if op.type in ("matmul", "reduce") and op.inner:
         for inner in reversed(divisors(op.inner)):
             found = Blocks(grid, t, mblock, ublock, buffers, op.inner // inner, inner)
-            if buffer_bytes(target, op, found) <= l1_bytes(target):
+            if buffer_bytes(target, op, found, held=held) <= l1_bytes(target):
                 return found
         return None
     return Blocks(grid, t, mblock, ublock, buffers)
+
+
+def divided_as(target: Target, op: TileOp, grid: tuple[int, int], cut: Cut) -> Blocks:
+    """The division of an identity matmul whose strips and ublocks are cut in one way."""
+    t, rows, columns = op.shape
+    height, width = rows // grid[0], columns // grid[1]
+    wide = max(size for size in divisors(width) if size * cut.u_rt <= target.dest_tiles)
+    return Blocks(grid, t, (height // cut.u_rt, width // wide), (cut.u_rt, wide), 2, op.inner // cut.u_kt, cut.u_kt)
 
 
 def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int, int]:
@@ -111,8 +122,9 @@ def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int
     return max(found, key=lambda ublock: (prod(ublock), ublock[1]))
 
 
-def buffer_bytes(target: Target, op: TileOp, blocks: Blocks) -> int:
-    """L1 of one core: operands double, the result's buffer, partial sums (FRONTEND 4.3, NETLIST 2.2)."""
+def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -> int:
+    """L1 of one core: operands double, the result's buffer, partial sums, and `held` bytes of constants (FRONTEND 4.3,
+    NETLIST 2.2)."""
     align = target.arch.alignment
 
     def size(df: str) -> int:
@@ -122,10 +134,11 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks) -> int:
     result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
     if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
         mblock *= blocks.t
-    total = blocks.buf_size_mb * (blocks.mblock[1] if op.attrs.get("untilize") else mblock) * ublock * result
+    rows = blocks.mblock[1] if op.attrs.get("untilize") else mblock
+    total = held + blocks.buf_size_mb * rows * ublock * result
     if op.attrs.get("identity"):
         tiles = op.attrs["num_sparse_tiles"] * size(target.picker_df) + op.attrs["num_index_tiles"] * size("RawUInt32")
-        total += tiles + 2 * blocks.mblock[1] * blocks.ublock[1] * act
+        total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * act
     elif op.type in ("matmul", "depthwise"):
         left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
         total += 2 * blocks.u_kt * (left + right) * act

@@ -5,8 +5,11 @@ from math import prod
 
 from buda_emu.compiler.lower.tiles import Use
 from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes
+from buda_emu.compiler.place.candidates import pickers
+from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
-from buda_emu.compiler.place.placer import Placement, Queue
+from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.queues import DRAM_BASE
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
@@ -14,16 +17,16 @@ from buda_emu.spec.ops import OP_TYPES
 
 _ROUNDS = 4
 """Room that one join is given may be what another one lacks: looked at again so often."""
-_ENTRIES = 2
-"""Twice the inputs of a round (FRONTEND 5)."""
+_ROUNDS_OF_INPUTS = 2
+"""That a queue has room for (FRONTEND 5)."""
 _STREAMED = ("unary", "binary", "sfpu", "fused")
 
 
 def give_room(placement: Placement) -> None:
-    """For every epoch: operand buffers as large as short branches need. What would only wait, not hang, has none where
+    """For every graph: operand buffers as large as short branches need. What would only wait, not hang, has none where
     L1 is full."""
-    for epoch in range(placement.epochs):
-        placed = {name: item for name, item in placement.ops.items() if item.epoch == epoch}
+    for graph in placement.graphs():
+        placed = {name: item for name, item in placement.ops.items() if item.graph == graph}
         pipeline = Pipeline(
             {name: item.op for name, item in placed.items()}, {name: item.blocks for name, item in placed.items()}
         )
@@ -34,7 +37,7 @@ def give_room(placement: Placement) -> None:
                 if not _in_l1(placement, pipeline, lack):
                     refused.add(lack.edge)
                     if lack.hangs:
-                        _by_queue(placement, lack.edge)
+                        _by_queue(placement, pipeline, lack.edge)
             if not found:
                 break
 
@@ -51,21 +54,44 @@ def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
     slices = pipeline.extra.get(edge, 0) + lack.slices
     tile = _tile_size(target, target.activation_df)
     others = sum(item.buffer for number, item in enumerate(op.uses) if number != edge.operand)
-    if buffer_bytes(target, op, blocks) + (others + slices * slice_tiles) * tile > l1_bytes(target):
+    held = _held_bytes(placement, target, placement.ops[edge.reader])
+    if buffer_bytes(target, op, blocks, held=held) + (others + slices * slice_tiles) * tile > l1_bytes(target):
         return False
     pipeline.extra[edge] = slices
-    op.uses[edge.operand] = replace(use, buffer=slices * slice_tiles)
+    _use(placement, pipeline, edge, replace(use, buffer=slices * slice_tiles))
     return True
 
 
-def _by_queue(placement: Placement, edge: Edge) -> None:
+def _held_bytes(placement: Placement, target: Target, placed: Placed) -> int:
+    """Of the constants that one core keeps; a picker's own count with the op."""
+    op = placed.op
+    kept = placed.held - pickers(op)
+    tiles = sum(
+        tiles_read(placement.tiles, op, placed.blocks, number)
+        for number, use in enumerate(op.uses)
+        if use.source in kept
+    )
+    return tiles * _tile_size(target, target.activation_df)
+
+
+def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None:
+    """Another operand for the reader, whose op may be shared with other placements."""
+    for ops in (placement.tiles.ops, pipeline.ops):
+        uses = list(ops[edge.reader].uses)
+        uses[edge.operand] = use
+        ops[edge.reader] = replace(ops[edge.reader], uses=uses)
+    placement.ops[edge.reader] = replace(placement.ops[edge.reader], op=pipeline.ops[edge.reader])
+
+
+def _by_queue(placement: Placement, pipeline: Pipeline, edge: Edge) -> None:
     """The reader takes the operand from DRAM: all of an input has room there."""
-    producer, reader = placement.ops[edge.source], placement.ops[edge.reader].op
+    producer, reader = placement.ops[edge.source], pipeline.ops[edge.reader]
     name = f"fork_{edge.source}_{edge.operand}_{edge.reader}"
     df = placement.target.of(producer.op.precision).activation_df
-    queue = Queue(name, edge.source, "fork", producer.blocks, df, "queue", _ENTRIES, "dram", ())
+    entries = _ROUNDS_OF_INPUTS * placement.microbatch
+    queue = Queue(name, edge.source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=producer.chip)
     placement.queues[name] = replace(queue, addresses=_addresses(placement, queue))
-    reader.uses[edge.operand] = Use(name, reader.uses[edge.operand].tms)
+    _use(placement, pipeline, edge, Use(name, reader.uses[edge.operand].tms))
 
 
 def _addresses(placement: Placement, queue: Queue) -> tuple[tuple[int, int], ...]:
@@ -73,9 +99,9 @@ def _addresses(placement: Placement, queue: Queue) -> tuple[tuple[int, int], ...
     target = placement.target
     ends: dict[int, int] = {}
     for item in placement.queues.values():
-        for channel, address in item.addresses if item.loc == "dram" else ():
+        for channel, address in item.addresses if item.loc == "dram" and item.chip == queue.chip else ():
             ends[channel] = max(ends.get(channel, 0), address + _buffer_size(target, item))
-    start, size = min(ends.values()), _buffer_size(target, queue)
+    start, size = min(ends.values(), default=DRAM_BASE), _buffer_size(target, queue)
     places: list[tuple[int, int]] = []
     for _ in range(prod(queue.blocks.grid)):
         channel = min(range(target.arch.dram_channels), key=lambda number: (ends.get(number, start), number))

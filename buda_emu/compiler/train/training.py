@@ -14,7 +14,7 @@ from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import LOOP, ZERO, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Graph
 from buda_emu.compiler.lower.tiles import State
-from buda_emu.compiler.place.placer import Placement
+from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, NUMBER, OPTIMIZE, Choices
 from buda_emu.errors import HostError
 from buda_emu.runtime.emulator import Emulator

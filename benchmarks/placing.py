@@ -1,0 +1,154 @@
+"""Inputs per second of the compiler's netlists, modelled, beside those that the vendor's compiler wrote for the same
+networks, beside the first legal choice, and on several chips.
+
+    python benchmarks/placing.py [NAME ...]           # needs torch; the vendor's netlists beside the project
+    python benchmarks/placing.py --chips 1,2,4 bert_base resnet50
+
+Same sizes, number format, fidelity, microbatch, chip and timing model. The weights are random: cycles do not depend on
+them. The vendor's BERT-base begins behind the embeddings, as does ours here.
+"""
+
+import argparse
+import math
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+import buda_emu as be
+from full_size_models import Attention, Block, build
+
+NETLISTS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "netlists"
+
+
+class Encoders(nn.Module):
+    """Layers of a BERT on hidden states, with a mask that is added to the scores."""
+
+    def __init__(self, layers: int, width: int, heads: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            Block(width, heads, norm_first=False, epsilon=1e-12, approximate="tanh") for _ in range(layers)
+        )
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states [1, 128, width], mask [1, 1, 1, 128]."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+Source = tuple[nn.Module, tuple[Tensor, ...]]
+
+
+def encoders(layers: int, width: int, heads: int) -> Source:
+    """A model and its inputs."""
+    torch.manual_seed(0)
+    return Encoders(layers, width, heads).eval(), (torch.randn(1, 128, width), torch.zeros(1, 1, 1, 128))
+
+
+def attention() -> Source:
+    """Multi-head attention of BERT's small test."""
+    torch.manual_seed(0)
+    return Attention(128, 4).eval(), (torch.randn(1, 128, 128), torch.zeros(1, 1, 128, 128))
+
+
+class Case(NamedTuple):
+    """A network, the options that it was compiled with, and the vendor's netlist."""
+
+    source: Callable[[], Source]
+    arch: str
+    df: str
+    fidelity: str
+    microbatch: int
+    netlist: str
+
+
+CASES = {
+    "bert_base": Case(
+        lambda: encoders(12, 768, 12), "grayskull", "Bfp8_b", "LoFi", 256,
+        "verif/graph_tests/netlists/netlist_bert_base.yaml",
+    ),
+    "encoder_768": Case(
+        lambda: encoders(1, 768, 12), "grayskull", "Bfp8_b", "LoFi", 128,
+        "verif/graph_tests/netlists/netlist_encoder_device_tilize.yaml",
+    ),
+    "encoder_128": Case(
+        lambda: encoders(1, 128, 4), "grayskull", "Float16_b", "HiFi3", 128,
+        "verif/graph_tests/netlists/netlist_encoder_grid.yaml",
+    ),
+    "encoder_128_one": Case(
+        lambda: encoders(1, 128, 4), "grayskull", "Float16_b", "HiFi3", 1,
+        "verif/directed_tests/netlist_bert_encoder.yaml",
+    ),
+    "attention_128_one": Case(
+        attention, "grayskull", "Float16_b", "HiFi3", 1, "verif/graph_tests/netlists/netlist_bert_mha.yaml"
+    ),
+    "resnet50": Case(
+        lambda: build("resnet50"), "wormhole_b0", "Bfp8_b", "LoFi", 64, "dbd/test/netlists/resnet50.yaml"
+    ),
+}  # fmt: skip
+
+
+def vendor(name: str) -> float:
+    """Inputs per second of a netlist of the vendor's, one round of each loop."""
+    path = NETLISTS / name
+    netlist = be.load(path)
+    names = {
+        parameter for program in netlist.programs.values() for step in program.instructions
+        for parameter in getattr(step, "names", ())
+    }  # fmt: skip
+    perf = be.perf(netlist, parameters=dict.fromkeys(names, "1"))
+    count = max(graph.input_count for graph in netlist.graphs.values())
+    seconds = max(perf.run.seconds(perf.cycles), sum(perf.run.host_seconds().values()))
+    return count / seconds
+
+
+def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, Any]:
+    """Inputs per second, seconds of be.compile, the compiled model."""
+    start = time.process_time()
+    model = be.compile(
+        *source, arch=case.arch, df=case.df, fidelity=case.fidelity, microbatch=case.microbatch, **options
+    )
+    return model.perf().inputs_per_second, time.process_time() - start, model
+
+
+def main() -> None:
+    """Print a table for docs/placing.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *CASES], help="default: all")
+    parser.add_argument("--chips", default="", help="compare numbers of chips instead, as in 1,2,4")
+    parser.add_argument("--effort", default="default")
+    parser.add_argument("--report", action="store_true", help="where each one's time goes")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if args.chips:
+        print("| network | chips | inputs/s | times |\n| --- | ---: | ---: | ---: |")
+    else:
+        print("| network | on | inputs a round | vendor's inputs/s | ours | times | first legal | CPU s |")
+        print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name in args.names or CASES:
+        case = CASES[name]
+        source = case.source()
+        if args.chips:
+            case = case._replace(arch="wormhole_b0")
+            one = math.nan
+            for count in map(int, args.chips.split(",")):
+                found, _, _ = compiled(case, source, chips=count, effort=args.effort)
+                one = found if count == 1 else one
+                print(f"| {name} | {count} | {found:.0f} | {found / one:.2f} |", flush=True)
+            continue
+        found, seconds, model = compiled(case, source, effort=args.effort)
+        first, _, _ = compiled(case, source, effort="low")
+        theirs = vendor(case.netlist)
+        print(f"| {name} | {case.arch} {case.df} {case.fidelity} | {case.microbatch} | {theirs:.0f} | {found:.0f} | "
+              f"{found / theirs:.2f} | {first:.0f} | {seconds:.0f} |", flush=True)  # fmt: skip
+        if args.report:
+            print(model.report())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""The legal divisions of an op that are worth a thought: for each number of cores the quickest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from buda_emu.compiler.lower.picker import Cut
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, divisors
+from buda_emu.compiler.place.blocks import (
+    Blocks,
+    buffer_bytes,
+    choose_blocks,
+    divided,
+    divided_as,
+    grids,
+    l1_bytes,
+)
+from buda_emu.compiler.place.cost import op_cycles, size_of_tile, tiles_read, transfer_cycles
+from buda_emu.compiler.place.regrid import as_cut, cuts_of
+from buda_emu.compiler.target import Target
+from buda_emu.errors import UnsupportedError
+
+DEEP = 8
+"""Halves of an output buffer hold so many inputs at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A division, the constants that stay in L1, and the estimated cycles of one input: of a core (`math`), and of the
+    slowest of the core and its transfers."""
+
+    blocks: Blocks
+    held: frozenset[str]
+    math: float
+    cycles: float
+
+    @property
+    def cores(self) -> int:
+        """How many it takes."""
+        return prod(self.blocks.grid)
+
+
+def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
+    """What low effort takes: the smallest grid within a measure of work, parameters in DRAM (FRONTEND 4.6)."""
+    blocks = choose_blocks(target, op)
+    held, target = pickers(op), target.of(op.precision)
+    return Choice(blocks, held, *_estimate(target, tiles, op, blocks, held))
+
+
+def pickers(op: TileOp) -> frozenset[str]:
+    """Operands that have to stay in L1: the tiles and words of an identity matmul."""
+    return frozenset(op.uses[number].source for number in (0, 2)) if op.attrs.get("identity") else frozenset()
+
+
+def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
+    """By number of cores; each quicker than all that have fewer cores. Raises UnsupportedError when no grid has room
+    for the buffers."""
+    best: list[Choice] = []
+    target = target.of(op.precision)
+    for grid in grids(target, op if "table" not in op.attrs else replace(op, grid=None)):
+        own = [_of_grid(target, tiles, item, grid, cut) for item, cut in _variants(target, op, grid)]
+        kept = [choice for choice in own if choice is not None]
+        if kept:
+            best.append(min(kept, key=lambda choice: choice.cycles))
+    if not best:
+        raise UnsupportedError(
+            f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
+        )
+    return best
+
+
+def quicker(found: list[Choice]) -> list[Choice]:
+    """Without those that take as many cores as another and are slower."""
+    kept: list[Choice] = []
+    for choice in sorted(found, key=lambda choice: (choice.cores, choice.cycles)):
+        if not kept or choice.cycles < kept[-1].cycles:
+            kept.append(choice)
+    return kept
+
+
+def _variants(target: Target, op: TileOp, grid: tuple[int, int]) -> Iterator[tuple[TileOp, Cut | None]]:
+    """The op; an identity matmul in all ways in which its strips and ublocks may be cut."""
+    if "table" not in op.attrs:
+        yield op, None
+        return
+    for cut in cuts_of(op, grid[0], target.dest_tiles):
+        yield as_cut(op, cut), cut
+
+
+def _of_grid(
+    target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int], cut: Cut | None = None
+) -> Choice | None:
+    """With as many constants in L1 as there is room for, the smallest first."""
+    must = pickers(op)
+    holdable = [
+        use.source
+        for use in op.uses
+        if use.source in tiles.constants and use.source not in must and tiles.constants[use.source].kind != "table"
+        and op.type not in ("embedding", "tilizer")
+    ]  # fmt: skip
+    probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
+    act = size_of_tile(target.activation_df, target.arch.alignment)
+    need: dict[str, int] = {}
+    for number, use in enumerate(op.uses):
+        if use.source in holdable:
+            need[use.source] = need.get(use.source, 0) + act * tiles_read(tiles, op, probe, number)
+    order = sorted(need, key=lambda name: (need[name], name))
+    for count in range(len(order), -1, -1):
+        size = sum(need[name] for name in order[:count])
+        if size > l1_bytes(target):
+            continue
+        blocks = divided(target, op, grid, size) if cut is None else divided_as(target, op, grid, cut)
+        if blocks is not None and buffer_bytes(target, op, blocks, held=size) <= l1_bytes(target):
+            held = must | frozenset(order[:count])
+            found = Choice(blocks, held, *_estimate(target, tiles, op, blocks, held))
+            return replace(found, blocks=deepened(target, op, blocks, size))
+    return None
+
+
+def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
+    """With an output buffer of up to `DEEP` inputs, as far as L1 goes: no larger buffer makes anything slower, and
+    branches of different length that meet again need it (FRONTEND 5, fork-join)."""
+    if op.attrs.get("untilize"):
+        return blocks
+    t = blocks.t
+    best = blocks
+    for single in [*(n for n in divisors(t) if n > 1), *(t * n for n in range(2, DEEP + 1))]:  # V080
+        found = replace(blocks, buf_size_mb=2 * single)
+        if buffer_bytes(target, op, found, held=held) > l1_bytes(target):
+            break
+        best = found
+    return best
+
+
+def _estimate(
+    target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]
+) -> tuple[float, float]:
+    math = op_cycles(target, op, blocks)
+    return math, max(math, transfer_cycles(target, tiles, op, blocks, held))

@@ -1,0 +1,118 @@
+"""What a division of an op costs, estimated apart from everything around it: cycles of one core, and of what it reads.
+
+The search is bounded by these figures; what it finds is judged by the whole timing model (`judge.py`).
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.target import Target
+from buda_emu.spec.devices import device
+from buda_emu.spec.formats import tile_bytes
+from buda_emu.timing.in_graph import in_graph
+from buda_emu.timing.op_call import OpCall
+from buda_emu.timing.op_cost import OpCost, op_cost
+from buda_emu.timing.rates import GATHER, STREAM
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Bytes in a cycle: of all DRAM channels together, of the host link."""
+
+    dram: float
+    host: float
+
+
+@cache
+def speeds(arch: str) -> Speeds:
+    """Of one chip."""
+    from buda_emu.timing.rates import speed
+
+    rates = speed(device(arch), {}).rates()
+    return Speeds(rates.dram * device(arch).dram_channels, rates.host)
+
+
+@cache
+def _cost(call: OpCall) -> OpCost:
+    return op_cost(call)
+
+
+@cache
+def size_of_tile(df: str, alignment: int) -> int:
+    """Bytes with the header."""
+    return tile_bytes(df, 32, 32, alignment, header=True)
+
+
+def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
+    """The op as the cost model sees it."""
+    df, attrs = target.activation_df, op.attrs
+    m, n = blocks.mblock
+    r, c = blocks.ublock
+    kind = "nop" if type == "datacopy" else type
+    product = kind in ("matmul", "depthwise")
+    call: dict[str, Any] = {
+        "op_type": kind, "arch": target.arch.name, "t": blocks.t, "mblock_m": m, "mblock_n": n, "ublock_rt": r,
+        "ublock_ct": c, "in0_df": df, "in1_df": df if len(op.uses) > 1 else "", "out_df": df,
+        "fidelity": target.fidelity, "untilize": bool(attrs.get("untilize")),
+        "m_k": max(blocks.m_k, 1) if product else 0, "u_kt": max(blocks.u_kt, 1) if product else 0,
+    }  # fmt: skip
+    if attrs.get("untilize"):
+        call["out_df"] = target.output_df
+    if kind == "reduce":
+        call["reduce_dim"] = attrs["dim"]
+        if attrs["dim"] == "z":
+            call["z"] = max(int(attrs.get("z", 1)), 1)
+        elif attrs["dim"] == "r":
+            call |= {"mblock_m": m * max(blocks.m_k, 1), "ublock_rt": r * max(blocks.u_kt, 1)}
+        else:
+            call |= {"mblock_n": n * max(blocks.m_k, 1), "ublock_ct": c * max(blocks.u_kt, 1)}
+    if attrs.get("identity"):
+        strips, tiles = max(attrs["strips"]), attrs["indices_len"]
+        call |= {
+            "sparse": True, "in0_df": target.picker_df, "fidelity": "LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            "nz_strips": strips,
+            "nz_ublocks": max(attrs.get("ublocks", tiles), strips), "nz_tiles": max(tiles, strips),
+        }  # fmt: skip
+    return OpCall(**call)
+
+
+def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:
+    """Of one core for one input, fed by other ops."""
+    types = [step.type for step in op.steps] or [op.type]
+    types += [op.attrs["sfpu_op"]] if "sfpu_op" in op.attrs else []
+    calls = [op_call(target, op, blocks, type) for type in types]
+    return sum(_cost(call).core_cycles * in_graph(call) for call in calls)
+
+
+def shape_behind(tiles: TileGraph, use: Use) -> Shape:
+    """Tiles of an operand after its TMs."""
+    shape = tiles.shape_of(use.source)
+    for tm in use.tms:
+        shape = after(tm, shape)
+    return shape
+
+
+def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int:
+    """Tiles of an operand that one core reads for one input: a row of cores shares rows, a column columns (OPS 6.1)."""
+    shape = shape_behind(tiles, op.uses[number])
+    if op.type == "embedding" and number == 0:
+        shape = op.shape  # of the table the rows that are picked
+    rows, columns = blocks.grid
+    if op.type in ("matmul", "depthwise") and number in (0, 1):
+        return max(1, prod(shape) // (rows if number == 0 else columns))
+    return max(1, prod(shape) // (rows * columns))
+
+
+def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:
+    """Of the slowest operand on its way into a core, or of the result out of it."""
+    size = size_of_tile(target.activation_df, target.arch.alignment)
+    most = prod(op.shape) // prod(blocks.grid) * size / STREAM
+    for number, use in enumerate(op.uses):
+        if use.source not in held:
+            rate = GATHER if use.source in tiles.ops else STREAM
+            most = max(most, tiles_read(tiles, op, blocks, number) * size / rate)
+    return most

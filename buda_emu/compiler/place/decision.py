@@ -1,0 +1,55 @@
+"""A decision for every op, and the placement that it makes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
+from buda_emu.compiler.place.candidates import Choice, pickers
+from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.queues import add_queues
+from buda_emu.compiler.place.regrid import encoded
+from buda_emu.compiler.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where an op stands, and how it is divided."""
+
+    choice: Choice
+    epoch: int
+    chip: int
+    at: tuple[int, int]
+
+
+def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], microbatch: int, rounds: int = 2) -> Placement:
+    """The placement with its queues. Raises MemoryFullError."""
+    made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
+    found = Placement(target, made, microbatch=microbatch)
+    for op in tiles.ops.values():
+        spot, held = spots[op.name], spots[op.name].choice.held
+        own = encoded(made, op, spot.choice.blocks)
+        if own is not op:
+            held = held - pickers(op) | pickers(own)
+        made.ops[op.name] = own
+        found.ops[op.name] = Placed(
+            with_columns(own, spot.choice.blocks.grid[1]), spot.choice.blocks, spot.epoch, spot.at, spot.chip, held
+        )
+    read = {use.source for op in made.ops.values() for use in op.uses}
+    made.constants = {name: item for name, item in made.constants.items() if name in read}
+    found.epochs = max((spot.epoch for spot in spots.values()), default=-1) + 1
+    add_queues(found, rounds)
+    return found
+
+
+def with_columns(op: TileOp, columns: int) -> TileOp:
+    """An identity matmul whose tiles and words every column of cores has (OPS 6.2); any other op as it is."""
+    if not op.attrs.get("identity") or columns == 1:
+        return op
+    uses = [
+        Use(use.source, (("broadcast", "c", columns),)) if number in (0, 2) else use
+        for number, use in enumerate(op.uses)
+    ]
+    return replace(op, uses=uses)
+
+
+__all__: Sequence[str] = ["Spot", "placed", "with_columns"]

@@ -1,0 +1,112 @@
+"""What placing gives: each op's division, cores, chip and epoch, and the queues around them."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.target import Target
+
+
+class GraphPlace(NamedTuple):
+    """Where a graph of the netlist runs; in order of time."""
+
+    epoch: int
+    chip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue)."""
+
+    op: TileOp
+    blocks: Blocks
+    epoch: int
+    at: tuple[int, int]
+    chip: int = 0
+    held: frozenset[str] = frozenset()
+
+    @property
+    def graph(self) -> GraphPlace:
+        """The graph that it is an op of."""
+        return GraphPlace(self.epoch, self.chip)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state, fork (of branches) or between
+    (epochs). `blocks` as those of an op; `addresses` one [channel, address] for each of the grid, a host address alone;
+    `tensor`: the constant that it holds."""
+
+    name: str
+    input: str
+    role: str
+    blocks: Blocks
+    df: str
+    type: str
+    entries: int
+    loc: str
+    addresses: tuple[tuple[int, int], ...]
+    layout: str = "tilized"
+    alias: str = ""
+    chip: int = 0
+    tensor: str = ""
+
+
+@dataclass(slots=True)
+class Placement:
+    """A placed graph. `between`: the queue by which other epochs read an op; `microbatch`: inputs that go through an
+    epoch before the next one begins; `given`: the graph before the search changed it."""
+
+    target: Target
+    tiles: TileGraph
+    ops: dict[str, Placed] = field(default_factory=dict[str, Placed])
+    queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
+    between: dict[str, str] = field(default_factory=dict[str, str])
+    epochs: int = 0
+    microbatch: int = 1
+    given: TileGraph | None = None
+
+    def source(self, name: str, reader: Placed) -> str:
+        """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant
+        from its own chip."""
+        placed = self.ops.get(name)
+        if placed is not None and placed.epoch == reader.epoch:
+            return name
+        if name in self.between:
+            return self.between[name]
+        return constant_queue(name, reader.chip) if name in self.tiles.constants else name
+
+    def graphs(self) -> list[GraphPlace]:
+        """All, in the order in which they run."""
+        return sorted({placed.graph for placed in self.ops.values()})
+
+    @property
+    def programs(self) -> dict[str, list[GraphPlace]]:
+        """The graphs of each program, in order."""
+        of = {placed.graph: placed.op.program for placed in self.ops.values()}
+        found: dict[str, list[GraphPlace]] = {}
+        for graph in self.graphs():
+            found.setdefault(of[graph], []).append(graph)
+        return found
+
+    def read_by(self, graph: GraphPlace) -> dict[str, bool]:
+        """Queues that the ops of a graph read, and whether all of them keep it in L1."""
+        found: dict[str, bool] = {}
+        for placed in self.ops.values():
+            if placed.graph == graph:
+                for use in placed.op.uses:
+                    name = self.source(use.source, placed)
+                    if name in self.queues:
+                        found[name] = found.get(name, True) and use.source in placed.held
+        return found
+
+    @property
+    def chips(self) -> int:
+        """How many have a graph."""
+        return max((placed.chip for placed in self.ops.values()), default=0) + 1
+
+
+def constant_queue(name: str, chip: int) -> str:
+    """Each chip has its own copy of a constant (NETLIST V161)."""
+    return name if chip == 0 else f"{name}_chip{chip}"

@@ -1,0 +1,156 @@
+"""Queues of a placed graph, and their addresses."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd, prod
+
+from buda_emu.compiler.lower.tiles import Shape, State
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
+from buda_emu.compiler.target import Target
+from buda_emu.errors import UnsupportedError
+from buda_emu.spec.formats import tile_bytes
+
+DRAM_BASE = 0x10000000
+"""Safely above what the backend keeps (NETLIST V153)."""
+HOST_WINDOW = 0x20000000
+
+
+def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
+    """A queue that the host fills."""
+    t, r, c = shape
+    return Blocks(grid, t, (r // grid[0] // ublock[0], c // grid[1] // ublock[1]), ublock)
+
+
+def add_queues(found: Placement, rounds: int) -> None:
+    """All queues with their addresses. What is no constant holds so many rounds of inputs: with two the host can be a
+    round ahead. Raises MemoryFullError when memory is full."""
+    target, tiles, entries = found.target, found.tiles, rounds * found.microbatch
+    memory = _Memory(target)
+    readers = _readers(found)
+    for queue in tiles.inputs.values():
+        df = "RawUInt32" if queue.indices else target.activation_df
+        own = readers.get(queue.name, [])
+        grid = (1, 1) if queue.indices or not _spreads(own) else (_common(own, 0, queue.shape[1]), 1)
+        blocks = input_blocks(queue.shape, grid)
+        memory.add(found, Queue(queue.name, "HOST", "input", blocks, df, "queue", entries, "dram", ()))
+    for item in tiles.constants.values():
+        for chip in sorted({placed.chip for placed in readers[item.name]}):
+            own = [placed for placed in readers[item.name] if placed.chip == chip]
+            df, layout, blocks = _constant(found, item.name, own[0])
+            kind = "ram" if item.kind in ("value", "picker") else "queue"
+            name = constant_queue(item.name, chip)
+            memory.add(
+                found, Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
+            )
+    for state in tiles.states.values():
+        written = memory.add(found, _state(found, state))
+        if state.slots > 1:  # all slots as one entry (NETLIST 1.10)
+            blocks = replace(written.blocks, t=written.blocks.t * state.slots)
+            whole = replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
+            found.queues[whole.name] = whole
+    for name, own in readers.items():
+        producer = found.ops.get(name)
+        later = [placed for placed in own if producer is not None and placed.epoch != producer.epoch]
+        if producer is None or not later:
+            continue
+        found.between[name] = f"e2e_{name}"
+        df = target.of(producer.op.precision).activation_df
+        memory.add(found, Queue(f"e2e_{name}", name, "between", producer.blocks, df, "queue", entries,
+                                "dram", (), chip=later[0].chip))  # fmt: skip
+    for output in tiles.outputs.values():
+        placed = found.ops[output.op]
+        whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
+        loc = "host" if found.chips == 1 else "dram"  # V157: only the first chip reaches the host's memory
+        df = target.of(placed.op.precision).output_df
+        memory.add(found, Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (),
+                                chip=0 if loc == "host" else placed.chip))  # fmt: skip
+
+
+def _state(found: Placement, state: State) -> Queue:
+    """A ram in the blocks of the op that writes it (NETLIST V076); of the host where none does."""
+    store = found.tiles.stores.get(state.queue)
+    blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
+    source = store.op if store else "HOST"
+    return Queue(state.written, source, "state", blocks, found.target.activation_df, "ram", state.slots, "dram", ())
+
+
+def _readers(found: Placement) -> dict[str, list[Placed]]:
+    """The ops that read each tensor, in order."""
+    readers: dict[str, list[Placed]] = {}
+    for placed in found.ops.values():
+        for name in dict.fromkeys(use.source for use in placed.op.uses):
+            readers.setdefault(name, []).append(placed)
+    return readers
+
+
+def _spreads(readers: Iterable[Placed]) -> bool:
+    """Whether a queue may lie in several buffers: not what an embedding reads."""
+    return all(placed.op.type != "embedding" for placed in readers)
+
+
+def _common(readers: Iterable[Placed], axis: int, size: int) -> int:
+    """Rows (columns) of buffers that suit the grids of all readers."""
+    count = 0
+    for placed in readers:
+        count = gcd(count, placed.blocks.grid[axis])
+    return count if count and size % count == 0 else 1
+
+
+def _constant(found: Placement, name: str, reader: Placed) -> tuple[str, str, Blocks]:
+    """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5)."""
+    target, item = found.target.of(reader.op.precision), found.tiles.constants[name]
+    t, r, c = item.shape
+    if item.kind == "words":
+        return "RawUInt32", "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
+    if item.kind == "table":
+        return target.table_df, "flat", Blocks((1, 1), t, (1, 1), (r, c))
+    number = next(number for number, use in enumerate(reader.op.uses) if use.source == name)
+    df = target.picker_df if item.kind == "picker" else target.activation_df
+    rows, columns = reader.blocks.grid
+    if reader.op.attrs.get("identity") and number == 0:
+        return df, "tilized", input_blocks(item.shape, (rows, 1))
+    # A product's second operand is divided by columns of cores, its first by rows, others by both (OPS 6.1).
+    product = reader.op.type in ("matmul", "depthwise")
+    height = 1 if product and number == 1 else gcd(rows, r)
+    width = 1 if product and number == 0 else gcd(columns, c)
+    return df, "tilized", input_blocks(item.shape, (height, width))
+
+
+class MemoryFullError(UnsupportedError):
+    """Queues of so many inputs do not fit."""
+
+
+class _Memory:
+    """Addresses: the DRAM channel with the fewest bytes takes the next buffer; outputs of a single chip go to the
+    host."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._next: dict[int, list[int]] = {}
+        self._host = 0
+
+    def add(self, found: Placement, queue: Queue) -> Queue:
+        """Give a queue its addresses. Raises MemoryFullError when memory is full."""
+        align = self._target.arch.alignment
+        blocks = queue.blocks
+        tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
+        tilized = queue.layout == "tilized" and queue.role != "output"
+        size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
+        size = -(-size // align) * align
+        used = self._next.setdefault(queue.chip, [DRAM_BASE] * self._target.arch.dram_channels)
+        places: list[tuple[int, int]] = []
+        for _ in range(prod(blocks.grid)):
+            if queue.loc == "host":
+                places.append((0, self._host))
+                self._host += size
+                if self._host > HOST_WINDOW:
+                    raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW >> 20} MiB")
+                continue
+            channel = min(range(len(used)), key=lambda number: (used[number], number))
+            if used[channel] + size > self._target.arch.dram_channel_bytes:
+                raise MemoryFullError(f"compile: {queue.name}: the DRAM of one {self._target.arch.name} is full")
+            places.append((channel, used[channel]))
+            used[channel] += size
+        made = found.queues[queue.name] = replace(queue, addresses=tuple(places))
+        return made

@@ -1,0 +1,78 @@
+"""Where one epoch ends and the next begins: a dynamic program over the ops in their order.
+
+An epoch of the ops from i up to j at a pace of T cycles takes each op's fewest cores that keep the pace, on as many
+chips as there are. Its time is that of a round of inputs: T for each, but no less than DRAM needs, the way of the first
+input through all ops, and loading what stays in L1.
+"""
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.compiler.place.cost import speeds
+from buda_emu.compiler.search.line import LEVELS, Line
+from buda_emu.compiler.target import Aim
+
+FULL = 0.94
+"""The share of a chip's cores that rectangles are expected to cover."""
+BACK = 12
+"""An epoch may end so many ops before the cores are used up, for a cut through less data."""
+STEP = 0.2
+"""Of a pace: how much later each op of a chain begins than the one before it."""
+
+
+def cuts(line: Line, aim: Aim, full: float) -> list[int]:
+    """The first op of each epoch, then the number of ops."""
+    count = len(line.ops)
+    reach = _reach(line, aim, full)
+    levels = [LEVELS - 1] if aim.objective == "cores" else range(LEVELS)
+    paces = line.paces[list(levels)]
+    best = np.full(count + 1, np.inf)
+    best[0] = 0.0
+    before = np.zeros(count + 1, np.int64)
+    back = np.arange(BACK + 1)[None, :]
+    rates = speeds(line.target.arch.name)
+    for i in range(count):
+        if not np.isfinite(best[i]):
+            continue
+        ends = np.maximum(reach[list(levels), i][:, None] - back, i + 1)
+        pace = np.broadcast_to(paces[:, None], ends.shape)
+        if aim.objective == "cores":
+            time = 1.0 + line.moved[i, ends] * 1e-15
+        else:
+            pace = np.maximum(pace, line.moved[i, ends] / (rates.dram * aim.chips))
+            depth = line.level[ends] - line.level[i]
+            load = (line.loaded[ends] - line.loaded[i]) / (rates.dram * aim.chips)
+            time = (aim.microbatch + STEP * depth) * pace + load
+        total = best[i] + time
+        alone = reach[list(levels), i] <= i  # an op that never keeps this pace
+        total[alone] = np.inf
+        order = np.argsort(-total, axis=None)  # the best is written last
+        ends, total = ends.ravel()[order], total.ravel()[order]
+        better = total < best[ends]
+        best[ends[better]] = total[better]
+        before[ends[better]] = i
+    found = [count]
+    while found[-1] > 0:
+        found.append(int(before[found[-1]]))
+    return found[::-1]
+
+
+def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
+    """[pace, i]: the op before which an epoch that begins with op i has to end."""
+    count = len(line.ops)
+    room = prod(line.target.arch.grid) * full
+    table = np.zeros((LEVELS, count + 1), np.int64)
+    for level in range(LEVELS):
+        used = np.concatenate([[0], np.cumsum(line.need[level])])
+        one = np.searchsorted(used, used + room, side="right") - 1
+        one = np.minimum(one, count)
+        # One op may take all cores, more than `full` of them.
+        whole = (one == np.arange(count + 1)) & (np.append(line.need[level], 1 << 20) <= prod(line.target.arch.grid))
+        one = np.where(whole, np.minimum(np.arange(count + 1) + 1, count), one)
+        found = one
+        for _ in range(aim.chips - 1):
+            found = one[found]
+        table[level] = found
+    return table

@@ -1,0 +1,99 @@
+"""A convolution whose picker is too slow for one op becomes a sum of several (FRONTEND 2, kernel fracture).
+
+An identity matmul cannot have more cores than rows of its grid. Where one takes longer than all ops together would on
+all cores, its taps are shared out: `y = relu(hstack(pick(x)) W + b)` becomes the sum of `hstack(pick_k(x)) W_k`, with
+the bias in the first part and the activation in the last addition. The sum is the same but for the order in which it
+is made.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from buda_emu.compiler.lower.picker import Cut, PickTable
+from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use
+from buda_emu.compiler.search.line import Line
+
+_AT_END = ("relu_en", "relu_threshold", "relu_mode")
+"""Attributes of the product that the last addition takes over."""
+
+
+def fractured(line: Line) -> TileGraph:
+    """The graph with slow pickers cut; the same object when there is none."""
+    cores = prod(line.target.arch.grid)
+    limit = sum(min(choice.cycles * choice.cores for choice in own) for own in line.best) / cores
+    tiles = line.tiles
+    for op, own in zip(line.ops, line.best, strict=True):
+        product = _product(tiles, op) if own[-1].cycles > limit else None
+        if product is None:
+            continue
+        taps = op.shape[0]
+        count = next((n for n in range(2, taps + 1) if taps % n == 0 and own[-1].cycles / n <= limit), taps)
+        tiles = _cut(tiles, op, product, count)
+    return tiles
+
+
+def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
+    """The only reader of a picker of several taps, if it multiplies them side by side by a constant."""
+    if "table" not in op.attrs or op.shape[0] < 2:
+        return None
+    readers = [other for other in tiles.ops.values() if any(use.source == op.name for use in other.uses)]
+    if len(readers) != 1 or readers[0].type != "matmul" or readers[0].attrs.get("identity"):
+        return None
+    product = readers[0]
+    left, right = product.uses[0], product.uses[1]
+    plain = left.source == op.name and left.tms == (("hstack", op.shape[0]),) and not right.tms
+    constant = tiles.constants.get(right.source)
+    if not plain or constant is None or constant.values.shape[0] != 1 or product.attrs.get("sfpu_op"):
+        return None
+    return product
+
+
+def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
+    taps = op.shape[0] // count
+    table: PickTable = op.attrs["table"]
+    weights = tiles.constants[product.uses[1].source]
+    constants = dict(tiles.constants)
+    height = taps * op.shape[2] * 32
+    made: list[TileOp] = []
+    kept = {key: value for key, value in product.attrs.items() if key not in _AT_END}
+    for number in range(count):
+        made.append(_picked(constants, op, table.part(number * taps, taps), f"{op.name}.{number}"))
+        name = f"{weights.name}.{number}.{product.name}"
+        constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
+        more = product.uses[2:] if number == 0 else []
+        attrs = kept if number == 0 else {key: value for key, value in kept.items() if key != "bias"}
+        tms = (("hstack", taps),) if taps > 1 else ()
+        uses = [Use(f"{op.name}.{number}", tms), Use(name), *more]
+        made.append(replace(product, name=f"{product.name}.part.{number}", uses=uses, attrs=attrs,
+                            inner=product.inner // count))  # fmt: skip
+        if number:
+            last = number + 1 == count
+            before = f"{product.name}.sum.{number - 1}" if number > 1 else f"{product.name}.part.0"
+            made.append(replace(
+                product, name=product.name if last else f"{product.name}.sum.{number}", type="add",
+                uses=[Use(before), Use(f"{product.name}.part.{number}")], inner=0,
+                attrs={key: value for key, value in product.attrs.items() if key in _AT_END} if last else {},
+            ))  # fmt: skip
+    ops: dict[str, TileOp] = {}
+    for other in tiles.ops.values():
+        if other.name == product.name:
+            ops |= {item.name: item for item in made}
+        elif other.name != op.name:
+            ops[other.name] = other
+    return replace(tiles, ops=ops, constants=constants)
+
+
+def _picked(constants: dict[str, Constant], op: TileOp, table: PickTable, name: str) -> TileOp:
+    """An identity matmul of some of the taps."""
+    rows = op.attrs["rows"]
+    picker = table.picker(Cut(rows))
+    kind = constants[op.uses[0].source].kind
+    constants[f"{name}.tiles"] = Constant(f"{name}.tiles", picker.tiles, kind)
+    constants[f"{name}.words"] = Constant(f"{name}.words", picker.words, "words")
+    attrs = {
+        **op.attrs, "num_sparse_tiles": picker.tiles.shape[2] // 32, "num_index_tiles": picker.words.shape[2] // 32,
+        "sparse_tile_ptr_bits": picker.tile_bits, "sparse_ublock_idx_bits": picker.ublock_bits,
+        "strips": picker.strips, "indices_len": picker.pairs, "table": table,
+    }  # fmt: skip
+    uses = [Use(f"{name}.tiles"), op.uses[1], Use(f"{name}.words"), *op.uses[3:]]
+    return replace(op, name=name, uses=uses, shape=(table.t, op.shape[1], op.shape[2]), attrs=attrs)

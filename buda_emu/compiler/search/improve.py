@@ -1,0 +1,110 @@
+"""Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.place.decision import Spot
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.judge import Judged, judged
+from buda_emu.compiler.search.line import Line, likeness
+from buda_emu.compiler.search.pack import pack
+from buda_emu.compiler.search.part import epoch_of
+from buda_emu.compiler.search.wiring import Wires, rewired
+from buda_emu.spec.devices import device
+
+Spots = dict[str, Spot]
+Make = Callable[[Spots], Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """For each epoch: moves of ops that are tried, and how often its estimates are corrected."""
+
+    moves: int
+    rounds: int
+
+
+BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3)}
+
+
+def improved(line: Line, spots: Spots, make: Make, budget: Budget, chips: int) -> Spots:
+    """The spots with each epoch packed and wired again; epochs that are alike are changed alike."""
+    placement = make(spots)
+    known: dict[object, list[Spot]] = {}
+    found: Spots = {}
+    for epoch in range(placement.epochs):
+        names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
+        key = _alike(placement.tiles, names, spots)
+        if key not in known:
+            work = _Epoch(line, make, chips, epoch, budget)
+            better = work.improved(spots, placement)
+            known[key] = [better[name] for name in names]
+        for name, spot in zip(names, known[key], strict=True):
+            own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
+            found[name] = replace(spot, epoch=epoch, choice=own)
+    return found
+
+
+def _alike(tiles: TileGraph, names: list[str], spots: Spots) -> object:
+    """Equal for epochs of the same ops, divided and placed in the same way."""
+    place = {name: number for number, name in enumerate(names)}
+    return tuple(
+        (
+            likeness(tiles, tiles.ops[name], held=True), spots[name].choice.blocks, spots[name].chip, spots[name].at,
+            tuple(place.get(use.source, -1) for use in tiles.ops[name].uses),
+        )
+        for name in names
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    line: Line
+    make: Make
+    chips: int
+    epoch: int
+    budget: Budget
+
+    def improved(self, spots: Spots, placement: Placement) -> Spots:
+        """Its ops' spots. In each round they are wired, and packed anew with the estimates that the model corrects."""
+        mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
+        part = epoch_of(placement, self.epoch)
+        best, told = self._wired(mine, part, judged(part))
+        factors: dict[str, float] = {}
+        for _ in range(self.budget.rounds):
+            for item in told.run.epochs[0].timing.ops:
+                said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
+                factors[item.op] = max(factors.get(item.op, 1.0), said)
+            first = min(self.line.index[name] for name in mine)
+            packed, end = pack(self.line.corrected(factors), first, first + len(mine), self.epoch, self.chips)
+            if end < first + len(mine):
+                break
+            part = epoch_of(self.make({**spots, **packed}), self.epoch)
+            found, now = self._wired(packed, part, judged(part))
+            if _cycles(now) >= _cycles(told):
+                break
+            best, told = found, now
+        return best
+
+    def _wired(self, spots: Spots, part: Placement, before: Judged) -> tuple[Spots, Judged]:
+        """With its ops moved, if the model says that it gets quicker by it."""
+        report = before.run.epochs[0]
+        chip = device(part.target.arch.name)
+        busiest = max(item.cost.cycles for item in report.timing.ops)
+        wires = Wires.of(before.netlist, report.edges, report.paths, chip)
+        moved = dict(spots)
+        for number in sorted({spot.chip for spot in spots.values()}):
+            own = {name: spot for name, spot in moved.items() if spot.chip == number}
+            enough = busiest * chip.noc_bytes_per_clock * 0.8
+            moved |= rewired(own, wires, part.target.arch.grid, enough, self.budget.moves)
+        if all(moved[name].at == spot.at for name, spot in spots.items()):
+            return spots, before
+        ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}
+        after = judged(replace(part, ops=ops))
+        return (moved, after) if _cycles(after) < _cycles(before) else (spots, before)
+
+
+def _cycles(found: Judged) -> float:
+    """Of a round of inputs of the only epoch."""
+    return found.run.epochs[0].timing.total

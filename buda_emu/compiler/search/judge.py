@@ -1,0 +1,36 @@
+"""What the timing model says of a placement."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from buda_emu.compiler.emit.netlist_text import netlist_text
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.errors import InternalError
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.model import Netlist
+from buda_emu.timing.model import model_netlist
+
+if TYPE_CHECKING:
+    from buda_emu.timing.result import PerfRun
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A placement and its modelled time. `cycles` of one input."""
+
+    placement: Placement
+    netlist: Netlist
+    run: "PerfRun"
+    cycles: float
+
+
+def judged(placement: Placement) -> Judged:
+    """By the same model as `buda-emu perf`; the host link is a limit, too."""
+    result = check_text(netlist_text(placement, ""), "placed")
+    netlist = result.netlist
+    if netlist is None:
+        raise InternalError(f"placing made a netlist that is refused: {result.diagnostics[0]}")
+    programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
+    run = model_netlist(netlist, programs, {"$p_loop_count": "1"})
+    host = sum(run.host_seconds().values()) * run.clock * 1e6
+    return Judged(placement, netlist, run, max(sum(run.programs().values()), host) / placement.microbatch)

@@ -1,0 +1,181 @@
+"""The ops in their order with all that the search for epochs asks of them, as arrays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.place.candidates import Choice, choices, pickers, quicker
+from buda_emu.compiler.place.cost import size_of_tile
+from buda_emu.compiler.target import Target
+
+Floats = NDArray[np.float64]
+LEVELS = 64
+"""Paces that are tried, apart by equal factors."""
+STEP = 0.25
+"""Inputs that are on the way in each op of a chain."""
+FAR = 24
+"""Ops of a chain beyond which an epoch is expected to end."""
+NEVER = 1 << 20
+"""More cores than there are."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """`ops` in an order in which they can run; `found[n]` are the choices of op n, `best[n]` those without slower ones
+    of as many cores."""
+
+    target: Target
+    tiles: TileGraph
+    ops: list[TileOp]
+    found: list[list[Choice]]
+    best: list[list[Choice]]
+
+    @staticmethod
+    def of(tiles: TileGraph, target: Target) -> "Line":
+        """Ops that are alike share their choices. Raises UnsupportedError for an op that fits no grid."""
+        ops = list(tiles.ops.values())
+        known: dict[object, list[Choice]] = {}
+        found: list[list[Choice]] = []
+        for op in ops:
+            key = None if any(use.source in tiles.constants for use in op.uses) else likeness(tiles, op)
+            if key is None or key not in known:
+                own = choices(target, tiles, op)
+                if key is not None:
+                    known[key] = own
+            else:
+                own = known[key]
+            found.append(own)
+        spans = _spans(ops)
+        found = [[_holding(choice, spans[op.name]) for choice in own] for op, own in zip(ops, found, strict=True)]
+        return Line(target, tiles, ops, found, [quicker(own) for own in found])
+
+    def corrected(self, factors: Mapping[str, float]) -> "Line":
+        """The same with the estimates of some ops multiplied."""
+        found = [
+            [replace(choice, cycles=choice.cycles * factors.get(op.name, 1.0)) for choice in own]
+            for op, own in zip(self.ops, self.found, strict=True)
+        ]
+        return Line(self.target, self.tiles, self.ops, found, [quicker(own) for own in found])
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Number of each op."""
+        return {op.name: number for number, op in enumerate(self.ops)}
+
+    @cached_property
+    def paces(self) -> Floats:
+        """Cycles for each input, ascending."""
+        low = min((own[-1].cycles for own in self.best), default=1.0)
+        high = max((own[0].cycles for own in self.best), default=1.0)
+        return np.geomspace(max(low, 1.0), max(high, low + 1.0) * 1.001, LEVELS)
+
+    @cached_property
+    def need(self) -> NDArray[np.int64]:
+        """[pace, op]: the fewest cores with which the op keeps the pace."""
+        table = np.full((LEVELS, len(self.ops)), NEVER, np.int64)
+        for number, own in enumerate(self.best):
+            for choice in reversed(own):
+                table[self.paces >= choice.cycles, number] = choice.cores
+        return table
+
+    @cached_property
+    def _edges(self) -> tuple[list[int], list[int], Floats]:
+        """Producer, consumer and bytes of every use of an op's result."""
+        place = {op.name: number for number, op in enumerate(self.ops)}
+        size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
+        makers: list[int] = []
+        readers: list[int] = []
+        bytes_: list[float] = []
+        for number, op in enumerate(self.ops):
+            for name in dict.fromkeys(use.source for use in op.uses):
+                if name in place:
+                    makers.append(place[name])
+                    readers.append(number)
+                    bytes_.append(prod(self.tiles.ops[name].shape) * size)
+        return makers, readers, np.array(bytes_)
+
+    @cached_property
+    def moved(self) -> Floats:
+        """[i, j]: DRAM bytes of one input for the ops from i up to j, if they are an epoch: what they read of earlier
+        ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
+        count = len(self.ops)
+        makers, readers, size = self._edges
+        earlier = np.zeros((count + 1, count + 1))  # [a, b]: bytes of uses with producer < a and consumer < b
+        np.add.at(earlier, (np.array(makers, np.int64) + 1, np.array(readers, np.int64) + 1), size)
+        earlier = earlier.cumsum(0).cumsum(1)
+        last: dict[int, int] = {}
+        written = np.zeros(count)
+        for maker, reader, amount in zip(makers, readers, size.tolist(), strict=True):
+            last[maker] = max(last.get(maker, 0), reader)
+            written[maker] = amount
+        later = np.zeros((count + 2, count + 2))  # [a, b]: bytes of results of ops < a that are read at b or later
+        for maker, reader in last.items():
+            later[maker + 1, reader] += written[maker]
+        later = later.cumsum(0)[:, ::-1].cumsum(1)[:, ::-1]
+        own = np.concatenate([[0.0], np.cumsum([self._streamed(op, n) for n, op in enumerate(self.ops)])])
+        i, j = np.arange(count + 1)[:, None], np.arange(count + 1)[None, :]
+        read = earlier[i, j] - earlier[i, i]
+        write = later[j, j] - later[i, j]
+        return read + write + own[j] - own[i]
+
+    def _streamed(self, op: TileOp, number: int) -> float:
+        """Bytes of inputs and constants that an op reads for each input; of an output that it writes."""
+        size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
+        held = self.best[number][0].held
+        read = [use.source for use in op.uses if use.source not in self.tiles.ops and use.source not in held]
+        if op.type == "embedding":  # of the table the rows that are picked
+            read[0] = op.name
+        total = sum(prod(self.tiles.shape_of(name)) for name in read)
+        return float(size * (total + (prod(op.shape) if op.attrs.get("untilize") else 0)))
+
+    @cached_property
+    def loaded(self) -> Floats:
+        """[i]: bytes that ops before i load into L1 before their first input."""
+        size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
+        own = [
+            sum(prod(self.tiles.constants[name].shape) for name in best[0].held - pickers(op)) * size
+            for op, best in zip(self.ops, self.best, strict=True)
+        ]
+        return np.concatenate([[0.0], np.cumsum(np.array(own, np.float64))])
+
+    @cached_property
+    def level(self) -> NDArray[np.int64]:
+        """[i]: length of the longest way to any op before i."""
+        place = {op.name: number for number, op in enumerate(self.ops)}
+        own = np.zeros(len(self.ops) + 1, np.int64)
+        for number, op in enumerate(self.ops):
+            before = [own[place[use.source] + 1] for use in op.uses if use.source in place]
+            own[number + 1] = max(before, default=0) + 1
+        return np.maximum.accumulate(own)
+
+
+def _spans(ops: list[TileOp]) -> dict[str, int]:
+    """How many ops lie between the end of an op and that of its last reader, on the longest way."""
+    level: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for op in ops:
+        level[op.name] = 1 + max((level.get(use.source, 0) for use in op.uses), default=0)
+        for use in op.uses:
+            last[use.source] = max(last.get(use.source, 0), level[op.name])
+    return {op.name: max(0, last.get(op.name, 0) - level[op.name] - 1) for op in ops}
+
+
+def _holding(choice: Choice, span: int) -> Choice:
+    """Slower where its buffer cannot hold all inputs that are on the way beside a short branch: the others wait."""
+    need = STEP * min(span, FAR)
+    capacity = choice.blocks.buf_size_mb / choice.blocks.t
+    return replace(choice, cycles=choice.cycles * max(1.0, need / capacity)) if span else choice
+
+
+def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:
+    """Equal for ops that cost the same; with `held`, whatever their constants are."""
+    uses = tuple((tiles.shape_of(use.source), use.tms, use.source in tiles.ops) for use in op.uses)
+    if "table" in op.attrs and not held:
+        uses = (*uses, id(op.attrs["table"]))
+    attrs = tuple(sorted((key, repr(value)) for key, value in op.attrs.items() if key != "table"))
+    return op.type, op.shape, op.inner, op.grid, op.ublock, attrs, uses

@@ -1,0 +1,83 @@
+"""Ops of an epoch onto the cores of its chips."""
+
+from collections.abc import Sequence
+from math import prod
+
+from buda_emu.compiler.place.candidates import Choice
+from buda_emu.compiler.place.decision import Spot
+from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.search.line import Line
+
+TRIES = 8
+"""Shapes of an op that are tried, from the fewest cores on."""
+
+
+def pack(line: Line, start: int, stop: int, epoch: int, chips: int) -> tuple[dict[str, Spot], int]:
+    """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
+    found no place: `stop`, unless even the smallest grids are too many."""
+    paces = sorted({choice.cycles for own in line.best[start:stop] for choice in own})
+    best, end = _at(line, start, stop, epoch, chips, paces[-1])
+    if end < stop:
+        return best, end
+    low, high = 0, len(paces) - 1  # paces[high] is kept
+    while low < high:
+        middle = (low + high) // 2
+        found, end = _at(line, start, stop, epoch, chips, paces[middle])
+        if end == stop:
+            best, high = found, middle
+        else:
+            low = middle + 1
+    return best, stop
+
+
+def _at(line: Line, start: int, stop: int, epoch: int, chips: int, pace: float) -> tuple[dict[str, Spot], int]:
+    """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
+    found: dict[str, Spot] = {}
+    fits: list[list[Choice]] = []
+    for own in line.found[start:stop]:
+        quick = [choice for choice in own if choice.cycles <= pace]
+        if not quick:
+            return found, start
+        fits.append(sorted(quick, key=lambda choice: (choice.cores, choice.cycles))[:TRIES])
+    for chip in range(chips):
+        if start == stop:
+            break
+        offset = stop - len(fits)
+        room = prod(line.target.arch.grid)
+        end = start
+        while end < stop and room >= fits[end - offset][0].cores:
+            room -= fits[end - offset][0].cores
+            end += 1
+        while end > start:
+            spots = on_chip(line, list(range(start, end)), [fits[n - offset] for n in range(start, end)], epoch, chip)
+            if spots is not None:
+                found |= spots
+                break
+            end -= 1
+        start = end
+    return found, start
+
+
+def on_chip(
+    line: Line, numbers: Sequence[int], fits: Sequence[Sequence[Choice]], epoch: int, chip: int
+) -> dict[str, Spot] | None:
+    """Each op in the first of its shapes that finds room: in their order, else the tallest first."""
+    orders = (
+        range(len(numbers)),
+        sorted(range(len(numbers)), key=lambda n: (-fits[n][0].blocks.grid[0], -fits[n][0].blocks.grid[1])),
+        sorted(range(len(numbers)), key=lambda n: (-fits[n][0].cores, -fits[n][0].blocks.grid[0])),
+    )
+    for order in orders:
+        room = Room(*line.target.arch.grid)
+        found: dict[str, Spot] = {}
+        for number in order:
+            for choice in fits[number]:
+                at = room.take(choice.blocks.grid)
+                if at is not None:
+                    found[line.ops[numbers[number]].name] = Spot(choice, epoch, chip, at)
+                    break
+            else:
+                break
+        if len(found) == len(numbers):
+            return found
+    return None

@@ -1,0 +1,21 @@
+"""One epoch of a placement by itself, so that the timing model can be asked about it alone."""
+
+from dataclasses import replace
+
+from buda_emu.compiler.place.placement import Placement, Queue
+
+
+def epoch_of(placement: Placement, epoch: int) -> Placement:
+    """The ops of an epoch; queues that other epochs fill are filled by the host, without its link."""
+    ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
+    found = replace(placement, ops=ops, queues={}, epochs=1, tiles=placement.tiles)
+    read = {found.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
+
+    def own(queue: Queue) -> Queue:
+        filled = queue.role == "between" and queue.input not in ops
+        return replace(queue, input="HOST", role="input") if filled else queue
+
+    found.queues = {
+        name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops
+    }
+    return found

@@ -1,0 +1,124 @@
+"""From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+
+from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.place.candidates import first_choice
+from buda_emu.compiler.place.decision import Spot, placed
+from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.queues import MemoryFullError
+from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.search.cuts import FULL, cuts
+from buda_emu.compiler.search.fracture import fractured
+from buda_emu.compiler.search.improve import BUDGETS, improved
+from buda_emu.compiler.search.judge import Judged, judged
+from buda_emu.compiler.search.line import Line
+from buda_emu.compiler.search.pack import pack
+from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
+from buda_emu.errors import HostError, UnsupportedError
+
+SHARES = (0.8, 0.88, 1.0)
+"""Other shares of a chip's cores that high effort takes rectangles to cover."""
+
+
+def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
+    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
+    UnsupportedError for what does not fit."""
+    if aim.chips > 1 and target.arch.eth_cores == 0:
+        raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
+    if tiles.states:  # what an input leaves in a ram the next one reads
+        aim = replace(aim, effort="low", microbatch=1)
+    while True:
+        try:
+            found = _place(tiles, target, aim, entries)
+            found.given = tiles
+            return found
+        except MemoryFullError:
+            if aim.microbatch == 1 or aim.firm:
+                raise
+            aim = replace(aim, microbatch=aim.microbatch // 2)
+
+
+def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
+    first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim.microbatch, entries)
+    if aim.effort == "low":
+        return first
+    line = Line.of(tiles, target)
+    cut = fractured(line)
+    if cut is not tiles:
+        tiles, line = cut, Line.of(cut, target)
+
+    def make(spots: dict[str, Spot]) -> Placement:
+        return placed(tiles, target, spots, aim.microbatch, entries)
+
+    if aim.objective == "cores":
+        return min(make(searched_spots(line, aim, FULL)), first, key=_cores)
+    best, spots = judged(first), None
+    for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
+        found = improved(line, searched_spots(line, aim, full), make, BUDGETS["default"], aim.chips)
+        now = judged(make(found))
+        if spots is None or now.cycles < best.cycles:
+            best, spots = min(now, best, key=_cycles), found
+    if aim.effort == "high" and spots is not None:
+        best = min(judged(make(improved(line, spots, make, BUDGETS["high"], aim.chips))), best, key=_cycles)
+    return best.placement
+
+
+def _cycles(found: Judged) -> float:
+    """Of one input."""
+    return found.cycles
+
+
+def first_placement(found: Placement) -> Placement:
+    """The first legal choice for the same graph, chips and microbatch."""
+    tiles = found.given or found.tiles
+    return placed(tiles, found.target, first_spots(tiles, found.target, found.chips), found.microbatch)
+
+
+def _cores(placement: Placement) -> int:
+    """Of all ops."""
+    return sum(prod(placed.blocks.grid) for placed in placement.ops.values())
+
+
+def searched_spots(line: Line, aim: Aim, full: float) -> dict[str, Spot]:
+    """Epochs by the dynamic program, each packed at its best pace."""
+    ends = cuts(line, aim, full)
+    spots: dict[str, Spot] = {}
+    epoch = 0
+    for start, stop in pairwise(ends):
+        while start < stop:
+            found, end = pack(line, start, stop, epoch, aim.chips)
+            if end == start:
+                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.arch.name}")
+            spots |= found
+            start, epoch = end, epoch + 1
+    return spots
+
+
+def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Spot]:
+    """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
+    rows, columns = target.arch.grid
+    room, epoch, chip = Room(rows, columns), 0, 0
+    spots: dict[str, Spot] = {}
+    program = next((op.program for op in tiles.ops.values()), "")
+    for op in tiles.ops.values():
+        if op.program != program:  # programs share no epoch (FRONTEND 5)
+            room, epoch, chip, program = Room(rows, columns), epoch + 1, 0, op.program
+        choice = first_choice(target, tiles, op)
+        at = room.take(choice.blocks.grid)
+        if at is None:
+            room = Room(rows, columns)
+            epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
+            at = room.take(choice.blocks.grid)
+            if at is None:
+                raise UnsupportedError(
+                    f"{op.name}: {choice.blocks.grid} cores, {target.arch.name} has {rows}x{columns}"
+                )
+        spots[op.name] = Spot(choice, epoch, chip, at)
+    return spots
+
+
+__all__: Sequence[str] = ["Placed", "Placement", "Queue", "place"]

@@ -1,0 +1,129 @@
+"""Where the ops of an epoch stand: exchanged and moved until no NoC link carries more than it must.
+
+A transfer takes at least as long as the fullest link on its way (PERF 1.2), and data only goes right and down (NoC 0)
+or up and left (NoC 1), so ops that stand side by side in their order share few links. Each step moves an op to free
+cores, or exchanges two of equal grids, and stays where the links' loads get better: the sum of their fourth powers,
+which the fullest ones govern. Positions are drawn from a generator with a fixed seed.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from buda_emu.compiler.place.decision import Spot
+from buda_emu.compiler.place.room import Room
+from buda_emu.netlist.model import Netlist, Op, Queue, evolve
+from buda_emu.spec.devices import Device
+from buda_emu.timing.flows import Flow
+from buda_emu.timing.noc import Link, Path, path
+
+POWER = 4
+PATIENCE = 120
+"""Moves without a gain after which no more are tried."""
+
+
+@dataclass(slots=True)
+class Wires:
+    """The ops of one epoch, their edges, and the bytes that each link carries for one input."""
+
+    chip: Device
+    ops: dict[str, Op]
+    queues: Mapping[str, Queue]
+    edges: Sequence[Flow]
+    near: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    found: list[Path] = field(default_factory=list[Path])
+    loads: dict[Link, float] = field(default_factory=dict[Link, float])
+
+    @staticmethod
+    def of(netlist: Netlist, edges: Sequence[Flow], paths: Sequence[Path], chip: Device) -> "Wires":
+        """Of an epoch that is the whole netlist."""
+        kept = [(edge, way) for edge, way in zip(edges, paths, strict=True) if not edge.once]
+        wires = Wires(chip, dict(netlist.ops), netlist.queues, [edge for edge, _ in kept], found=[w for _, w in kept])
+        for number, edge in enumerate(wires.edges):
+            for name in (edge.source, edge.target):
+                if name in wires.ops:
+                    wires.near.setdefault(name, []).append(number)
+            wires._add(wires.found[number], 1)
+        return wires
+
+    @property
+    def fullest(self) -> float:
+        """Bytes over the fullest link."""
+        return max(self.loads.values(), default=0.0)
+
+    def _add(self, way: Path, sign: int) -> None:
+        for link, size in way.links.items():
+            self.loads[link] = self.loads.get(link, 0.0) + sign * size
+
+    def _path(self, number: int) -> Path:
+        edge = self.edges[number]
+        name, other = (edge.source, edge.target) if edge.operand < 0 else (edge.target, edge.source)
+        return path(edge, self.ops[name], self.queues.get(other) or self.ops[other], self.chip)
+
+    def moved(self, places: Mapping[str, tuple[int, int]]) -> bool:
+        """Move ops if the links' loads get better by it."""
+        numbers = sorted({number for name in places for number in self.near.get(name, ())})
+        before = {name: self.ops[name] for name in places}
+        self.ops |= {name: evolve(self.ops[name], grid_loc=at) for name, at in places.items()}
+        ways = {number: self._path(number) for number in numbers}
+        change: dict[Link, float] = {}
+        for number in numbers:
+            for link, size in self.found[number].links.items():
+                change[link] = change.get(link, 0.0) - size
+            for link, size in ways[number].links.items():
+                change[link] = change.get(link, 0.0) + size
+        gain = 0.0
+        for link, size in change.items():
+            have = self.loads.get(link, 0.0)
+            gain += have**POWER - max(have + size, 0.0) ** POWER
+        if gain <= 0:
+            self.ops |= before
+            return False
+        for number, way in ways.items():
+            self._add(self.found[number], -1)
+            self._add(way, 1)
+            self.found[number] = way
+        return True
+
+
+def rewired(
+    spots: Mapping[str, Spot], wires: Wires, grid: tuple[int, int], enough: float, tries: int
+) -> dict[str, Spot]:
+    """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
+    `enough` bytes."""
+    draw = random.Random(len(spots))
+    names = sorted(spots)
+    places = {name: spots[name].at for name in names}
+    stale = 0
+    for _ in range(tries):
+        if wires.fullest <= enough or stale > PATIENCE:
+            break
+        stale += 1
+        name = draw.choice(names)
+        shape = spots[name].choice.blocks.grid
+        same = [other for other in names if other != name and spots[other].choice.blocks.grid == shape]
+        change: dict[str, tuple[int, int]] = {}
+        if same and draw.random() < 0.5:
+            other = draw.choice(same)
+            change = {name: places[other], other: places[name]}
+        else:
+            taken = ((places[other], spots[other].choice.blocks.grid) for other in names if other != name)
+            at = _free(draw, grid, shape, taken)
+            if at is not None and at != places[name]:
+                change = {name: at}
+        if change and wires.moved(change):
+            places |= change
+            stale = 0
+    return {name: Spot(spot.choice, spot.epoch, spot.chip, places[name]) for name, spot in spots.items()}
+
+
+def _free(
+    draw: random.Random, grid: tuple[int, int], shape: tuple[int, int],
+    taken: Iterable[tuple[tuple[int, int], tuple[int, int]]],
+) -> tuple[int, int] | None:  # fmt: skip
+    """One of the places where a rectangle fits."""
+    room = Room(*grid)
+    for at, size in taken:
+        room.block(at, size)
+    found = room.places(shape)
+    return draw.choice(found) if found else None

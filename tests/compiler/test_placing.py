@@ -1,0 +1,161 @@
+"""Placing: what the search enumerates, its cuts, rooms, microbatches and chips."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.target import Aim
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.microbatch import of_microbatch
+from buda_emu.timing.model import model_netlist
+
+onnx = pytest.importorskip("onnx")
+
+
+@pytest.fixture(scope="module")
+def stack():
+    """Six layers with a skip over each, wide enough to need more than one epoch of small grids."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(1)
+    width = 512
+    nodes, held, before = [], [], "x"
+    for n in range(6):
+        held.append(numpy_helper.from_array(rng.standard_normal((width, width), np.float32) / 22, f"w{n}"))
+        nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
+        nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"s{n}"], name=f"s{n}"))
+        nodes.append(helper.make_node("Add", [f"s{n}", before], [f"y{n}"], name=f"y{n}"))
+        before = f"y{n}"
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [96, width])
+    y = helper.make_tensor_value_info(before, TensorProto.FLOAT, [96, width])
+    graph = helper.make_graph(nodes, "stack", [x], [y], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+@pytest.fixture(scope="module")
+def x():
+    return np.random.default_rng(2).standard_normal((96, 512)).astype(np.float32)
+
+
+def cycles(compiled):
+    """Of one input, with a host that is never waited for."""
+    netlist = compiled.netlist
+    run = model_netlist(netlist, [*netlist.programs.values()], {"$p_loop_count": "1"}, what_if={"host_gbps": 1000})
+    return sum(run.programs().values()) / compiled.placement.microbatch
+
+
+def cells(compiled):
+    """(epoch, chip, row, column) of every core of every op."""
+    for placed in compiled.placement.ops.values():
+        rows, columns = placed.blocks.grid
+        for row in range(placed.at[0], placed.at[0] + rows):
+            for column in range(placed.at[1], placed.at[1] + columns):
+                yield placed.epoch, placed.chip, row, column
+
+
+def test_a_room_gives_the_first_free_rectangle():
+    room = Room(3, 4)
+    assert room.take((2, 3)) == (0, 0)
+    assert room.take((3, 1)) == (0, 3)
+    assert room.take((2, 1)) is None
+    assert room.take((1, 3)) == (2, 0)
+    assert room.free == 0
+
+
+@pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull", "blackhole"])
+def test_more_effort_is_no_slower_and_every_core_has_one_op(stack, arch):
+    paces, modelled = [], []
+    for effort in ("low", "default", *(["high"] if arch == "wormhole_b0" else [])):
+        compiled = compile_model(stack, arch=arch, effort=effort)
+        assert compiled.check(strict=True) == ()
+        taken = list(cells(compiled))
+        assert len(set(taken)) == len(taken)
+        paces.append(compiled.perf().inputs_per_second)
+        modelled.append(cycles(compiled))
+    assert paces == sorted(paces)
+    assert modelled[0] > 1.5 * modelled[1]
+
+
+def test_all_efforts_and_chips_give_the_same_bits(stack, x):
+    (expected,) = compile_model(stack, effort="low", microbatch=1)(x)
+    for options in ({}, {"chips": 2}, {"chips": 3, "effort": "low"}, {"objective": "cores"}, {"objective": "latency"}):
+        compiled = compile_model(stack, **options)
+        assert compiled.check(strict=True) == ()
+        np.testing.assert_array_equal(compiled(x)[0], expected)
+        np.testing.assert_array_equal(compiled(x)[0], expected)  # pointers go on
+
+
+def test_chips_share_the_work(stack):
+    one, two = (compile_model(stack, chips=chips) for chips in (1, 2))
+    assert two.placement.chips == 2
+    assert len(two.netlist.temporal_graphs) == two.placement.epochs
+    assert cycles(one) > 1.15 * cycles(two)
+
+
+def test_latency_of_one_input_is_what_that_objective_shortens(stack):
+    quick = compile_model(stack, objective="latency")
+    many = compile_model(stack, microbatch=1, objective="cores")
+    assert quick.placement.microbatch == 1
+    assert quick.perf().cycles < many.perf().cycles
+
+
+def test_the_fewest_cores(stack):
+    def count(compiled):
+        return sum(1 for _ in cells(compiled))
+
+    assert count(compile_model(stack, objective="cores")) < count(compile_model(stack))
+
+
+def test_a_round_of_one_has_the_results_of_a_round_of_many(stack, x):
+    compiled = compile_model(stack, microbatch=4)
+    assert {graph.input_count for graph in compiled.netlist.graphs.values()} == {4}
+    queues = compiled.placement.queues.values()
+    (source,), (result,) = ([queue.name for queue in queues if queue.role == role] for role in ("input", "output"))
+    with be.Emulator(compiled.netlist, "ideal") as machine:
+        for name, array in compiled.tensors():
+            machine.push(name, array)
+        for _ in range(2):
+            machine.push(source, np.concatenate([compiled.io.queues({"x": x * n})[source] for n in range(1, 5)]))
+            machine.run("run_fwd_0", {"$p_loop_count": 1})
+            found = np.concatenate([machine.pop(result) for _ in range(4)])
+    for n in range(1, 5):
+        (alone,) = compiled(x * np.float32(n))
+        np.testing.assert_array_equal(alone, compiled.io.outputs[0].from_queue(found[n - 1 : n]))
+
+
+def test_the_microbatch_of_a_netlist_is_changed_everywhere(stack):
+    netlist = compile_model(stack, microbatch=8, effort="low").netlist
+    single = of_microbatch(netlist, 1)
+    direct = check_text(compile_model(stack, microbatch=1, effort="low").text).netlist
+    assert {graph.input_count for graph in single.graphs.values()} == {1}
+    fed = [queue for queue in direct.queues.values() if queue.type == "queue" and queue.entries > 1]
+    assert {queue.name: single.queues[queue.name].entries for queue in fed} == {q.name: q.entries for q in fed}
+    assert single.programs["run_fwd_0"] == direct.programs["run_fwd_0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"effort": "most"}, "effort 'most' is not one of: low, default, high"),
+        ({"objective": "power"}, "objective 'power' is not one of"),
+        ({"chips": 0}, "chips 0 is not between 1 and"),
+        ({"microbatch": 0}, "microbatch 0 is not between 1 and"),
+        ({"arch": "grayskull", "chips": 2}, "chips of grayskull are not connected"),
+    ],
+)
+def test_wrong_words_are_refused(stack, options, message):
+    with pytest.raises(be.HostError, match=message):
+        compile_model(stack, **options)
+
+
+def test_words_become_an_aim():
+    assert Aim.named("high", "latency", 2, None) == Aim("high", "latency", 2, 1)
+    assert Aim.named("low", "throughput", 1, 5) == Aim("low", "throughput", 1, 5, firm=True)
+
+
+def test_the_report_names_the_limits_and_what_each_epoch_waits_for(stack):
+    text = compile_model(stack).report()
+    for word in ("this placement", "first legal choice", "limit: math alone", "limit: host link", "limited by"):
+        assert word in text
