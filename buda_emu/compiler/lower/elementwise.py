@@ -161,6 +161,9 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
     )  # fmt: skip
     kept = [number for number, piece in enumerate(rest.pieces) if piece.axis != "-"]
     value = _without_repeats(low, value, rest, kept)
+    axis = _beside(low, value)
+    if axis and not layout.on(axis):  # zeros beside the result would meet numbers: harmless, but V209
+        value = copied_rows(low, value) if axis == "r" else copied_columns(low, value)
     tms: list[Tm] = []
     if "r" in missing:
         value = copied_rows(low, value)
@@ -173,6 +176,15 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
     use = low.use(value, transpose=False)
     clean = (value.clean_rows and "r" not in missing, value.clean_columns and "c" not in missing)
     return Use(use.source, (*use.tms, *tms)), clean, (value.same_rows, value.same_columns)
+
+
+def _beside(low: Lowering, value: Value) -> str:
+    """The axis along which a maximum left its result in one row or column, "" for other values."""
+    op = low.out.ops.get(value.source)
+    while op is not None and len(op.uses) == 1 and not op.uses[0].tms and op.type != "reduce":
+        op = low.out.ops.get(op.uses[0].source)
+    axis = str(op.attrs["dim"]) if op is not None and op.type == "reduce" and not value.tms else ""
+    return axis if axis in ("r", "c") else ""
 
 
 def _without_repeats(low: Lowering, value: Value, rest: Layout, kept: list[int]) -> Value:
