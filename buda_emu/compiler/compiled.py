@@ -183,7 +183,7 @@ class CompiledModel:
     def run_watched(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
         """One set of inputs on a machine of its own, that a listener watches."""
         self.close()
-        with Emulator(self.netlist, precision, listeners=(listener,), inputs_at_once=1) as machine:
+        with Emulator(of_microbatch(self.netlist, 1), precision, listeners=(listener,), inputs_at_once=1) as machine:
             self._fill(machine, inputs)
             machine.run(program_name(FORWARD), {LOOP: 1})
             return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
@@ -231,8 +231,9 @@ class CompiledModel:
         given = self.example_inputs() if inputs is None else self._given(inputs)
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
+        netlist = of_microbatch(self.netlist, 1)
         ops = op_numerics(
-            self.netlist, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
+            netlist, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
         )  # fmt: skip
         return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
 

@@ -34,9 +34,9 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state, fork (of branches) or between
-    (epochs). `blocks` as those of an op; `addresses` one [channel, address] for each of the grid, a host address alone;
-    `tensor`: the constant that it holds."""
+    """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state, fork (a short branch of
+    an epoch) or between (epochs). `blocks` as those of an op; `addresses` one [channel, address] for each of the grid,
+    a host address alone; `tensor`: the constant that it holds."""
 
     name: str
     input: str
