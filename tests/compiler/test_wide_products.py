@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from buda_emu.compiler.place.placer import place
+from buda_emu.compiler.search.placer import place
 
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.fuse.fuse import fuse
