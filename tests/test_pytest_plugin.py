@@ -36,7 +36,7 @@ def place(tmp_path_factory):
 @pytest.fixture
 def run(place, child_environment):
     def start(*words):
-        command = [sys.executable, "-m", "pytest", "-p", "buda_emu.pytest_plugin", "-p", "no:cacheprovider", *words]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
         return subprocess.run(command, cwd=place, env=child_environment, capture_output=True, text=True, check=False)
 
     return start

@@ -8,10 +8,12 @@ from buda_emu.cli import arguments
 from buda_emu.cli.main import VERBS, build_parser
 
 SHARED = {
-    "--arch": (["run", "test", "numerics", "check", "pack", "graph", "perf", "compile"], "Blackhole", "blackhole"),
-    "--program": (["run", "test", "numerics", "perf"], "p", ["p"]),
-    "--param": (["run", "test", "numerics", "perf"], "n=4", [("$n", "4")]),
-    "--seed": (["run", "test", "numerics"], "7", 7),
+    "--arch": (
+        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise"], "Blackhole", "blackhole"
+    ),  # fmt: skip
+    "--program": (["run", "test", "numerics", "perf", "advise"], "p", ["p"]),
+    "--param": (["run", "test", "numerics", "perf", "advise"], "n=4", [("$n", "4")]),
+    "--seed": (["run", "test", "numerics", "advise"], "7", 7),
     "--threads": (["run", "numerics"], "2", 2),
     "--memory-limit": (["run", "test", "numerics"], "2K", 2048),
     "--no-cache": (["run", "test", "numerics", "check"], None, False),
@@ -34,7 +36,7 @@ def test_every_verb_describes_them_alike(verb):
     in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
-        assert own[option].replace("to model", "to run") == in_run[option]
+        assert own[option].replace("to model", "to run").replace("to make faster", "to run") == in_run[option]
 
 
 def _own(verb):

@@ -32,6 +32,7 @@ COMMANDS = [
     ("perf", ATTENTION, *SWEEP),
     ("perf", ATTENTION, "--against", SOFTMAX),
     ("compile", "--ops"),
+    ("advise", ATTENTION, "--tries", "8"),
     ("gemini", "run", HALO),
     ("gemini", "stats", HALO),
     ("gemini", "sweep", HALO, "--dram-gibps", "4,16", "--buffersize", "4K,8K"),

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from buda_emu.compiler.search.placer import place
 
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.fuse.fuse import fuse
@@ -13,6 +12,7 @@ from buda_emu.compiler.lower import matmul
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
 
 

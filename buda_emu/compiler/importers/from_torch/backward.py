@@ -166,35 +166,6 @@ def embedding_backward(b: Builder, g: Node, index: Node, rows: int, padding: int
     return found
 
 
-@aten("slice_scatter")
-def slice_scatter(
-    b: Builder, x: Node, source: Node, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Node:
-    """x with another value in a part of one dimension"""
-    dim %= len(x.shape)
-    index = np.arange(*slice(start, end, step).indices(x.shape[dim]))
-    return placed(b, x, source, dim, index)
-
-
-@aten("select_scatter")
-def select_scatter(b: Builder, x: Node, source: Node, dim: int, place: int) -> Node:
-    """x with another value at one element of a dimension"""
-    dim %= len(x.shape)
-    wide = b.reshape(source, shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :]))
-    return placed(b, x, wide, dim, np.asarray([place % x.shape[dim]]))
-
-
-def placed(b: Builder, x: Node, source: Node, dim: int, index: Any) -> Node:
-    """x with `source` at some elements of a dimension."""
-    size = x.shape[dim]
-    there = b.linear(source, dim=dim, matrix=Sparse.of((size, index.size), index, np.arange(index.size)))
-    if x.op == "constant" and not x.value.any():
-        return there
-    kept = np.ones(size, np.float32)
-    kept[index] = 0
-    return b.add(b.multiply(x, b.constant(kept.reshape(-1, *(1,) * (len(x.shape) - dim - 1)))), there)
-
-
 @aten("scatter", "scatter_add")
 def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **_: Any) -> Node:
     """zeros with one value along a dimension at an index"""
@@ -207,25 +178,6 @@ def scatter(b: Builder, x: Node, dim: int, index: Node, source: Any, **_: Any) -
     order = [*range(dim), rank - 1, *range(dim, rank - 1)]
     there = b.transpose(there, perm=tuple(order))
     return b.multiply(there, source if isinstance(source, Node) else float(source))
-
-
-@aten("index_put", "_unsafe_index_put")
-def index_put(b: Builder, x: Node, indices: Any, values: Node, accumulate: bool = False) -> Node:
-    """sums at indices of the first dimension, into zeros: hot' values"""
-    if len(indices) != 1 or indices[0] is None or x.op != "constant" or x.value.any():
-        raise NotSupportedError("of several dimensions, or into other than zeros")
-    index, rest = indices[0], x.shape[1:]
-    if not accumulate and not (index.op == "constant" and np.unique(index.value).size == index.value.size):
-        raise NotSupportedError("of indices that may be equal")
-    count = prod(index.shape)
-    flat = b.reshape(values, shape=(count, prod(rest)))
-    if index.op == "constant":
-        own = np.asarray(index.value).reshape(-1) % x.shape[0]
-        found = b.linear(flat, dim=0, matrix=Sparse.gather(own, x.shape[0]).transposed())
-    else:
-        picked = b.reshape(hot(b, index, x.shape[0]), shape=(count, x.shape[0]))
-        found = b.matmul(b.transpose(picked, perm=(1, 0)), flat)
-    return b.reshape(found, shape=x.shape)
 
 
 # -------------------------------------------------------------------------------------------------- constants, refusals

@@ -53,6 +53,7 @@ def plain(table: Mapping[str, str], *, whole: tuple[str, ...] = ()) -> None:
 def _declare(names: tuple[str, ...], handler: Handler, becomes: str, whole: bool, family: str = "") -> None:
     family = family or handler.__module__.rpartition(".")[2]
     for name in names:
+        assert name not in _OPS, f"{name} is declared twice"
         _OPS[name] = AtenOp(name, family, becomes, handler, whole)
 
 

@@ -108,12 +108,18 @@ def embedding_bag(b: Builder, table: Node, index: Node, offsets: Node, *given: A
     return [found, None, None, None]
 
 
-@aten("index_put")
+@aten("index_put", "_unsafe_index_put")
 def index_put(b: Builder, x: Node, indices: Any, values: Node, add: bool = False) -> Node:
-    """`linear` of the values to their places, added to what stays; places are known to the compiler"""
+    """`linear` of the values to their places, added to what stays; places that are computed: sums into zeros along
+    the first dimension, hot' values"""
     places = [place for place, item in enumerate(indices) if item is not None]
     if any(indices[place].op != "constant" or indices[place].dtype == "bool" for place in places):
-        raise NotSupportedError("places that are computed")
+        if places != [0] or indices[0].dtype == "bool" or not add or x.op != "constant" or x.value.any():
+            raise NotSupportedError("places that are computed, but for sums into zeros along the first dimension")
+        count, rest = prod(indices[0].shape), prod(x.shape[1:])
+        picked = b.reshape(hot(b, indices[0], x.shape[0]), shape=(count, x.shape[0]))
+        found = b.matmul(b.transpose(picked, perm=(1, 0)), b.reshape(values, shape=(count, rest)))
+        return b.reshape(found, shape=x.shape)
     if places != list(range(places[0], places[0] + len(places))):
         raise NotSupportedError("places of dimensions apart")
     first, last = places[0], places[-1] + 1

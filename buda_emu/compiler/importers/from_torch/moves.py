@@ -5,6 +5,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
@@ -179,10 +180,24 @@ def slice_scatter(b: Builder, x: Node, part: Node, dim: int = 0, start: Any = No
                   step: int = 1) -> Node:  # fmt: skip
     """`take` of both, and their sum"""
     dim %= len(x.shape)
-    size = x.shape[dim]
-    where = np.arange(*slice(start, end, step).indices(size))
-    own, theirs = np.arange(size), np.full(size, -1)
+    return written(b, x, part, dim, np.arange(*slice(start, end, step).indices(x.shape[dim])))
+
+
+@aten("select_scatter")
+def select_scatter(b: Builder, x: Node, part: Node, dim: int, place: int) -> Node:
+    """`take` of both, and their sum"""
+    dim %= len(x.shape)
+    wide = b.reshape(part, shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :]))
+    return written(b, x, wide, dim, np.asarray([place % x.shape[dim]]))
+
+
+def written(b: Builder, x: Node, part: Node, dim: int, where: NDArray[np.int64]) -> Node:
+    """x with other values at some elements of a dimension."""
+    own, theirs = np.arange(x.shape[dim]), np.full(x.shape[dim], -1)
     own[where], theirs[where] = -1, np.arange(where.size)
     if (own < 0).all():
         return part
-    return b.add(b.take(x, dim=dim, index=own), b.take(part, dim=dim, index=theirs), dtype=x.dtype)
+    put = b.take(part, dim=dim, index=theirs)
+    if x.op == "constant" and not x.value.any():
+        return put
+    return b.add(b.take(x, dim=dim, index=own), put, dtype=x.dtype)

@@ -133,7 +133,8 @@ class Reader:
             return self._folded(node, word, arguments, options)
         if "getitem" in word:
             found = arguments[0][arguments[1]]
-            if found is None and node.users:  # a handler gives no such result
+            # A handler gives no such result; backward passes find by themselves what the forward one keeps for them.
+            if found is None and not all("_backward" in str(user.target) for user in node.users):
                 self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
                 return _POISONED
             return found
