@@ -10,7 +10,7 @@ from buda_emu.cli.main import VERBS, build_parser
 SHARED = {
     "--arch": (
         ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise"], "Blackhole", "blackhole"
-    ),  # fmt: skip
+    ),
     "--program": (["run", "test", "numerics", "perf", "advise"], "p", ["p"]),
     "--param": (["run", "test", "numerics", "perf", "advise"], "n=4", [("$n", "4")]),
     "--seed": (["run", "test", "numerics", "advise"], "7", 7),
