@@ -50,7 +50,7 @@ def test_counts():
         (b"[" * 100_000, "no JSON"),
         (b'{"-1": ' + b"9" * 5000 + b"}", "no JSON"),
         (b"\x1f\x8bnot gzip", "damaged"),
-        (gzip.compress(b"{}" * 1000)[:-9], "cut off"),
+        (gzip.compress(b"{}" * 1000, mtime=0)[:-9], "cut off"),
     ],
 )
 def test_what_is_no_schedule(text, says, tmp_path):
