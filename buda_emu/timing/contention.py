@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.timing.epoch import EpochTiming
-from buda_emu.timing.flows import Flow
+from buda_emu.timing.flows import CHANNEL, Flow, channel_name
 from buda_emu.timing.noc import Path
 
 _NAMED: Final = 3
@@ -67,8 +67,9 @@ def contention(
     total = sum(carried.values())
     users = [User(flow, size / total) for flow, size in carried.items()]
     users.sort(key=lambda user: (-user.share, user.name))
-    dram = [item for item in timing.memory if item.name.startswith("DRAM channel")]
-    is_dram = name.startswith("DRAM channel")
+    is_dram = name.startswith(CHANNEL)
+    chip = name.partition(",")[2]  # its channels have one name but for the number
+    dram = [item for item in timing.memory if item.name.startswith(CHANNEL) and item.name.partition(",")[2] == chip]
     spread = sum(item.cycles for item in dram) / channels if is_dram else None
     aside = {item.name for item in dram} if is_dram else {name}
     if not is_dram:  # a transfer is as slow as the fullest link on its way
@@ -87,6 +88,8 @@ def _carries(edge: Flow, path: Path, name: str) -> float:
         return 0.0
     if name == "host link":
         return sum(edge.memory_bytes.values()) if edge.memory == "host" else 0.0
-    if name.startswith("DRAM channel"):
-        return edge.memory_bytes.get(int(name.rpartition(" ")[2]), 0) if edge.memory == "dram" else 0.0
+    if name.startswith(CHANNEL):
+        if edge.memory != "dram":
+            return 0.0
+        return sum(size for number, size in edge.memory_bytes.items() if channel_name(number, edge.chip) == name)
     return sum(size for link, size in path.links.items() if str(link) == name)

@@ -19,7 +19,7 @@ import numpy as np
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 from buda_emu.timeline import Schedule, Timing, Wait
-from buda_emu.timing.flows import Flow
+from buda_emu.timing.flows import Flow, channel_name
 from buda_emu.timing.noc import Path, loads
 
 LEAST_PARTS: Final = 4
@@ -228,8 +228,7 @@ class _Model:
             return []
         if edge.memory == "host":
             return [("host link", sum(edge.memory_bytes.values()) / self._rates.host)]
-        chip = f", chip {edge.chip}" if edge.chip else ""
-        return [(f"DRAM channel {n}{chip}", size / self._rates.dram) for n, size in edge.memory_bytes.items()]
+        return [(channel_name(n, edge.chip), size / self._rates.dram) for n, size in edge.memory_bytes.items()]
 
     def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
         """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""

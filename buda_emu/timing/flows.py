@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue, TemporalGraph, Tm
 from buda_emu.spec.archs import Arch
@@ -10,6 +10,14 @@ from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS, tile_bytes
 
 Memory = Literal["dram", "host", "none"]
+
+
+CHANNEL: Final = "DRAM channel"
+
+
+def channel_name(number: int, chip: int) -> str:
+    """A DRAM channel among all that is busy; those of the first chip without its number."""
+    return f"{CHANNEL} {number}" + (f", chip {chip}" if chip else "")
 
 
 @dataclass(frozen=True, slots=True)

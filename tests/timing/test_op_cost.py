@@ -85,10 +85,11 @@ def test_no_dimension_makes_an_op_cheaper(call, data):
 @settings(max_examples=300, deadline=None)
 @given(calls(), st.data())
 def test_twice_the_work_costs_about_twice_the_time(call, data):
-    """Up to four times: where an output begins to stream, or a sum to be spilled."""
+    """Up to four times: where an output begins to stream, or a sum to be spilled; a depthwise one by small steps to
+    five."""
     name = data.draw(st.sampled_from([name for name in DIMENSIONS if getattr(call, name)]))
     twice = replace(call, **{name: 2 * getattr(call, name)})
-    assert op_cycles(twice) <= 4 * op_cycles(call)
+    assert op_cycles(twice) <= (5 if call.op_type == "depthwise" else 4) * op_cycles(call)
 
 
 @settings(max_examples=200, deadline=None)
