@@ -8,6 +8,7 @@ from buda_emu.advice.edits import Edit, Proposal
 from buda_emu.advice.moves.memory import Channels, may_move
 from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.netlist.model import Queue
+from buda_emu.timing.flows import CHANNEL
 
 _QUEUES: Final = 8  # of a channel that are tried, the largest streams first
 
@@ -28,13 +29,13 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
         if least == channel or total[least] + size >= total[channel] or not may_move(here.variant, queue):
             continue
         moved = _moved(here, queue, channel, least)
-        sentence = f"{name} in DRAM channel {least} instead of {channel}"
+        sentence = f"{name} in {CHANNEL} {least} instead of {channel}"
         gain = total[channel] - max(total[least] + size, total[channel] - size)
         yield Proposal("channel", name, sentence, (Edit("queue", name, ("dram",), moved),), gain=gain)
 
 
 def _channel(name: str) -> int | None:
-    word = name.partition(":")[0].removeprefix("DRAM channel ")
+    word = name.partition(":")[0].removeprefix(f"{CHANNEL} ")
     return int(word) if word.isdecimal() else None
 
 
@@ -52,9 +53,7 @@ def _loads(here: Situation) -> dict[str, dict[int, float]]:
 
 def _moved(here: Situation, queue: Queue, channel: int, other: int) -> tuple[object, ...]:
     room = Channels(here.variant, queue.target_device, here.evaluator.chip.dram_channels)
-    return tuple(
-        room.place(queue, other) if buffer.channel == channel else replace(buffer) for buffer in queue.buffers
-    )
+    return tuple(room.place(queue, other) if buffer.channel == channel else replace(buffer) for buffer in queue.buffers)
 
 
 MOVE: Final = Move(

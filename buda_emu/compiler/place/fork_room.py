@@ -6,13 +6,11 @@ from math import prod
 from buda_emu.compiler.lower.tiles import Use
 from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes
 from buda_emu.compiler.place.candidates import pickers
-from buda_emu.compiler.place.cost import tiles_read
+from buda_emu.compiler.place.cost import size_of_tile, tiles_read
 from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.place.queues import DRAM_BASE
+from buda_emu.compiler.place.queues import Memory
 from buda_emu.compiler.target import Target
-from buda_emu.errors import UnsupportedError
-from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES
 
 _ROUNDS = 4
@@ -52,7 +50,7 @@ def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
     else:  # how operands of products and what TMs rearrange are cut over cores: at most all of it in each
         slice_tiles = prod(pipeline.ops[edge.source].shape[1:])
     slices = pipeline.extra.get(edge, 0) + lack.slices
-    tile = _tile_size(target, target.activation_df)
+    tile = size_of_tile(target.activation_df, target.arch.alignment)
     others = sum(item.buffer for number, item in enumerate(op.uses) if number != edge.operand)
     held = _held_bytes(placement, target, placement.ops[edge.reader])
     if buffer_bytes(target, op, blocks, held=held) + (others + slices * slice_tiles) * tile > l1_bytes(target):
@@ -71,7 +69,7 @@ def _held_bytes(placement: Placement, target: Target, placed: Placed) -> int:
         for number, use in enumerate(op.uses)
         if use.source in kept
     )
-    return tiles * _tile_size(target, target.activation_df)
+    return tiles * size_of_tile(target.activation_df, target.arch.alignment)
 
 
 def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None:
@@ -90,36 +88,5 @@ def _by_queue(placement: Placement, pipeline: Pipeline, edge: Edge) -> None:
     df = placement.target.of(producer.op.precision).activation_df
     entries = _ROUNDS_OF_INPUTS * placement.microbatch
     queue = Queue(name, edge.source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=producer.chip)
-    placement.queues[name] = replace(queue, addresses=_addresses(placement, queue))
+    Memory.behind(placement).add(placement, queue)
     _use(placement, pipeline, edge, Use(name, reader.uses[edge.operand].tms))
-
-
-def _addresses(placement: Placement, queue: Queue) -> tuple[tuple[int, int], ...]:
-    """Behind everything, in the channels with the fewest bytes."""
-    target = placement.target
-    ends: dict[int, int] = {}
-    for item in placement.queues.values():
-        for channel, address in item.addresses if item.loc == "dram" and item.chip == queue.chip else ():
-            ends[channel] = max(ends.get(channel, 0), address + _buffer_size(target, item))
-    start, size = min(ends.values(), default=DRAM_BASE), _buffer_size(target, queue)
-    places: list[tuple[int, int]] = []
-    for _ in range(prod(queue.blocks.grid)):
-        channel = min(range(target.arch.dram_channels), key=lambda number: (ends.get(number, start), number))
-        address = ends.get(channel, start)
-        if address + size > target.arch.dram_channel_bytes:
-            raise UnsupportedError(f"compile: {queue.name}: the DRAM of one {target.arch.name} is full")
-        places.append((channel, address))
-        ends[channel] = address + size
-    return tuple(places)
-
-
-def _buffer_size(target: Target, queue: Queue) -> int:
-    """Bytes of one buffer of a queue in DRAM, header included."""
-    align, blocks = target.arch.alignment, queue.blocks
-    tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
-    size = tiles * _tile_size(target, queue.df) * queue.entries + align
-    return -(-size // align) * align
-
-
-def _tile_size(target: Target, df: str) -> int:
-    return tile_bytes(df, 32, 32, target.arch.alignment, header=True)

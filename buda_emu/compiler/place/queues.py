@@ -26,7 +26,7 @@ def add_queues(found: Placement, rounds: int) -> None:
     """All queues with their addresses. What is no constant holds so many rounds of inputs: with two the host can be a
     round ahead. Raises MemoryFullError when memory is full."""
     target, tiles, entries = found.target, found.tiles, rounds * found.microbatch
-    memory = _Memory(target)
+    memory = Memory(target)
     readers = _readers(found)
     for queue in tiles.inputs.values():
         df = "RawUInt32" if queue.indices else target.activation_df
@@ -121,7 +121,7 @@ class MemoryFullError(UnsupportedError):
     """Queues of so many inputs do not fit."""
 
 
-class _Memory:
+class Memory:
     """Addresses: the DRAM channel with the fewest bytes takes the next buffer; outputs of a single chip go to the
     host."""
 
@@ -130,17 +130,33 @@ class _Memory:
         self._next: dict[int, list[int]] = {}
         self._host = 0
 
-    def add(self, found: Placement, queue: Queue) -> Queue:
-        """Give a queue its addresses. Raises MemoryFullError when memory is full."""
-        align = self._target.arch.alignment
-        blocks = queue.blocks
+    @staticmethod
+    def behind(found: Placement) -> "Memory":
+        """The DRAM behind all queues of a placement."""
+        memory = Memory(found.target)
+        for queue in found.queues.values():
+            used, size = memory._used(queue.chip), memory._size(queue)
+            for channel, address in queue.addresses if queue.loc == "dram" else ():
+                used[channel] = max(used[channel], address + size)
+        return memory
+
+    def _used(self, chip: int) -> list[int]:
+        """Where each channel of a chip is free."""
+        return self._next.setdefault(chip, [DRAM_BASE] * self._target.arch.dram_channels)
+
+    def _size(self, queue: Queue) -> int:
+        """Bytes of one buffer."""
+        align, blocks = self._target.arch.alignment, queue.blocks
         tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
         tilized = queue.layout == "tilized" and queue.role != "output"
         size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
-        size = -(-size // align) * align
-        used = self._next.setdefault(queue.chip, [DRAM_BASE] * self._target.arch.dram_channels)
+        return -(-size // align) * align
+
+    def add(self, found: Placement, queue: Queue) -> Queue:
+        """Give a queue its addresses. Raises MemoryFullError when memory is full."""
+        used, size = self._used(queue.chip), self._size(queue)
         places: list[tuple[int, int]] = []
-        for _ in range(prod(blocks.grid)):
+        for _ in range(prod(queue.blocks.grid)):
             if queue.loc == "host":
                 places.append((0, self._host))
                 self._host += size

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,8 +101,8 @@ def _top(values: Values, document: Any) -> IR | None:
     for core, key in cores.items():
         works[core] = tuple(
             read(values, item, place, core, at)
-            for at, (place, entry) in enumerate(_placed(key, top[key]))
-            if (item := values.object(entry, place)) is not None
+            for at, entry in enumerate(top[key])
+            if (item := values.object(entry, place := f"{key}/{at}")) is not None
         )
     arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: dram_in(v, item, place, dialect))
     leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
@@ -129,8 +129,3 @@ def _core_keys(values: Values, top: Object) -> dict[int, str]:
     if not found and not values.found:
         values.wrong("G001", "", "there is no core: no decimal key with a list of workloads")
     return dict(sorted(found.items()))
-
-
-def _placed(key: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Items of a list with their JSON pointers."""
-    return ((f"{key}/{number}", item) for number, item in enumerate(items))
