@@ -1,10 +1,22 @@
 """Operands of the multipliers taken apart for a fidelity phase (`buda_emu.tensix.fidelity`)."""
 
+from typing import Final
+
 import numpy as np
 
 from buda_emu.kernels.jit import helper
 from buda_emu.kernels.tensix.accumulate import ZERO_EXPONENT
 from buda_emu.kernels.tensix.words import TILE, Lanes, i32
+
+PHASES: Final = 4
+
+
+@helper
+def phase_and_face(step: int, faces: int, faces_first: bool) -> tuple[int, int]:
+    """What comes in step 0 to PHASES * faces - 1 of a tile's product; `faces_first`: the phases run inside a face."""
+    if faces_first:
+        return step % PHASES, step // PHASES
+    return step // faces, step % faces
 
 
 @helper

@@ -25,13 +25,11 @@ from numba.extending import lower_builtin, type_callable
 from numpy.typing import NDArray
 
 from buda_emu.kernels.fma import fma_f32, llvm_fma
-from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, i32
+from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, i32
 from buda_emu.kernels.tile_memory import FLOAT, SIZE, Builder, Value, call_shared, splat
 
 __all__ = ["ABOVE", "LOWEST_COMMON", "OFFSET", "add_face", "find_tops", "sum_face"]
 
-GROUP: Final = 8
-"""Products that are summed under one exponent."""
 ABOVE: Final = 13
 """The exponent field of M is X + ABOVE; its first bit of fraction is set, too."""
 OFFSET: Final = 64

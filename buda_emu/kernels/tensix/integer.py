@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tensix.fidelity import PHASES, phase_and_face
 from buda_emu.kernels.tensix.words import EDGE, FACE, TILE, Index, Lanes, Tensor, Tiles, fetch_words, i32
 
 LIMIT: Final = (1 << 31) - 1
-PHASES: Final = 4
 
 
 @kernel
@@ -54,7 +54,7 @@ def int_matmul_tiles(
             in1_at = in1_index[(row // rows * inner + k) * cols + col]
             fetch_words(srca, in1, entry, in1_at, np.uint32(0), in1_transposed)
             for step in range(PHASES * faces):
-                phase, face = (step % PHASES, step // PHASES) if faces_first else (step // faces, step % faces)
+                phase, face = phase_and_face(step, faces, faces_first)
                 _parts(a, srca, srca_mask(phase))
                 _parts(b, srcb, srcb_mask(phase))
                 _mvmul(value, b, a, face * FACE, line)

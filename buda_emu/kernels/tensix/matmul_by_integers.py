@@ -10,13 +10,14 @@ import numpy as np
 
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
-from buda_emu.kernels.tensix.fidelity import exponents, srca_parts, srcb_parts
+from buda_emu.kernels.tensix.fidelity import PHASES, exponents, phase_and_face, srca_parts, srcb_parts
 from buda_emu.kernels.tensix.shifts import shift_right
 from buda_emu.kernels.tensix.words import (
     EDGE,
     FACE,
     FP16,
     FP32,
+    GROUP,
     TILE,
     Index,
     Lanes,
@@ -27,9 +28,7 @@ from buda_emu.kernels.tensix.words import (
     store_words,
 )
 
-PHASES: Final = 4
 ROWS: Final = 8  # of SrcB, in one MVMUL
-GROUP: Final = 8  # products that are summed under one exponent
 
 
 @kernel
@@ -85,7 +84,7 @@ def matmul_by_integers(
                 if phases & 0b0011 << 2 * half:
                     srcb_parts(part_b[half], srcb, 2 * half)
             for step in range(PHASES * faces):
-                phase, face = (step % PHASES, step // PHASES) if faces_first else (step // faces, step % faces)
+                phase, face = phase_and_face(step, faces, faces_first)
                 if phases >> phase & 1:
                     bias = exponent_bias(mode, exponent_bits, phase)
                     b, a = part_b[phase >> 1], part_a[phase & 1]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.accumulate import accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.fidelity import PHASES, phase_and_face
 from buda_emu.kernels.tensix.group_sums import ABOVE, LOWEST_COMMON, OFFSET, add_face, find_tops, sum_face
 from buda_emu.kernels.tensix.prepared import Exponents, Parts, aligned, prepare_srca, prepare_srcb, range_of
 from buda_emu.kernels.tensix.words import (
@@ -26,7 +27,6 @@ from buda_emu.kernels.tensix.words import (
     store_words,
 )
 
-PHASES: Final = 4
 PANEL: Final = 64  # tiles of SrcA that are kept prepared, or one column where that has more
 FLOAT_BIAS: Final = 127
 # What exponents must be for singles (`_in_reach`), of the operands, of their products, of words in Dst.
@@ -183,7 +183,7 @@ def _add_tile(
 ) -> None:
     """word += SrcB x SrcA of prepared tiles."""
     for step in range(PHASES * faces):
-        phase, face = (step % PHASES, step // PHASES) if faces_first else (step // faces, step % faces)
+        phase, face = phase_and_face(step, faces, faces_first)
         if phases >> phase & 1:
             shift = 5 * (phase & 1) + 7 * (phase >> 1)
             b, a = parts_b[(phase >> 1) * TILE :], parts_a[(phase & 1) * TILE :]

@@ -20,6 +20,8 @@ Lanes: TypeAlias = NDArray[np.int32]
 EDGE: Final = 32
 TILE: Final = EDGE * EDGE
 FACE: Final = 16
+GROUP: Final = 8
+"""Products that the matrix unit sums under one exponent."""
 
 BF16: Final = 0
 FP16: Final = 1
