@@ -26,7 +26,7 @@ import torch
 
 import buda_emu as be
 from buda_emu.compiler.comparison import difference
-from buda_emu.report.text import table
+from buda_emu.report.terminal.text import table
 from conditions import conditions
 from full_size_models import NAMES, build
 

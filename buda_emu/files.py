@@ -19,9 +19,7 @@ class Stream(Protocol):
         ...
 
 
-def write_file(
-    path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object], *, durable: bool = False
-) -> int:
+def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], object], *, durable: bool = False) -> int:
     """Let `write` write a file.
 
     A regular file, new or there, is written beside its place and moved there when it is whole, with the permissions

@@ -121,7 +121,7 @@ class NetlistItem(pytest.Item):
         error = excinfo.value
         if not isinstance(error, NetlistFailureError):
             return super().repr_failure(excinfo, style)
-        from buda_emu.report.console import case_lines, outputs_table
+        from buda_emu.report.terminal.testing import case_lines, outputs_table
 
         result = error.result
         lines = [*case_lines(result), *(["", outputs_table(result)] if result.outputs else [])]

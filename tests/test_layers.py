@@ -44,7 +44,7 @@ ALLOWED = {
 }
 OWN = {
     "compiler/train/joint.py": {"torch"},  # imported with the first model that is trained
-    "report/drawn_table.py": {"rich"},  # imported with the first table that is printed
+    "report/terminal/drawn_table.py": {"rich"},  # imported with the first table that is printed
     "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
     **{
         path.relative_to(PACKAGE).as_posix(): {package}  # imported when such a model is read

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from buda_emu.kernels.tensix.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
 from buda_emu.numerics.bits import from_bits, to_bits  # noqa: E402
 from buda_emu.numerics.codecs import quantise  # noqa: E402
-from buda_emu.report.svg import number, text  # noqa: E402
+from buda_emu.report.pictures.svg import number, text  # noqa: E402
 from buda_emu.tensix.fidelity import phase_mask  # noqa: E402
 from buda_emu.tensix.functions import bind, reference  # noqa: E402
 from buda_emu.tensix.pack import decode, pack  # noqa: E402

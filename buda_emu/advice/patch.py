@@ -111,9 +111,7 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
     raise UnwritableError(f"there is no {key} in the text")
 
 
-def _added(
-    text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str
-) -> tuple[int, int, str]:
+def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
     """A key that was not written, behind the last one of its map."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")

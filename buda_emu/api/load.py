@@ -35,6 +35,6 @@ def load(path: str | os.PathLike[str], arch: str | None = None, *, cache: bool =
 
 def _picture(netlist: "Netlist") -> str:
     """Of a notebook: the ops on their cores, as `buda-emu graph` draws them."""
-    from buda_emu.report.grid_svg import grid_svg
+    from buda_emu.report.pictures.grid_svg import grid_svg
 
     return grid_svg(netlist)

@@ -12,7 +12,7 @@ from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.text import plural
+from buda_emu.report.terminal.text import plural
 from buda_emu.verify.op_by_op.numerics import explain
 from buda_emu.verify.op_by_op.numerics_result import CAUSES, Numerics, OpNumerics
 

@@ -12,8 +12,8 @@ from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.performance_check import read_performance_checks
 from buda_emu.netlist.test_config import read_test_config
-from buda_emu.report.perf_json import perf_json
-from buda_emu.report.text import plural
+from buda_emu.report.machine_readable.perf_json import perf_json
+from buda_emu.report.terminal.text import plural
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.checks import CheckResult, evaluate
 from buda_emu.timing.figures import op_figures

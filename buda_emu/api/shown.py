@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from buda_emu.report.text import number
+from buda_emu.report.terminal.text import number
 
 MOST_ROWS = 60
 """Of a table in a notebook; the object has all."""

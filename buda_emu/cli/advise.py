@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Advise. Exit code 0, whether something was found or not."""
     from buda_emu.api.advise import advise
-    from buda_emu.report.advise_console import advice_lines
+    from buda_emu.report.terminal.advice import advice_lines
 
     progress = Progress(args.quiet)
     found = advise(

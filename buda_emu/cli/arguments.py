@@ -109,9 +109,7 @@ def add_baseline(parser: Taker) -> None:
 
 def add_color(parser: Taker) -> None:
     """--color, of every verb."""
-    parser.add_argument(
-        "--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR"
-    )
+    parser.add_argument("--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR")
 
 
 def add_config(parser: Taker) -> None:

@@ -8,8 +8,8 @@ from buda_emu.cli.output import say
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
-    from buda_emu.report.baseline import Comparison, Measure, Section
-    from buda_emu.report.baseline_file import Baseline
+    from buda_emu.report.baselines.file import Baseline
+    from buda_emu.report.baselines.verdict import Comparison, Measure, Section
 
 
 def open_baseline(
@@ -20,7 +20,7 @@ def open_baseline(
         if args.update_baseline:
             raise HostError("--update-baseline: which one? --baseline FILE names it")
         return None
-    from buda_emu.report.baseline_file import read_baseline
+    from buda_emu.report.baselines.file import read_baseline
 
     return read_baseline(args.baseline, section, settings, update=args.update_baseline, measure=measure)
 

@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _info(_: argparse.Namespace) -> int:
     from buda_emu.netlist.cache import MOST_BYTES
-    from buda_emu.report.text import table
+    from buda_emu.report.terminal.text import table
 
     found = _kept()
     in_use = {

@@ -15,7 +15,7 @@ from buda_emu.cli.output import complain, say
 from buda_emu.screen import current
 
 if TYPE_CHECKING:
-    from buda_emu.report.baseline import Comparison
+    from buda_emu.report.baselines.verdict import Comparison
 
 EXAMPLE = "buda-emu check net.yaml --strict"
 
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
         results[name] = Findings(tuple(choice.applied(found.diagnostics, refuses)))
     held = None
     if baseline is not None:
-        from buda_emu.report.baseline_items import check_items
+        from buda_emu.report.baselines.items import check_items
 
         held = baseline.against({name: check_items(result.diagnostics) for name, result in results.items()})
         results = {name: _without_known(name, result, held) for name, result in results.items()}
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _without_known(name: str, result: Checked, held: "Comparison") -> Checked:
     """Only the findings that are new or worse."""
-    from buda_emu.report.baseline_items import finding
+    from buda_emu.report.baselines.items import finding
 
     bad = {change.what for change in (*held.new, *held.worse) if change.file == name}
     return Findings(tuple(item for item in result.diagnostics if finding(item) in bad))

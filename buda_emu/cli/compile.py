@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     """Compile and say what came of it. Exit code 0; failures are raised."""
     if args.ops:
         from buda_emu.compiler.support import HEADERS, rows
-        from buda_emu.report.text import table
+        from buda_emu.report.terminal.text import table
 
         say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
         return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.cli.documents import KINDS, NETLIST, books, rule_kind
 from buda_emu.cli.output import complain, say
-from buda_emu.report.text import table
+from buda_emu.report.terminal.text import table
 from buda_emu.screen import current
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from buda_emu.cli.output import say
-from buda_emu.report.text import table
+from buda_emu.report.terminal.text import table
 from buda_emu.spec.formats import FORMATS, FormatSpec, tile_bytes
 
 EXAMPLE = "buda-emu formats"

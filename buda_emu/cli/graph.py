@@ -40,9 +40,9 @@ def main(args: argparse.Namespace) -> int:
     _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
     _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")
     if (args.format or (suffix if suffix in _FORMATS else "svg")) == "dot":
-        from buda_emu.report.dot import dot as draw
+        from buda_emu.report.pictures.dot import dot as draw
     else:
-        from buda_emu.report.grid_svg import grid_svg as draw
+        from buda_emu.report.pictures.grid_svg import grid_svg as draw
     picture = draw(netlist, epochs=args.epoch, chips=args.chip)
     if args.output is None:
         say(picture.rstrip("\n"))

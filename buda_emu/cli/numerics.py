@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.netlist.load import load
 
     netlist = load(args.file, arch=args.arch, cache=args.cache)
-    from buda_emu.report.numerics_console import numerics_lines
+    from buda_emu.report.terminal.numerics import numerics_lines
     from buda_emu.verify.certain import require_runnable
     from buda_emu.verify.inputs.entries import chosen_programs
     from buda_emu.verify.observed import rounding_warnings

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from buda_emu.cli.output import say
-from buda_emu.report.text import table
+from buda_emu.report.terminal.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.formats import NETLIST_FORMATS
 from buda_emu.spec.ops import OP_TYPES, OpType

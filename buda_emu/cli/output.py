@@ -108,7 +108,7 @@ def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture") ->
 
         write_text(path, timeline_page(picture, shlex.join(["buda-emu", *sys.argv[1:]])))
         return
-    from buda_emu.report.trace import trace
+    from buda_emu.report.machine_readable.trace import trace
 
     write_json(path, trace(picture), compact=True)
 

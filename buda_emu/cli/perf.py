@@ -9,12 +9,12 @@ from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import HostError
-from buda_emu.report.perf_tables import SORTS, Selection
+from buda_emu.report.terminal.perf_tables import SORTS, Selection
 
 if TYPE_CHECKING:
     from buda_emu.api.perf import Perf
-    from buda_emu.report.baseline import Comparison
-    from buda_emu.report.baseline_file import Baseline
+    from buda_emu.report.baselines.file import Baseline
+    from buda_emu.report.baselines.verdict import Comparison
 
 EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Model and report. Exit code 1 when a figure of performance-check is missed, or --fail-above is exceeded."""
-    from buda_emu.report.perf_console import check_lines, perf_lines
+    from buda_emu.report.terminal.perf import check_lines, perf_lines
 
     if args.baseline is not None and (args.sweep or args.against is not None):
         raise HostError("--baseline: neither with --sweep nor with --against")
@@ -111,13 +111,13 @@ def main(args: argparse.Namespace) -> int:
     for line in check_lines(results):
         say(line)
     if args.update_expectations:
-        from buda_emu.report.perf_console import expectation_lines
+        from buda_emu.report.terminal.perf import expectation_lines
 
         for line in expectation_lines(found.netlist.sections, results):
             say(line)
     held = None
     if baseline is not None:
-        from buda_emu.report.baseline_items import perf_items
+        from buda_emu.report.baselines.items import perf_items
 
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
     _write(args, found, held)
@@ -127,7 +127,7 @@ def main(args: argparse.Namespace) -> int:
 def _baseline(args: argparse.Namespace) -> "Baseline | None":
     if args.baseline is None and not args.update_baseline:
         return None
-    from buda_emu.report.baseline import Measure
+    from buda_emu.report.baselines.verdict import Measure
 
     names = ("program", "param", "arch", "model", "what_if", "grid", "harvest")
     measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
@@ -162,8 +162,8 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
     """Before and after. Exit code 1 when something is slower by more than --fail-above."""
     from dataclasses import asdict
 
+    from buda_emu.report.machine_readable.perf_json import read_perf_json
     from buda_emu.report.perf_against import against, against_lines
-    from buda_emu.report.perf_json import read_perf_json
 
     text = args.against.read_bytes()
     if text.lstrip()[:1] == b"{":
@@ -213,7 +213,7 @@ def _sweep(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -> None:
     if args.csv is not None:
-        from buda_emu.report.perf_vendor import perf_info_all_epochs_csv
+        from buda_emu.report.machine_readable.perf_vendor import perf_info_all_epochs_csv
 
         write_text(args.csv, perf_info_all_epochs_csv(found.run))
     if args.json is not None:
@@ -225,14 +225,14 @@ def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -
         _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:
-        from buda_emu.report.epoch_picture import run_picture
+        from buda_emu.report.pictures.epoch_picture import run_picture
 
         write_picture(args.trace, run_picture(found.run))
 
 
 def _write_report(directory: Path, found: "Perf", command: str) -> None:
+    from buda_emu.report.machine_readable.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
     from buda_emu.report.pages.perf import perf_page
-    from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
 
     directory.mkdir(parents=True, exist_ok=True)
     netlist, run = found.netlist, found.run

@@ -22,7 +22,7 @@ from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json, write_output
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
-from buda_emu.report.text import table
+from buda_emu.report.terminal.text import table
 
 if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport

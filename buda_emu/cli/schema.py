@@ -23,19 +23,19 @@ def _check() -> Any:
 
 def _run() -> Any:
     from buda_emu.api.report import SCHEMA_VERSION, RunReport
-    from buda_emu.report.schema import schema_of
+    from buda_emu.report.machine_readable.schema import schema_of
 
     return schema_of(RunReport, "Results of buda-emu run --json", SCHEMA_VERSION, without=("arrays",))
 
 
 def _test() -> Any:
-    from buda_emu.report.schema import schema
+    from buda_emu.report.machine_readable.schema import schema
 
     return schema()
 
 
 def _perf() -> Any:
-    from buda_emu.report.perf_schema import schema
+    from buda_emu.report.machine_readable.perf_schema import schema
 
     return schema()
 

@@ -1,11 +1,7 @@
 """`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
 
 import argparse
-import shlex
-import sys
 import time
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +20,13 @@ from buda_emu.cli.arguments import (
     shard,
 )
 from buda_emu.cli.baseline import open_baseline, settle
-from buda_emu.cli.output import bar_text, complain, say, speak_apart, write_json, write_text
+from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
-from buda_emu.screen import Style, current, shown
 
 if TYPE_CHECKING:
-    from buda_emu.report.baseline import Comparison
+    from buda_emu.cli.test_console import Console
+    from buda_emu.report.baselines.verdict import Comparison
     from buda_emu.verify.result import CaseResult, TestRun
     from buda_emu.verify.runs.case import Case
 
@@ -38,11 +34,9 @@ EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
 DEFAULT_TIMEOUT = 600.0
 DEFAULT_THRESHOLD = 0.99
 FORMATS = ("text", "json", "github", "sarif")
-_LINE_LENGTH = 80
 # What the exit code is when no output was wrong, worst first.
 _EXIT_CODES = {"failed": 1, "error": 101, "crashed": 101, "stopped": 4, "timeout": 4, "unsupported": 3, "rejected": 2}
 _HOW = ("paths", "timeout")  # settings that a baseline may be held against with others
-_COLOURS: Mapping[str, Style] = {"passed": "green", "skipped": "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -151,14 +145,14 @@ def main(args: argparse.Namespace) -> int:
     if args.report is not None:
         args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     workers = max(1, min(args.workers or usable_processors(), len(cases)))
-    console = _Console(cases, args, f"on {args.dask}" if args.dask else f"{workers} worker{'s' * (workers != 1)}", note)
+    console = _console(args, cases, workers, note)
     start = time.perf_counter()
     results, interrupted = _run(args, cases, workers, console)
     run = _test_run(args, results, time.perf_counter() - start)
     remember(here, results)
     held = None
     if baseline is not None:
-        from buda_emu.report.baseline_items import test_items
+        from buda_emu.report.baselines.items import test_items
 
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
@@ -169,6 +163,16 @@ def main(args: argparse.Namespace) -> int:
     if interrupted:
         raise KeyboardInterrupt
     return exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+
+
+def _console(args: argparse.Namespace, cases: "list[Case]", workers: int, note: str) -> "Console":
+    from buda_emu.cli.test_console import Console
+    from buda_emu.report.sides import sides
+    from buda_emu.version import __version__
+
+    netlists = f"{len(cases)} netlist{'s' * (len(cases) != 1)}{note}"
+    where = f"on {args.dask}" if args.dask else f"{workers} worker{'s' * (workers != 1)}"
+    return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
 
 
 def exit_code(results: "list[CaseResult]") -> int:
@@ -210,7 +214,7 @@ def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
 
 
 def _run(
-    args: argparse.Namespace, cases: "list[Case]", workers: int, console: "_Console"
+    args: argparse.Namespace, cases: "list[Case]", workers: int, console: "Console"
 ) -> "tuple[list[CaseResult], bool]":
     """The results in order, and whether Ctrl-C cut them short."""
     from buda_emu.verify.runs.last_time import longest_first
@@ -276,11 +280,11 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def _write(args: argparse.Namespace, run: "TestRun", held: "Comparison | None") -> None:
     if args.json is not None:
-        from buda_emu.report.json_form import as_json
+        from buda_emu.report.machine_readable.json_form import as_json
 
         write_json(args.json, {**as_json(run), **({"baseline": held.as_json()} if held is not None else {})})
     if args.junitxml is not None:
-        from buda_emu.report.junit import junit_xml
+        from buda_emu.report.machine_readable.junit import junit_xml
 
         write_text(args.junitxml, junit_xml(run))
     if args.report is not None:
@@ -295,13 +299,13 @@ def _print(form: str, run: "TestRun") -> None:
     import json
 
     if form == "json":
-        from buda_emu.report.json_form import as_json
+        from buda_emu.report.machine_readable.json_form import as_json
 
         write_json("-", as_json(run))
         return
     from buda_emu.checker.render import as_github, as_sarif
     from buda_emu.cli.documents import rule_kind
-    from buda_emu.report.annotations import RULES, annotations
+    from buda_emu.report.machine_readable.annotations import RULES, annotations
 
     found = annotations(run)
     if form == "github":
@@ -318,116 +322,3 @@ def _complain_of_parameters(args: argparse.Namespace, results: "list[CaseResult]
         ran = [case for case in results if case.programs]
         if ran and not any(name in case.parameters for case in ran):
             complain(f"buda-emu: no tested program takes the parameter {name}")
-
-
-class _Console:
-    """What a user sees: a bar on a terminal, a character or a line for each netlist elsewhere, then what went wrong."""
-
-    def __init__(self, cases: "list[Case]", args: argparse.Namespace, workers: str, note: str) -> None:
-        self._cases = cases
-        self._args = args
-        self._live = not args.quiet and sys.stderr.isatty()
-        self._start = time.perf_counter()
-        self._counts: Counter[str] = Counter()
-        self._column = 0
-        if not args.quiet:
-            from buda_emu.report.sides import sides
-            from buda_emu.version import __version__
-
-            count = len(cases)
-            netlists = f"{count} netlist{'s' * (count != 1)}"
-            say(f"buda-emu {__version__}: {netlists}{note}, {workers}, {sides(_settings(args))}")
-        self._bar()
-
-    def result(self, _number: int, result: "CaseResult") -> None:
-        """One netlist more is done."""
-        self._counts[result.status] += 1
-        self._clear()
-        if self._args.verbose:
-            say(f"{result.netlist} {self._paint(result.status)} ({result.seconds:.2f} s)")
-        elif not self._args.quiet and not self._live:
-            self._character(result)
-        self._bar()
-
-    def end(self, run: "TestRun", known: "frozenset[str]") -> None:
-        """Everything that did not pass but what is `known` from a baseline, the summary, the last line."""
-        from buda_emu.report import console
-
-        self._clear()
-        if self._column:
-            say()
-        told = [case for case in run.cases if case.netlist not in known]
-        shown = [case for case in told if self._is_shown(case, len(run.cases))]
-        for case in shown:
-            say()
-            if case.status == "passed":
-                say(f"{case.netlist}: passed")
-            for line in console.case_lines(case) if case.status != "passed" else ():
-                say(line)
-            self._tables(case)
-        summary = list(console.summary_lines(told))
-        if summary:
-            say("\nshort summary")
-            for line in summary:
-                say(line)
-        if self._args.durations is not None:
-            say(f"\n{console.durations_table(run.cases, self._args.durations)}")
-        bad = any(case.status not in ("passed", "skipped") for case in run.cases)
-        text = console.closing_line(run)
-        if shown or not self._args.quiet:
-            say()
-        say(current().paint(f"== {text} ==", "red" if bad else "green"))
-
-    def _is_shown(self, case: "CaseResult", count: int) -> bool:
-        if case.status in ("passed", "skipped"):
-            asked = self._args.verbose or self._args.per_op or count == 1
-            return not self._args.quiet and case.status == "passed" and asked
-        return True
-
-    def _tables(self, case: "CaseResult") -> None:
-        from buda_emu.report import console
-
-        if self._args.quiet:
-            return
-        for text in case.warnings:
-            say(f"warning: {text}")
-        if case.outputs:
-            say(f"\n{console.outputs_table(case)}")
-        for name, why in case.not_compared.items():
-            if why.startswith("io-config lists it"):  # someone expects it to be
-                say(f"not compared: {name}: {why}")
-        if case.performance:
-            say(f"\n{console.performance_table(case)}")
-        if case.ops and self._args.per_op:
-            say(f"\n{console.per_op_table(case.ops)}\n")
-            for line in console.first_bad_lines(case):
-                say(line)
-        if case.failed_outputs and case.precision == "device":
-            say(f"\nwhy the chip's answer differs: buda-emu numerics {shlex.quote(case.netlist)}")
-
-    def _character(self, result: "CaseResult") -> None:
-        from buda_emu.report.console import MARKS
-
-        done = sum(self._counts.values())
-        say(MARKS[result.status], end="")
-        self._column += 1
-        if self._column == _LINE_LENGTH or done == len(self._cases):
-            say(f" {100 * done // len(self._cases):3} %")
-            self._column = 0
-
-    def _bar(self) -> None:
-        """Done of all, what did not pass, and the time that is left."""
-        if not self._live:
-            return
-        done = sum(self._counts.values())
-        wrong = done - self._counts["passed"] - self._counts["skipped"]
-        note = f"{wrong} not passed" if wrong else ""
-        text = bar_text(done, len(self._cases), time.perf_counter() - self._start, "netlists", note)
-        print(f"\r\x1b[K{shown(text)}", end="", file=sys.stderr, flush=True)
-
-    def _clear(self) -> None:
-        if self._live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def _paint(self, status: str) -> str:
-        return current().paint(status, _COLOURS.get(status, "red"))

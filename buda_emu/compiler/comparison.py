@@ -13,7 +13,7 @@ from buda_emu.compiler.lower.layout import TILE, Layout
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op
-from buda_emu.report.text import correlation, number, table
+from buda_emu.report.terminal.text import correlation, number, table
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.moments import Moments

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from buda_emu.report.text import correlation, table
+from buda_emu.report.terminal.text import correlation, table
 from buda_emu.verify.op_by_op.numerics_result import OpNumerics
 
 SCHEMA_VERSION: Final = 1

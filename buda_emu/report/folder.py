@@ -9,13 +9,13 @@ from buda_emu.errors import HostError
 from buda_emu.files import write_file
 from buda_emu.netlist.load import check
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.charts import op_heat
-from buda_emu.report.grid_svg import grid_svg
-from buda_emu.report.json_form import as_json
+from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.markdown import markdown
 from buda_emu.report.pages.tables import severity
 from buda_emu.report.pages.testing import Picture, html_page
-from buda_emu.report.text import correlation, number
+from buda_emu.report.pictures.charts import op_heat
+from buda_emu.report.pictures.grid_svg import grid_svg
+from buda_emu.report.terminal.text import correlation, number
 from buda_emu.verify.result import CaseResult, TestRun
 
 MOST_DETAILED: Final = 40

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from buda_emu.report.reason import reason
 from buda_emu.report.sides import sides
-from buda_emu.report.text import correlation, number, percent, plural, shape
+from buda_emu.report.terminal.reason import reason
+from buda_emu.report.terminal.text import correlation, number, percent, plural, shape
 from buda_emu.verify.result import CaseResult, TestRun
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from buda_emu.errors import HostError
-from buda_emu.report.text import table, whole, wrapped
+from buda_emu.report.terminal.text import table, whole, wrapped
 
 _SAME: Final = 1e-9  # relative: figures that differ by less are equal
 _ADDED: Final = "not before"

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import log10
 from typing import Any, Final
 
-from buda_emu.report.svg import clean, fitted, number, open_chart, text
-from buda_emu.report.text import number as figure
-from buda_emu.report.text import table, whole
+from buda_emu.report.pictures.svg import clean, fitted, number, open_chart, text
+from buda_emu.report.terminal.text import number as figure
+from buda_emu.report.terminal.text import table, whole
 
 _WIDTH: Final = 760.0
 _HEIGHT: Final = 360.0

@@ -55,9 +55,7 @@ NOT_CLAIMED: Final[tuple[Caveat, ...]] = (
     Caveat(_ALL, "packer", "Bfp8, Bfp4, Bfp2 and Lf8 outputs come from documents, by analogy with family B", "4.5"),
     Caveat(_ALL, "packer", "UInt16 from an integer op is clamped by analogy with UInt8", "4.2"),
     Caveat(_ALL, "packer", "Float16 from a 16-bit Dst of family B was read only", "4.1, 9"),
-    Caveat(
-        ("grayskull", "wormhole_b0"), "packer", "outputs of family A from a 32-bit Dst were read only", "4.1, 9"
-    ),
+    Caveat(("grayskull", "wormhole_b0"), "packer", "outputs of family A from a 32-bit Dst were read only", "4.1, 9"),
     Caveat(
         _ALL,
         "packer relu",

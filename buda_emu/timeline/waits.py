@@ -64,9 +64,7 @@ def time_by_category(timing: Timing, categories: Mapping[int, str] | None = None
     return found
 
 
-def critical_steps(
-    timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None
-) -> list[Step]:
+def critical_steps(timing: Timing, categories: Mapping[int, str] | None = None, to: int | None = None) -> list[Step]:
     """The critical path with its causes, from time 0 to the makespan, or to the end of task `to`, without a hole."""
     words = categories or {}
     steps: list[Step] = []

@@ -129,7 +129,8 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
 @pytest.mark.parametrize(
     "name",
     [
-        "verif/graph_tests/netlists/netlist_bert_base", "dbd/test/netlists/resnet50",
+        "verif/graph_tests/netlists/netlist_bert_base",
+        "dbd/test/netlists/resnet50",
         "verif/graph_tests/netlists/t5_wormhole_b0",
     ],
 )

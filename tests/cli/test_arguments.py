@@ -9,7 +9,9 @@ from buda_emu.cli.main import VERBS, build_parser
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise"], "Blackhole", "blackhole"
+        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise"],
+        "Blackhole",
+        "blackhole",
     ),
     "--program": (["run", "test", "numerics", "perf", "advise"], "p", ["p"]),
     "--param": (["run", "test", "numerics", "perf", "advise"], "n=4", [("$n", "4")]),

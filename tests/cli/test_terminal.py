@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from buda_emu.cli.main import VERBS, main
 from buda_emu.darwinn.example import example_files
-from buda_emu.report import drawn_table
+from buda_emu.report.terminal import drawn_table
 from shared_files import ROOT
 
 COLUMNS = 80

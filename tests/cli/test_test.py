@@ -16,7 +16,7 @@ import pytest
 
 from buda_emu.cli.main import main
 from buda_emu.cli.test import exit_code
-from buda_emu.report.schema import schema
+from buda_emu.report.machine_readable.schema import schema
 from buda_emu.verify.result import STATUSES, CaseResult
 from buda_emu.verify.runs.case import run_case
 from report.results import nop

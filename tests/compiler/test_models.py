@@ -47,9 +47,7 @@ def test_a_saved_model_runs_from_its_image(tmp_path):
             machine.push(name, array)
         machine.run("run_fwd_0", {"$p_loop_count": 1})
         found = held.host_outputs({item.queue: machine.pop(item.queue) for item in held.model.outputs})
-    np.testing.assert_allclose(
-        next(iter(found.values())), expected[0], rtol=1e-3, atol=1e-4
-    )
+    np.testing.assert_allclose(next(iter(found.values())), expected[0], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.skipif(not MODELS, reason="needs ../shared")

@@ -97,8 +97,19 @@ def test_params_are_bound_by_exact_name_and_kept_for_later_runs():
         run(missing, {"p_n": "2"})
 
 
-@pytest.mark.parametrize(("text", "value"), [("true", 1), ("False", 0), ("12", 12), (" 7x", 7), ("-3", -3), ("$$v", 4),
-                                               ("2147483647", 2**31 - 1), ("-2147483648", -(2**31))])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", 1),
+        ("False", 0),
+        ("12", 12),
+        (" 7x", 7),
+        ("-3", -3),
+        ("$$v", 4),
+        ("2147483647", 2**31 - 1),
+        ("-2147483648", -(2**31)),
+    ],
+)
 def test_operands(text, value):  # NETLIST 3.1
     program, machine = make(var(v=4), inst("$o", "set", text))
     run(program)

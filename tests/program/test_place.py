@@ -39,8 +39,10 @@ def test_instructions_as_they_stand(instructions):
         "staticvar: {$s: 0}",
         "loop: $p_x",
         "varinst: [$i, incwrap, 1, 8]",
-        ("execute: {graph_name: g, queue_settings: {a: {prologue: false, epilogue: false, zero: false, "
-        "rd_ptr_local: $c_zero, rd_ptr_global: $c_zero, rd_ptr_autoinc: 2}}}"),
+        (
+            "execute: {graph_name: g, queue_settings: {a: {prologue: false, epilogue: false, zero: false, "
+            "rd_ptr_local: $c_zero, rd_ptr_global: $c_zero, rd_ptr_autoinc: 2}}}"
+        ),
         "endloop",
     ]
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.report.baseline import Item, Known, Measure, compare
-from buda_emu.report.baseline_file import read_baseline
+from buda_emu.report.baselines.file import read_baseline
+from buda_emu.report.baselines.verdict import Item, Known, Measure, compare
 
 SETTINGS = {"precision": "device", "programs": ()}
 

@@ -2,7 +2,7 @@
 
 import buda_emu as be
 from buda_emu.netlist.load import check_text
-from buda_emu.report.dot import dot
+from buda_emu.report.pictures.dot import dot
 from example_netlists import DIRECTORY
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 

@@ -5,8 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from buda_emu.report.fit import Column, cut, fit
-from buda_emu.report.text import table, wrapped
+from buda_emu.report.terminal.fit import Column, cut, fit
+from buda_emu.report.terminal.text import table, wrapped
 from buda_emu.screen import LEAST_COLUMNS, Screen, printing_on
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "M", "Z"]), min_size=1, max_size=60)

@@ -7,7 +7,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.netlist.load import check_text
-from buda_emu.report.floorplan import CELL, INSET, LANE, NARROW, Box, memory, panels
+from buda_emu.report.pictures.floorplan import CELL, INSET, LANE, NARROW, Box, memory, panels
 from example_netlists import DIRECTORY
 from shared_files import corpus_files
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text

@@ -8,7 +8,7 @@ import pytest
 from buda_emu.errors import HostError
 from buda_emu.report import folder
 from buda_emu.report.folder import write_report
-from buda_emu.report.json_form import as_json
+from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.pages import testing
 from report.results import ODD_NAME, finished_run
 from report.unpacked import whole

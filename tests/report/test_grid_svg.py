@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pytest
 
 import buda_emu as be
-from buda_emu.report.grid_svg import FAMILIES, grid_svg
-from buda_emu.report.svg import clean, fitted, number, text, width_of
+from buda_emu.report.pictures.grid_svg import FAMILIES, grid_svg
+from buda_emu.report.pictures.svg import clean, fitted, number, text, width_of
 from example_netlists import DIRECTORY
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,14 +4,14 @@ import json
 
 import jsonschema
 
-from buda_emu.report.json_form import as_json
-from buda_emu.report.schema import schema, text
+from buda_emu.report.machine_readable.json_form import as_json
+from buda_emu.report.machine_readable.schema import schema, text
 from report.results import finished_run
 
 
 def test_the_schema_file_is_what_the_classes_say(root):
     assert (root / "schemas" / "report.schema.json").read_text() == text(), (
-        "python -m buda_emu.report.schema > schemas/report.schema.json"
+        "python -m buda_emu.report.machine_readable.schema > schemas/report.schema.json"
     )
     jsonschema.Draft202012Validator.check_schema(schema())
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import buda_emu as be
-from buda_emu.report.epoch_picture import run_picture
-from buda_emu.report.floorplan import panels
+from buda_emu.report.pictures.epoch_picture import run_picture
+from buda_emu.report.pictures.floorplan import panels
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEPT = Path(__file__).with_name("places.txt")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.report.text import correlation, number, percent, plural, shape, table
+from buda_emu.report.terminal.text import correlation, number, percent, plural, shape, table
 
 
 def test_a_table():

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from buda_emu.report.trace import trace
+from buda_emu.report.machine_readable.trace import trace
 from buda_emu.timeline import Live
 from buda_emu.timeline.picture import Flow, Lane, Memory, Slice, Stretch, TimelinePicture
 from report.pictures import pipeline

@@ -234,9 +234,9 @@ def test_whatever_the_check_accepts_is_modelled_or_refused(corpus):
     """Valid mutants of small netlists: figures or a documented error."""
     from buda_emu.errors import BudaError
     from buda_emu.netlist.load import check
+    from buda_emu.report.machine_readable.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
     from buda_emu.report.pages.perf import perf_page
-    from buda_emu.report.perf_console import perf_lines
-    from buda_emu.report.perf_vendor import op_perf_table, perf_info_all_epochs_csv, runtime_table_csv
+    from buda_emu.report.terminal.perf import perf_lines
     from buda_emu.verify.inputs.entries import default_parameters
 
     modelled = refused = 0

@@ -79,8 +79,9 @@ def _queue_edits(here: Situation, op: Op, edits: tuple[Edit, ...]) -> Iterator[E
 def _cuts(op: Op) -> Iterator[tuple[Edit, ...]]:
     """Other grids for the same tensor: t, inner blocks and, where it goes, ublocks stay."""
     own = op.blocking
-    rows, columns = _sides(own.grid_size[0], own.mblock[0], own.ublock[0]), _sides(
-        own.grid_size[1], own.mblock[1], own.ublock[1]
+    rows, columns = (
+        _sides(own.grid_size[0], own.mblock[0], own.ublock[0]),
+        _sides(own.grid_size[1], own.mblock[1], own.ublock[1]),
     )
     for r, (m, u) in rows.items():
         for c, (n, v) in columns.items():
@@ -97,13 +98,9 @@ def _sides(grid: int, mblock: int, ublock: int) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _block_edits(
-    op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock: tuple[int, int]
-) -> tuple[Edit, ...]:
+def _block_edits(op: Op, grid: tuple[int, int], mblock: tuple[int, int], ublock: tuple[int, int]) -> tuple[Edit, ...]:
     values = (("grid_size", grid), ("mblock", mblock), ("ublock", ublock))
-    return tuple(
-        Edit("op", op.name, (key,), value) for key, value in values if getattr(op.blocking, key) != value
-    )
+    return tuple(Edit("op", op.name, (key,), value) for key, value in values if getattr(op.blocking, key) != value)
 
 
 def cores(edits: tuple[Edit, ...]) -> int:
@@ -113,9 +110,7 @@ def cores(edits: tuple[Edit, ...]) -> int:
     return grid[0] * grid[1]
 
 
-def make_room(
-    here: Situation, op: Op, edits: tuple[Edit, ...], now: float
-) -> tuple[tuple[Edit, ...], str] | None:
+def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> tuple[tuple[Edit, ...], str] | None:
     """Edits of grid_loc, and of ops that give cores away, so that an op gets its new grid; and what is said of it."""
     layout = here.layout(op)
     grid = next(edit.value for edit in edits if edit.kind == "op" and edit.path == ("grid_size",))

@@ -22,6 +22,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def say_json(content: dict[str, Any]) -> None:
     """Strict JSON with a version of its form."""
-    from buda_emu.report.strict import strict
+    from buda_emu.report.machine_readable.strict import strict
 
     say(json.dumps({"schema_version": SCHEMA_VERSION, **strict(content)}, indent=1, allow_nan=False))

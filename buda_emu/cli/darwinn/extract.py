@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write package.dwn, tree.json, and of each executable its parameters, chunks and source model."""
     from buda_emu.darwinn import load
-    from buda_emu.report.strict import strict
+    from buda_emu.report.machine_readable.strict import strict
 
     package = load(args.file)
     tree = package.to_dict()  # first: it refuses what would be written many times over

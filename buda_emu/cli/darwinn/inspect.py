@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
         content |= {"summary": asdict(summary), "tree": package.to_dict()}
         say_json(content)
         return 0
-    from buda_emu.report.darwinn.inspect_console import inspect_lines
+    from buda_emu.report.darwinn.inspect import inspect_lines
 
     for line in inspect_lines(summary, report):
         say(line)

@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
     """Replay, report, compute. Exit code 2 where the driver fails a request."""
     from buda_emu.darwinn import load, replay
     from buda_emu.darwinn.assumptions import SRAM_BYTES
-    from buda_emu.report.darwinn.replay_console import replay_json, replay_lines
+    from buda_emu.report.darwinn.replay import replay_json, replay_lines
 
     packages = [load(name) for name in args.file]
     outputs: list[dict[str, Any]] = []

@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json(asdict(found))
         return 0
-    from buda_emu.report.gemini_console import comparison_lines
+    from buda_emu.report.terminal.gemini import comparison_lines
 
     for line in comparison_lines(found):
         say(line)

@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json(_content(ir, timeline, asdict(figures), differences))
         return 0
-    from buda_emu.report.gemini_console import difference_lines, run_lines
+    from buda_emu.report.terminal.gemini import difference_lines, run_lines
 
     for line in run_lines(ir, figures):
         say(line)
@@ -62,7 +62,7 @@ def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
 
     drawn = timeline_picture(ir, timeline, f"{Path(args.file).name}: {timeline.total} cycles")
     if args.perfetto is not None:
-        from buda_emu.report.trace import trace
+        from buda_emu.report.machine_readable.trace import trace
 
         write_json(args.perfetto, trace(drawn), compact=True)
     if args.page is not None:

@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
         content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
         say_json({**content, "energy": spent})
         return 0
-    from buda_emu.report.gemini_console import statistics_lines
+    from buda_emu.report.terminal.gemini import statistics_lines
 
     for line in statistics_lines(found, spent):
         say(line)

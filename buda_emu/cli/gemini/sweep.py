@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.gemini import load
     from buda_emu.gemini.sweep import sweep
     from buda_emu.report.sweep import sweep_chart, sweep_csv
-    from buda_emu.report.text import number, table
+    from buda_emu.report.terminal.text import number, table
 
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []

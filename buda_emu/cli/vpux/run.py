@@ -89,14 +89,14 @@ def _inputs(given: list[str]) -> dict[int, Any]:
 
 
 def _show(args: argparse.Namespace, result: "RunResult", words: str) -> None:
-    from buda_emu.report.vpux_console import race_lines, run_lines
+    from buda_emu.report.terminal.vpux import race_lines, run_lines
 
     for line in race_lines(result, result.races) if args.quiet else run_lines(result, words):
         say(line)
 
 
 def _show_comparison(args: argparse.Namespace, found: "Comparison", words: str) -> int:
-    from buda_emu.report.vpux_console import comparison_lines
+    from buda_emu.report.terminal.vpux import comparison_lines
 
     for line in comparison_lines(found):
         say(line)

@@ -15,7 +15,5 @@ def epoch_of(placement: Placement, epoch: int) -> Placement:
         filled = queue.role == "between" and queue.input not in ops
         return replace(queue, input="HOST", role="input") if filled else queue
 
-    found.queues = {
-        name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops
-    }
+    found.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
     return found

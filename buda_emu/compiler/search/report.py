@@ -80,7 +80,7 @@ def _why_op(placement: Placement, placed: Placed) -> str:
 
 def report(found: Judged, first: Placement) -> str:
     """The text. `first`: the first legal choice."""
-    from buda_emu.report.text import table
+    from buda_emu.report.terminal.text import table
 
     run, before, limit = found.run, judged(first), limits(found)
 

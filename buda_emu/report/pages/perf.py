@@ -7,14 +7,14 @@ from typing import Final
 from markupsafe import Markup
 
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.grid_svg import grid_svg
 from buda_emu.report.pages.engine import as_script, packed, render
 from buda_emu.report.pages.source_lines import entries
 from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, status
 from buda_emu.report.pages.timeline import timeline_data
-from buda_emu.report.perf_charts import roofline_chart
-from buda_emu.report.steady_picture import steady_picture
-from buda_emu.report.text import number, percent, plural
+from buda_emu.report.pictures.grid_svg import grid_svg
+from buda_emu.report.pictures.perf_charts import roofline_chart
+from buda_emu.report.pictures.steady_picture import steady_picture
+from buda_emu.report.terminal.text import number, percent, plural
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.timing.figures import op_figures

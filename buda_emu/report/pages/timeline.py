@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from buda_emu.report.pages.engine import as_script, render
 from buda_emu.report.pages.tables import Cell, Column, Table, figure, table
-from buda_emu.report.text import percent
+from buda_emu.report.terminal.text import percent
 from buda_emu.timeline.picture import Memory, Slice, TimelinePicture
 from buda_emu.timeline.ranges import pieces
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.result import Advice
-from buda_emu.report.text import plural, table, whole
+from buda_emu.report.terminal.text import plural, table, whole
 
 _TOP = 10
 

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from buda_emu.errors import HostError
-from buda_emu.report.text import number, table, whole, wrapped
+from buda_emu.report.terminal.text import number, table, whole, wrapped
 
 if TYPE_CHECKING:  # the parser of the command line reads SORTS, and needs no numpy
     from buda_emu.netlist.model import Netlist

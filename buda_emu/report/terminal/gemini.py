@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from buda_emu.report.text import number, percent, plural, table, whole
+from buda_emu.report.terminal.text import number, percent, plural, table, whole
 
 if TYPE_CHECKING:
     from buda_emu.gemini.compare import Comparison

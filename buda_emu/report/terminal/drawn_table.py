@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from buda_emu.report.fit import GAP, Column, cut, fit
+from buda_emu.report.terminal.fit import GAP, Column, cut, fit
 from buda_emu.screen import Screen, shown
 
 _WORDS: Final = {

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.report.floorplan import memory
+from buda_emu.report.pictures.floorplan import memory
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -4,8 +4,8 @@ import re
 from pathlib import PurePath
 from xml.etree import ElementTree
 
-from buda_emu.report.console import failure_line
-from buda_emu.report.reason import reason
+from buda_emu.report.terminal.reason import reason
+from buda_emu.report.terminal.testing import failure_line
 from buda_emu.verify.result import CaseResult, TestRun
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from buda_emu.report.schema import object_of, versioned
+from buda_emu.report.machine_readable.schema import object_of, versioned
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import CriticalStep
 from buda_emu.timing.epoch import Busy

@@ -7,7 +7,7 @@ from buda_emu.checker.text import shown
 from buda_emu.darwinn.assumptions import LINKS, Assumptions
 from buda_emu.darwinn.checking import Report
 from buda_emu.darwinn.summary import LayerSummary, Summary
-from buda_emu.report.text import plural, shape, table
+from buda_emu.report.terminal.text import plural, shape, table
 
 _MOST_LAYERS = 24
 _LONGEST_NAME = 60

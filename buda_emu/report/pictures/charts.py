@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import floor, isfinite, log10
 from typing import Final
 
-from buda_emu.report.svg import clean, fitted, number, open_chart, text
-from buda_emu.report.text import correlation, percent
-from buda_emu.report.text import number as figure
+from buda_emu.report.pictures.svg import clean, fitted, number, open_chart, text
+from buda_emu.report.terminal.text import correlation, percent
+from buda_emu.report.terminal.text import number as figure
 from buda_emu.verify.result import OpResult, OutputDetail, TilePlace
 
 SHADES: Final = 7  # of a heat map beside "equal", one for each decade below the largest error

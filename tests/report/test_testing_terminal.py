@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from buda_emu.report import console
+from buda_emu.report.terminal import testing
 from buda_emu.verify.result import STATUSES, CaseResult, OpResult, TestRun
 from report.results import finished_run
 
@@ -15,14 +15,14 @@ def lossy():
 
 
 def test_every_status_has_a_mark_of_its_own():
-    assert set(console.MARKS) == set(STATUSES)
-    assert len(set(console.MARKS.values())) == len(STATUSES)
-    assert all(len(mark) == 1 for mark in console.MARKS.values())
+    assert set(testing.MARKS) == set(STATUSES)
+    assert len(set(testing.MARKS.values())) == len(STATUSES)
+    assert all(len(mark) == 1 for mark in testing.MARKS.values())
 
 
 def test_the_line_of_an_output_that_does_not_hold():
     (output,) = lossy().outputs
-    first, reason = console.failure_line(output).splitlines()
+    first, reason = testing.failure_line(output).splitlines()
     assert first.startswith("o: PCC 0.99999")
     assert ", match " in first
     assert ", max error 0.00" in first
@@ -33,37 +33,37 @@ def test_the_line_of_an_output_that_does_not_hold():
 def test_lost_values_are_told():
     (output,) = lossy().outputs
     spoilt = replace(output, not_finite_observed=3, first_bad_tile=None, pcc=None, max_error=None)
-    line = console.failure_line(spoilt).splitlines()[0]
+    line = testing.failure_line(spoilt).splitlines()[0]
     assert line.startswith("o: PCC -, match ")
     assert line.endswith(", max error -, not finite: 3 observed, 0 expected")
-    assert console.failure_line(replace(spoilt, reason="")).count("\n") == 0
+    assert testing.failure_line(replace(spoilt, reason="")).count("\n") == 0
 
 
 def test_everything_about_a_netlist_that_stopped():
     stopped = finished_run().cases[4]
-    lines = list(console.case_lines(stopped))
+    lines = list(testing.case_lines(stopped))
     assert lines[0] == "stopped.yaml: stopped"
     assert lines[1:] == [f"  {line}" for line in stopped.message.splitlines()]
 
 
 def test_the_summary_is_of_those_that_did_not_pass():
-    lines = list(console.summary_lines(finished_run().cases))
+    lines = list(testing.summary_lines(finished_run().cases))
     names = [shlex.split(line.partition(" - ")[0]) for line in lines]
     assert [words[0] for words in names] == ["FAILED", "REJECTED", "STOPPED", "CRASHED"]
     assert [words[1] for words in names] == [case.netlist for case in finished_run().cases[2:]]
     assert lines[-1] == "CRASHED crashed.yaml - its worker process died (signal SIGKILL)"
-    assert list(console.summary_lines([CaseResult("a", "skipped", "nothing to compare")])) == []
+    assert list(testing.summary_lines([CaseResult("a", "skipped", "nothing to compare")])) == []
 
 
 def test_the_summary_of_several_outputs():
     (output,) = lossy().outputs
     three = replace(lossy(), outputs=(output, replace(output, passed=True), output, output))
-    (line,) = console.summary_lines([three])
+    (line,) = testing.summary_lines([three])
     assert line == f"FAILED lossy.yaml - o: {output.reason} (and 2 more outputs)"
 
 
 def test_the_table_of_outputs():
-    header, row, by = console.outputs_table(lossy()).splitlines()
+    header, row, by = testing.outputs_table(lossy()).splitlines()
     assert header.split() == ["output", "verdict", "PCC", "match", "max", "error", "bad", "tiles", "format", "shape"]
     assert row.split()[:2] == ["o", "FAILED"]
     assert row.split()[-3:] == ["1/1", "Float16_b", "1x1x32x32"]
@@ -73,17 +73,17 @@ def test_the_table_of_outputs():
 def test_what_compared_outputs_stands_in_each_row_where_it_differs():
     (output,) = lossy().outputs
     other = replace(output, queue="p", comparison=replace(output.comparison, type="AllClose"))
-    header, *rows = console.outputs_table(replace(lossy(), outputs=(output, other))).splitlines()
+    header, *rows = testing.outputs_table(replace(lossy(), outputs=(output, other))).splitlines()
     assert header.split()[-2:] == ["compared", "by"]
     assert [row.split()[-1] for row in rows] == ["Exact", "AllClose"]
 
 
 def test_the_table_of_ops_and_the_first_bad_one():
     case = lossy()
-    rows = console.per_op_table(case.ops).splitlines()
+    rows = testing.per_op_table(case.ops).splitlines()
     assert [row.split()[:4] for row in rows[1:]] == [["0", "n", "nop", "Float16_b"]]
-    assert list(console.first_bad_lines(case)) == ["no op is past the threshold"]
-    assert list(console.first_bad_lines(CaseResult("a", "passed"))) == []
+    assert list(testing.first_bad_lines(case)) == ["no op is past the threshold"]
+    assert list(testing.first_bad_lines(CaseResult("a", "passed"))) == []
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_the_table_of_ops_and_the_first_bad_one():
 def test_lost_values_of_ops(expected, observed, text):
     op = replace(lossy().ops[0], not_finite_expected=expected, not_finite_observed=observed)
     assert isinstance(op, OpResult)
-    header, row = console.per_op_table([op]).splitlines()
+    header, row = testing.per_op_table([op]).splitlines()
     assert ("not finite" in header) is (text != "-")
     assert text == "-" or row.endswith(f"  {text}")
 
 
 def test_the_last_line():
     def closing(*statuses):
-        return console.closing_line(TestRun(tuple(CaseResult("a", status) for status in statuses), "1", 1.25, {}))
+        return testing.closing_line(TestRun(tuple(CaseResult("a", status) for status in statuses), "1", 1.25, {}))
 
     assert closing() == "nothing ran in 1.2 s"
     assert closing("passed", "skipped", "passed", "failed", "crashed") == (

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.report.floorplan import GAP, Box, Panel, memory, panels
-from buda_emu.report.svg import clean, fitted, number, text
+from buda_emu.report.pictures.floorplan import GAP, Box, Panel, memory, panels
+from buda_emu.report.pictures.svg import clean, fitted, number, text
 from buda_emu.spec.ops import OP_TYPES
 
 FAMILIES: Final[Mapping[str, tuple[str, str]]] = {

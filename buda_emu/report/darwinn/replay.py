@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from buda_emu.darwinn.replaying import Replay
 from buda_emu.darwinn.replaying.result import MOST_CHECKED
-from buda_emu.report.text import percent, plural, table
+from buda_emu.report.terminal.text import percent, plural, table
 from buda_emu.timeline import Hazard
 
 SCHEMA_VERSION: Final = 1

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 from typing import Final
 
-from buda_emu.report.svg import clean, fitted, number, open_chart, text, width_of
-from buda_emu.report.text import number as figure
+from buda_emu.report.pictures.svg import clean, fitted, number, open_chart, text, width_of
+from buda_emu.report.terminal.text import number as figure
 from buda_emu.timing.figures import OpFigures
 
 _SMALL: Final = 11.0

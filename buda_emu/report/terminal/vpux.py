@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from buda_emu.report.text import plural, shape, table
+from buda_emu.report.terminal.text import plural, shape, table
 from buda_emu.timeline import Hazard
 from buda_emu.vpux.comparison import Comparison, operand_name
 from buda_emu.vpux.execute.result import RunResult

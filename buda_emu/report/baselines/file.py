@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.files import write_file
-from buda_emu.report.baseline import MEASURES, Comparison, Item, Known, Measure, Section, compare
+from buda_emu.report.baselines.verdict import MEASURES, Comparison, Item, Known, Measure, Section, compare
 
 SCHEMA_VERSION: Final = 1
 
@@ -161,9 +161,7 @@ def _check_item(place: str, item: Any, level: str) -> None:
         raise HostError(f"{place}: {level}: must be a number")
 
 
-def _object(
-    place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[str] = ()
-) -> dict[str, Any]:
+def _object(place: str, value: Any, keys: Sequence[str] = (), needed: Sequence[str] = ()) -> dict[str, Any]:
     """A JSON object that has these keys and no others. Raises HostError."""
     if not isinstance(value, dict):
         raise HostError(f"{place}: not a JSON object")

@@ -4,8 +4,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from buda_emu.report.reason import reason
-from buda_emu.report.text import correlation, number, percent, shape, table
+from buda_emu.report.terminal.reason import reason
+from buda_emu.report.terminal.text import correlation, number, percent, shape, table
 from buda_emu.verify.result import CaseResult, OpResult, OutputResult, TestRun
 
 MARKS = {

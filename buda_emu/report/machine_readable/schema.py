@@ -1,6 +1,6 @@
 """The JSON Schema of report.json and of what `buda-emu test --json` writes, derived from the result classes.
 
-`python -m buda_emu.report.schema` prints it; it stands in schemas/report.schema.json.
+`python -m buda_emu.report.machine_readable.schema` prints it; it stands in schemas/report.schema.json.
 """
 
 import json

@@ -5,8 +5,8 @@ from typing import Final
 
 from buda_emu.checker import Diagnostic, Rule
 from buda_emu.netlist.load import check
-from buda_emu.report.console import failure_line
-from buda_emu.report.reason import reason
+from buda_emu.report.terminal.reason import reason
+from buda_emu.report.terminal.testing import failure_line
 from buda_emu.verify.result import STATUSES, CaseResult, TestRun
 
 _NAME: Final = "test-{}"

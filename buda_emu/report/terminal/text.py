@@ -19,7 +19,7 @@ def table(
     Numbers of columns: those in `right` are figures and stand to the right, `prose` goes on on a further line, `whole`
     is never cut; any other is cut in the middle. Numbers of rows: those `marked` are brought out in colour.
     """
-    from buda_emu.report.drawn_table import drawn  # rich is imported with the first table
+    from buda_emu.report.terminal.drawn_table import drawn  # rich is imported with the first table
     from buda_emu.screen import current
 
     return drawn(headers, rows, *map(frozenset, (right, prose, whole, marked)), screen=current())

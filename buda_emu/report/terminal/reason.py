@@ -1,6 +1,6 @@
 """Why a netlist did not pass, in a line: the same words on a terminal, in Markdown and in the page."""
 
-from buda_emu.report.text import number, plural
+from buda_emu.report.terminal.text import number, plural
 from buda_emu.verify.result import CaseResult
 
 

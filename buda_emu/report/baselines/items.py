@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from buda_emu.report.baseline import Item
+from buda_emu.report.baselines.verdict import Item
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic

@@ -1,0 +1,1 @@
+"""Results for programs: JSON with its schemas, JUnit, annotations for code forges, traces, the vendor's names."""
