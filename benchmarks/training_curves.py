@@ -1,7 +1,7 @@
 """Losses over 200 steps of three trainings beside torch's float32 ones, and how far gradients agree.
 
-python3 benchmarks/training_curves.py --precision ideal
-python3 benchmarks/training_curves.py --precision device --picture curves.svg
+python3 benchmarks/training_curves.py --precision ideal --only MLP
+python3 benchmarks/training_curves.py --picture training-curves.svg   # ideal and device: some ten minutes
 """
 
 import argparse
@@ -19,6 +19,8 @@ from conditions import conditions
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 STEPS = 200
+SPAN = 10  # steps whose mean loss is compared and drawn
+LOOKED_AT = 5  # first steps whose gradients are compared: later ones are of other parameters
 
 
 class Residual(nn.Module):
@@ -79,48 +81,73 @@ def correlation(a, b):
     return 1.0 if np.allclose(a, b, rtol=1e-5, atol=1e-7) else float(np.corrcoef(a, b)[0, 1])
 
 
-def trained(module, batches, choices, precision, df="Float16_b"):
-    """Losses of torch and of the netlist, and the worst correlation of a gradient, each at torch's own parameters."""
+def by_torch(module, batches, choices):
+    """Torch's losses, and its gradients of the first steps."""
     own = copy.deepcopy(module)
     optimizer = OWN[choices["optimizer"]](own.parameters(), lr=choices["learning_rate"])
-    training = be.compile(module, (batches[0][0],), loss="cross_entropy", df=df, **choices)
-    worst, theirs, ours = 1.0, [], []
-    for step, (x, y) in enumerate(batches):
+    losses, gradients = [], []
+    for x, y in batches:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(own(x), y)
         loss.backward()
-        ours.append(training.train_step(x, y, precision=precision))
-        theirs.append(loss.item())
-        if step < 5:
-            found = training.gradients()
-            for name, parameter in own.named_parameters():
-                worst = min(worst, correlation(found[name], parameter.grad.numpy()))
+        losses.append(loss.item())
+        if len(gradients) < LOOKED_AT:
+            gradients.append({name: item.grad.numpy().copy() for name, item in own.named_parameters()})
         optimizer.step()
-    return theirs, ours, worst
+    return losses, gradients
 
 
-def apart(theirs, ours, span=10):
-    """The largest difference of both curves, as means of `span` steps, relative."""
-    means = [np.convolve(item, np.full(span, 1 / span), "valid") for item in (theirs, ours)]
-    return float(np.max(np.abs(means[1] - means[0]) / np.abs(means[0])))
+def trained(module, batches, choices, precision, gradients):
+    """Losses of the netlist, and the worst correlation of a gradient with torch's."""
+    training = be.compile(module, (batches[0][0],), loss="cross_entropy", **choices)
+    worst, losses = 1.0, []
+    for step, (x, y) in enumerate(batches):
+        losses.append(training.train_step(x, y, precision=precision))
+        if step < len(gradients):
+            found = training.gradients()
+            worst = min(worst, *(correlation(found[name], item) for name, item in gradients[step].items()))
+    return losses, worst
+
+
+def means(losses):
+    """Of each SPAN steps that follow each other."""
+    span = min(SPAN, len(losses))
+    return np.convolve(losses, np.full(span, 1 / span), "valid")
+
+
+def apart(theirs, ours):
+    """The largest difference of two curves of losses, relative."""
+    return float(np.max(np.abs(means(ours) - means(theirs)) / np.abs(means(theirs))))
 
 
 def main():
     """Print a line for each training."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
+    parser.add_argument("--precision", nargs="+", default=["ideal", "device"], choices=("ideal", "format", "device"))
+    parser.add_argument("--only", default="", metavar="NAME", help="trainings whose name has this in it")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
     print(conditions())
+    print(f"losses: means of {SPAN} steps; gradients: the worst correlation of a parameter's in {LOOKED_AT} steps")
     panels = []
     for name, module, batches, choices in cases():
-        begin = time.process_time()
-        theirs, ours, worst = trained(module, batches[: given.steps], choices, given.precision)
-        seconds = time.process_time() - begin
-        print(f"{name:20} {len(ours)} steps, losses {apart(theirs, ours):.3%} apart at most (means of 10 steps)")
-        print(f"{'':20} worst gradient {worst:.6f}, last loss {ours[-1]:.4f}, torch {theirs[-1]:.4f}, {seconds:.0f} s")
-        panels.append((name, {"torch": theirs, given.precision: ours}))
+        if given.only not in name:
+            continue
+        batches = batches[: given.steps]
+        theirs, gradients = by_torch(module, batches, choices)
+        curves = {"torch": means(theirs)}
+        for precision in given.precision:
+            begin = time.process_time()
+            ours, worst = trained(module, batches, choices, precision, gradients)
+            seconds = time.process_time() - begin
+            curves[precision] = means(ours)
+            print(
+                f"{name:20} {precision:7} {len(ours)} steps, losses {apart(theirs, ours):.3%} apart at most, gradients "
+                f"{worst:.6f}, last loss {curves[precision][-1]:.4f}, torch {curves['torch'][-1]:.4f}, {seconds:.0f} s",
+                flush=True,
+            )
+        panels.append((name, curves))
     if given.picture:
         from lines import write_lines
 

@@ -199,12 +199,12 @@ class CompiledModel:
         """Modelled cycles of a round of inputs (the microbatch)."""
         return self._modelled({LOOP: "1"})
 
-    def _modelled(self, params: Mapping[str, str]) -> ModelPerf:
+    def _modelled(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
         from buda_emu.timing.model import model_netlist
         from buda_emu.version import __version__
 
         netlist = self.netlist
-        programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
+        programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, version=__version__)
         return ModelPerf(run, self.placement.microbatch)
 

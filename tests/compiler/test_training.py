@@ -197,6 +197,126 @@ def test_backward_passes_of_layers_are_those_of_torch(make, shape):
         np.testing.assert_allclose(kept[name], buffer.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+class Tied(torch.nn.Module):
+    """One table to read words and to score them, a layer that nothing reads, and one whose result is detached."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = torch.nn.Embedding(19, 16), torch.nn.Linear(16, 19, bias=False)
+        self.head.weight = self.table.weight
+        self.unused, self.apart = torch.nn.Linear(3, 3), torch.nn.Linear(16, 16)
+
+    def forward(self, words):
+        x = torch.tanh(self.table(words))
+        return self.head(x + self.apart(x).detach())
+
+
+def test_a_tied_parameter_has_one_gradient_and_others_none():
+    torch.manual_seed(3)
+    module = Tied()
+    x, y = torch.randint(0, 19, (2, 2, 5)), torch.randn(2, 2, 5, 19)
+    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.5)
+    assert set(training.gradients()) == {"table.weight"}
+    optimizer = torch.optim.SGD([module.table.weight], lr=0.5)
+    for step in range(2):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(module(x[step]), y[step])
+        loss.backward()
+        assert training.train_step(x[step], y[step]) == pytest.approx(loss.item(), rel=1e-4)
+        np.testing.assert_allclose(training.gradients()["table.weight"], module.table.weight.grad, atol=1e-6)
+        optimizer.step()
+    with torch.no_grad():
+        module.table.weight.zero_()
+    training.load_into(module)
+    np.testing.assert_array_equal(training.parameters()["table.weight"], module.head.weight.detach().numpy())
+
+
+class Scaled(torch.nn.Module):
+    """Its only parameters are a number and a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.shift = torch.nn.Parameter(torch.tensor(0.5)), torch.nn.Parameter(torch.zeros(3))
+
+    def forward(self, x):
+        return x * self.scale + self.shift
+
+
+def test_a_number_is_a_parameter():
+    module = Scaled()
+    x, y = torch.randn(3, 40, 3), torch.randn(3, 40, 3)
+    training = be.compile(module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.1)
+    follows(training, module, torch.optim.Adam(module.parameters(), lr=0.1), zip(x, y, strict=True))
+
+
+class Remembering(torch.nn.Module):
+    """Scales its input by what it saw before, which the backward pass reads when the forward pass overwrote it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+        self.register_buffer("seen", torch.full((8,), 0.5))
+
+    def forward(self, x):
+        before = self.seen.clone()
+        self.seen.copy_(before * 0.5 + x.detach().mean(0))
+        return self.layer(x * before) * before
+
+
+@pytest.mark.parametrize("microbatches", [1, 3])
+def test_a_backward_pass_reads_states_as_its_forward_pass_found_them(microbatches):
+    torch.manual_seed(0)
+    module = Remembering()
+    x, y = torch.randn(2, 6, 8), torch.randn(2, 6, 8)
+    training = be.compile(
+        module, (x[0][: 6 // microbatches],), loss="mse", microbatches=microbatches, learning_rate=0.1
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for step in range(2):
+        found = training.train_step(x[step], y[step])
+        optimizer.zero_grad()
+        total = 0.0
+        for some, wanted in zip(x[step].chunk(microbatches), y[step].chunk(microbatches), strict=True):
+            loss = torch.nn.functional.mse_loss(module(some), wanted) / microbatches
+            loss.backward()
+            total += loss.item()
+        assert found == pytest.approx(total, rel=1e-5)
+        for name, parameter in module.named_parameters():
+            np.testing.assert_allclose(training.gradients()[name], parameter.grad.numpy(), rtol=1e-4, atol=1e-6)
+        optimizer.step()
+    np.testing.assert_allclose(training.state()["seen"], module.seen.numpy(), rtol=1e-5)
+
+
+def transposed():
+    """Transposed convolutions with stride, padding and groups, and padding at the end."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.ConvTranspose2d(2, 4, 2, stride=2, groups=2), nn.Tanh(),
+        nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1, dilation=2, bias=False),
+    )  # fmt: skip
+
+
+def resized():
+    """Pixels repeated, interpolated, and averaged over unequal parts."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(2, 3, 1), nn.Upsample(scale_factor=2), nn.Conv2d(3, 3, 1), nn.Upsample(size=(7, 5), mode="bilinear"),
+        nn.AdaptiveAvgPool2d(3),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [transposed, resized])
+def test_backward_passes_of_images_that_grow_are_those_of_torch(make):
+    torch.manual_seed(3)
+    module = make()
+    x = torch.randn(2, 2, 2, 4, 3)
+    with torch.no_grad():
+        y = torch.randn(2, *module(x[0]).shape)
+    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.1)
+    assert training.check(strict=True) == ()
+    follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True))
+
+
 def test_dropout_that_is_on_is_refused():
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
     with pytest.raises(be.UnsupportedError, match=r"dropout.*random: call eval\(\)"):

@@ -70,9 +70,11 @@ class CompiledPrograms(CompiledModel):
             found[state.label] = flat.reshape(state.host_shape)
         return found
 
-    def perf(self) -> ModelPerf:
-        """Modelled cycles of one round of each program, together: of one token, where there is one program."""
-        return self._modelled({LOOP: "1", **self._cache_parameters(0, 1)})
+    def perf(self, program: str = "") -> ModelPerf:
+        """Modelled cycles of one round of a program, of one token where it is a decoder; by default of all programs
+        together. Raises HostError for a name that is none."""
+        names = [program_name(self._part(program)[1].program)] if program else None
+        return self._modelled({LOOP: "1", **self._cache_parameters(0, 1)}, names)
 
     # ------------------------------------------------------------------------------------------------ decoding
     def generate(

@@ -1,5 +1,7 @@
 """Core ops to netlist ops, node by node, program by program."""
 
+from collections.abc import Collection, Mapping
+
 from buda_emu.compiler.graph.graph import Graph, Node
 from buda_emu.compiler.lower import along, elementwise, embedding, inputs, largest, matmul, moves, states, windows
 from buda_emu.compiler.lower.lowering import RULES, Lowering
@@ -26,6 +28,7 @@ def lower(graph: Graph, target: Target) -> TileGraph:
             if needed and of.get(node.name, programs[0]) == program:
                 _lower(low, node)
         mine = [output for output in graph.outputs if output.program == program]
+        _keep_old(low, of, program, {output.state for output in mine if not output.accumulate})
         for output in mine:
             if not output.state:
                 inputs.emit_output(low, output, taken)
@@ -38,6 +41,17 @@ def lower(graph: Graph, target: Target) -> TileGraph:
         if value.rows is None and not value.tms and value.source in low.out.ops
     }
     return pruned(low.out)
+
+
+def _keep_old(low: Lowering, of: Mapping[str, str], program: str, stored: Collection[str]) -> None:
+    """What a later program reads of a state that this one is about to overwrite goes there by a copy: the ram holds the
+    new content by then, and of several rounds the last."""
+    overwritten = {state.queue for state in low.out.states.values() if state.label in stored}
+    for node in low.graph if overwritten else ():
+        for name in node.inputs if of.get(node.name, program) != program else ():
+            value = low.values.get(name)
+            if value is not None and value.source in overwritten:
+                low.values[name] = low.copied(low.real(value), suffix="before")
 
 
 def _lower(low: Lowering, node: Node) -> None:

@@ -18,7 +18,10 @@ def state(low: Lowering, node: Node) -> Value:
     """What the ram holds when the program begins."""
     attrs = node.attrs
     known = _ram(low, attrs["label"], node.dtype, attrs["initial"], attrs["slots"], attrs["dim"])
-    number = not node.shape
+    # What an op writes stands in the first element alone.
+    number = not node.shape and all(output.state != attrs["label"] for output in low.graph.outputs)
+    if not node.shape and not number:
+        return Value(known.queue, known.layout, (), None, False, False)
     return Value(known.queue, known.layout, (), None, not number, not number, number, number)
 
 

@@ -51,17 +51,39 @@ def joint_graph(module: Any, inputs: Sequence[Any], target: Any, loss: str | Los
     if target is None:
         target = _target(module, tensors, loss)
     whole = _WithLoss(module, function, 1 / microbatches)
+    arguments = (*tensors, torch.as_tensor(target))
     try:
-        program = _joint(whole, (*tensors, torch.as_tensor(target)))
+        program = _joint(whole, arguments, _reached(whole, arguments))
     except Exception as error:  # noqa: BLE001 - whatever keeps torch from tracing
         reason = str(error).strip().splitlines()
         raise HostError(
             f"compile: torch cannot trace the training of {name}: {reason[0] if reason else error!r}"
         ) from None
-    return _JointReader(program, name, _labels(module, len(tensors))).read()
+    return _JointReader(program, name, _labels(module, len(tensors)), _first_names(whole)).read()
 
 
-def _joint(whole: Any, arguments: tuple[Any, ...]) -> Any:
+def _reached(whole: Any, arguments: tuple[Any, ...]) -> set[str]:
+    """Names of the parameters that the loss depends on; torch's own optimizers leave the others alone."""
+    with torch.enable_grad():
+        loss = _once(whole, arguments)
+        wanted = {name: item for name, item in whole.named_parameters() if item.requires_grad}
+        found: Any = torch.autograd.grad(loss, tuple(wanted.values()), allow_unused=True) if wanted else ()
+    return {name for name, gradient in zip(wanted, found, strict=True) if gradient is not None}
+
+
+def _once(module: Any, arguments: Sequence[Any]) -> Any:
+    """What a module gives, its buffers left as they are: batch norms count what they see."""
+    buffers = {name: item.clone() for name, item in module.named_buffers()}
+    return torch.func.functional_call(module, buffers, tuple(arguments))
+
+
+def _first_names(whole: Any) -> dict[str, str]:
+    """The first name of each parameter, by all of its names: a tied one has several."""
+    first = {id(item): name for name, item in whole.named_parameters()}
+    return {name: first[id(item)] for name, item in whole.named_parameters(remove_duplicate=False)}
+
+
+def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str]) -> Any:
     from torch.export.experimental import _export_forward_backward  # pyright: ignore[reportPrivateUsage]
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -69,6 +91,11 @@ def _joint(whole: Any, arguments: tuple[Any, ...]) -> Any:
     plain: Any = sdpa_kernel(SDPBackend.MATH)  # pyright: ignore[reportUnknownVariableType]
     with plain, torch.enable_grad():
         program = torch.export.export(whole, arguments)
+        first, parameters = _first_names(whole), program.graph_signature.inputs_to_parameters
+        for node in program.graph.nodes:  # torch traces no gradients that there are not
+            name = parameters.get(node.name) if node.op == "placeholder" else None
+            if name is not None and (first[name] not in reached or not node.users):
+                node.meta["val"].requires_grad_(False)
         joint: Any = _export_forward_backward(program)
         with torch.no_grad():
             return joint.run_decompositions(decompositions())
@@ -76,12 +103,8 @@ def _joint(whole: Any, arguments: tuple[Any, ...]) -> Any:
 
 def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:
     """One of the shape that the loss wants, made from the module's output."""
-    training = module.training
-    state = {key: item.clone() for key, item in module.state_dict().items()}
     with torch.no_grad():
-        found = module(*inputs)
-    module.load_state_dict(state)  # batch norms count what they see
-    module.train(training)
+        found = _once(module, inputs)
     if not isinstance(found, torch.Tensor) or not isinstance(loss, str):
         raise HostError("compile: give target=, an example: the module has several outputs, or the loss is a function")
     if loss == "cross_entropy":
@@ -101,8 +124,9 @@ def _labels(module: Any, count: int) -> list[str]:
 class _JointReader(Reader):
     """Parameters that have a gradient, and buffers that change, are states; gradients are added to states."""
 
-    def __init__(self, program: Any, name: str, labels: Sequence[str]) -> None:
+    def __init__(self, program: Any, name: str, labels: Sequence[str], first: Mapping[str, str]) -> None:
         super().__init__(program, name)
+        self._first = first
         signature = program.graph_signature
         self._labels = dict(zip(signature.user_inputs, labels, strict=True))
         self._gradients: dict[str, str] = signature.backward_signature.gradients_to_parameters
@@ -115,7 +139,7 @@ class _JointReader(Reader):
             found = node.meta["val"]
             return self._b.input(self._labels[node.name], tuple(map(int, found.shape)), dtype_name(found.dtype))
         if name in self._gradients.values() or name in self._kept.values():
-            return self._b.state(_own(name), array_of(held[name]))
+            return self._b.state(self._own(name), array_of(held[name]))
         return super()._placeholder(node, names, held)
 
     def _outputs(self, node: Any, signature: Any) -> None:
@@ -131,16 +155,16 @@ class _JointReader(Reader):
             if item.name == self._loss:
                 forward.append(Output(LOSS, value.name, value.dtype))
             elif item.name in self._kept:
-                label = _own(self._kept[item.name])
+                label = self._own(self._kept[item.name])
                 forward.append(Output(label, value.name, value.dtype, FORWARD, label))
             elif item.name in self._gradients:
-                label = GRADIENT + _own(self._gradients[item.name])
+                label = GRADIENT + self._own(self._gradients[item.name])
                 backward.append(Output(label, value.name, value.dtype, BACKWARD, label, accumulate=True))
         if not backward and not self._refused:
             raise HostError(f"compile: {self._graph.name} has no parameter that the loss depends on")
         self._graph.outputs += [*forward, *backward]
 
 
-def _own(name: str) -> str:
-    """The module's own name of a parameter."""
-    return name.removeprefix("model.")
+    def _own(self, name: str) -> str:
+        """The module's own name of a parameter or buffer, its first one."""
+        return self._first.get(name, name).removeprefix("model.")

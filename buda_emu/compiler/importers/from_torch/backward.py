@@ -3,7 +3,7 @@
 What picks elements by an index reads a row of zeros and a one for each (`hot`), so that its gradient is a product, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
 from buda_emu.compiler.importers.from_torch.index import hot
-from buda_emu.compiler.importers.from_torch.windows import window
+from buda_emu.compiler.importers.from_torch.windows import means, window
 
 
 # -------------------------------------------------------------------------------------------------- losses by classes
@@ -72,35 +72,41 @@ def convolution_backward(
     b: Builder, g: Node, x: Node, w: Node, bias: Any, strides: Any, pads: Any, dilations: Any, transposed: bool,
     output_padding: Any, groups: int, wanted: Sequence[bool],
 ) -> list[Node | None]:  # fmt: skip
-    """To x: the transposed convolution; to w: what each tap read times g; to the bias: the sum."""
+    """To x: the transposed convolution, of a transposed one the convolution; to w: what each tap read times g"""
     del bias, output_padding
-    if transposed:
-        raise NotSupportedError("of a transposed convolution")
     rank = len(w.shape) - 2
     strides, pads, dilations = (tuple(item) * (rank if len(item) == 1 else 1) for item in (strides, pads, dilations))
-    both = tuple((pad, pad) for pad in pads)
+    options = {"strides": strides, "pads": tuple((pad, pad) for pad in pads), "dilations": dilations}
     found: list[Node | None] = [None, None, None]
-    if wanted[0]:
+    if wanted[0] and transposed:
+        back = b.convolution(g, w, groups=groups, **options)
+        for dim in range(2, 2 + rank):  # more, where it was padded by a stride or more
+            back = b.take(back, dim=dim, index=np.arange(x.shape[dim])) if back.shape[dim] > x.shape[dim] else back
+        found[0] = back
+    elif wanted[0]:
         extra = tuple(
             size - ((own - 1) * stride - 2 * pad + dilation * (kernel - 1) + 1)
             for size, own, stride, pad, dilation, kernel in zip(
                 x.shape[2:], g.shape[2:], strides, pads, dilations, w.shape[2:], strict=True
             )
         )
-        found[0] = b.conv_transpose(
-            g, w, strides=strides, pads=both, dilations=dilations, groups=groups, output_padding=extra
-        )
+        found[0] = b.conv_transpose(g, w, groups=groups, output_padding=extra, **options)
     if wanted[1]:
-        options = {"kernel": w.shape[2:], "strides": strides, "pads": both, "dilations": dilations}
-        read = b.windows(x, out=g.shape[2:], **options)
-        n, channels = x.shape[:2]
-        columns = b.reshape(read, shape=(n, groups, channels // groups * prod(w.shape[2:]), prod(g.shape[2:])))
-        rows = b.reshape(g, shape=(n, groups, w.shape[0] // groups, prod(g.shape[2:])))
-        each = b.matmul(rows, b.transpose(columns, perm=(0, 1, 3, 2)))
-        found[1] = b.reshape(b.reduce_sum(each, axes=[0]), shape=w.shape)
+        # A transposed convolution reads the small image where a plain one writes it.
+        found[1] = _kernel_gradient(b, *((x, g) if transposed else (g, x)), w, groups, options)
     if wanted[2]:
         found[2] = b.reduce_sum(g, axes=[0, *range(2, len(g.shape))], keepdims=False)
     return found
+
+
+def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int, options: Mapping[str, Any]) -> Node:
+    """The sum over all windows of what a tap read times what was written for the window."""
+    out, (n, channels) = written.shape[2:], read.shape[:2]
+    taps_read = b.windows(read, kernel=w.shape[2:], out=out, **options)
+    columns = b.reshape(taps_read, shape=(n, groups, channels // groups * prod(w.shape[2:]), prod(out)))
+    rows = b.reshape(written, shape=(n, groups, w.shape[0] // groups, prod(out)))
+    each = b.matmul(rows, b.transpose(columns, perm=(0, 1, 3, 2)))
+    return b.reshape(b.reduce_sum(each, axes=[0]), shape=w.shape)
 
 
 @aten("max_pool2d_with_indices_backward")
@@ -132,6 +138,14 @@ def max_pool_backward(
         back = b.reshape(back, shape=(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
         back = b.linear(back, dim=dim, matrix=matrix)
     return back
+
+
+@aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
+def adaptive_backward(b: Builder, g: Node, x: Node) -> Node:
+    """g shared out over each part: the matrices of the means, turned round"""
+    for dim, (size, count) in enumerate(zip(x.shape, g.shape, strict=True)):
+        g = b.linear(g, dim=dim, matrix=means(size, count).transposed()) if size != count else g
+    return g
 
 
 @aten("avg_pool2d_backward")

@@ -132,6 +132,12 @@ def masked_fill(b: Builder, x: Node, mask: Node, value: Any) -> Node:
     return b.where(mask, number(value), x)
 
 
+@aten("copy")
+def copy(b: Builder, x: Node, y: Node, *_: Any) -> Node:
+    """`expand` to the shape of what is overwritten, in its element type"""
+    return to_copy(b, y if y.shape == x.shape else b.expand(y, shape=x.shape), x.dtype)
+
+
 @aten("_to_copy", "to", "type_as")
 def to_copy(b: Builder, x: Node, dtype: Any = None, **_: Any) -> Node:
     """Another element type: to whole numbers `truncate`, to bool x != 0"""

@@ -78,12 +78,17 @@ def adaptive(b: Builder, x: Node, out: Any) -> Node:
     for place, count in enumerate(out):
         dim = len(x.shape) - len(out) + place
         size = x.shape[dim]
-        matrix = np.zeros((count, size), np.float32)
-        for row in range(count):
-            low, high = row * size // count, -(-(row + 1) * size // count)
-            matrix[row, low:high] = 1 / (high - low)
-        x = b.linear(x, dim=dim, matrix=Sparse.dense(matrix)) if size != count else x
+        x = b.linear(x, dim=dim, matrix=means(size, count)) if size != count else x
     return x
+
+
+def means(size: int, count: int) -> Sparse:
+    """Of about equal parts of a dimension."""
+    matrix = np.zeros((count, size), np.float32)
+    for row in range(count):
+        low, high = row * size // count, -(-(row + 1) * size // count)
+        matrix[row, low:high] = 1 / (high - low)
+    return Sparse.dense(matrix)
 
 
 @aten("upsample_nearest2d", whole=True)

@@ -1,0 +1,99 @@
+"""Greedy generation by GPT-2 small and T5-small (random weights, seeded) beside torch's, and its pace: modelled and
+emulated.
+
+python3 benchmarks/generating.py --only gpt2
+python3 benchmarks/generating.py --tokens 4 --precision device
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import buda_emu as be
+from conditions import conditions
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+from gpt import GPT
+from t5 import T5, Decode, Encode
+
+TOKENS = 50
+
+
+def sharpened(module):
+    """With larger weights, so that the likeliest token is no close call between equals."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(2 if parameter.dim() > 1 else 1)
+    return module.eval()
+
+
+def gpt2(layers=12):
+    """Compiled; what torch generates and what the netlist does, each as a function of the count; and its decoder."""
+    torch.manual_seed(0)
+    model = GPT(50257, 768, 12, layers, 1024)
+    model.head.weight = model.tokens.weight
+    sharpened(model)
+    prompt = torch.randint(0, 50257, (20,)).tolist()
+    made = be.compile(model, model.window(), keeps=model.keeps())
+    return made, lambda count: model.greedy(prompt, count), lambda count, precision: made.generate(
+        prompt, count, precision=precision
+    ), ""  # fmt: skip
+
+
+def t5(layers=6):
+    """The same of T5-small; its encoder runs once."""
+    torch.manual_seed(0)
+    model = sharpened(T5(32128, 512, 8, layers, 64, 128))
+    encode, decode = Encode(model).eval(), Decode(model).eval()
+    made = be.compile(
+        {
+            "encode": be.Program(encode, encode.example(), encode.keeps()),
+            "decode": be.Program(decode, decode.example(), decode.keeps()),
+        }
+    )
+    source = torch.randint(0, 32128, (64,)).tolist()
+
+    def generate(count, precision):
+        made(np.asarray([source]), program="encode", precision=precision)
+        return made.generate([0], count, program="decode", precision=precision)
+
+    return made, lambda count: model.greedy(source, [0], count), generate, "decode"
+
+
+def main():
+    """Print what was found of each model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("gpt2", "t5"), help="one of the models")
+    parser.add_argument("--tokens", type=int, default=TOKENS)
+    parser.add_argument("--layers", type=int, help="fewer layers than the model has")
+    parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
+    given = parser.parse_args()
+    print(conditions())
+    for name, make in (("gpt2", gpt2), ("t5", t5)):
+        if given.only not in (None, name):
+            continue
+        begin = time.process_time()
+        made, theirs, ours, program = make(*([given.layers] if given.layers else []))
+        pace = made.perf(program).inputs_per_second
+        seconds = time.process_time() - begin
+        print(f"{name}: {seconds:.0f} s to compile, modelled {pace:.0f} decode steps per second", flush=True)
+        expected = theirs(given.tokens)
+        ours(1, given.precision)  # kernels, plans and parameters
+        made.reset()
+        begin, wall = time.process_time(), time.perf_counter()
+        found = ours(given.tokens, given.precision)
+        seconds, wall = time.process_time() - begin, time.perf_counter() - wall
+        same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), len(found))
+        print(
+            f"{name}: {same} of {len(expected)} tokens equal to torch's in precision {given.precision}, emulated "
+            f"{len(found) / wall:.2f} tokens per second ({seconds / len(found):.2f} s of processor time for each)",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
