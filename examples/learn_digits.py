@@ -24,12 +24,12 @@ def network():
     return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
-def main():
+def main(arguments=None):
     """Train three times and compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     pixels, labels = (torch.from_numpy(item) for item in draw(BATCH * given.steps, seed=1))
     batches = list(zip(pixels.split(BATCH), labels.split(BATCH), strict=True))
     held_out = [torch.from_numpy(item) for item in draw(2048, seed=2)]

@@ -1,6 +1,6 @@
 """A tiny GPT learns a few sentences on the emulated chip, letter by letter, and then goes on writing, with its caches.
 
-python3 examples/write_text.py
+python3 examples/write_text.py --picture text.svg
 """
 
 import argparse
@@ -18,6 +18,7 @@ writes the next one. a graph is a set of ops on the cores of a chip. an epoch ru
 TEXT = " ".join(TEXT.split()) + " "
 LETTERS = sorted(set(TEXT))
 LENGTH, BATCH, STEPS, RATE = 96, 6, 250, 0.01
+LAYERS, WRITTEN = 2, 88
 
 
 class Learning(nn.Module):
@@ -31,16 +32,16 @@ class Learning(nn.Module):
         return self.model(letters, positions).transpose(1, 2)
 
 
-def main():
+def main(arguments=None):
     """Learn, then write."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     torch.manual_seed(0)
     codes = torch.tensor([LETTERS.index(letter) for letter in TEXT * 2])
-    model = GPT(len(LETTERS), 32, 4, 2, LENGTH)
+    model = GPT(len(LETTERS), 32, 4, LAYERS, LENGTH)
     places = torch.arange(LENGTH)[None].repeat(BATCH, 1)
     random = torch.Generator().manual_seed(1)
 
@@ -58,13 +59,13 @@ def main():
         x, y = batch()
         losses.append(training.train_step(x, y, precision=given.precision))
         if step % 50 == 0:
-            print(f"step {step:4} loss {losses[-1]:.3f}")
+            print(f"step {step:4} loss {losses[-1]:.3f}", flush=True)
     learned = Learning(model)
     training.load_into(learned)
     model.eval()
     writer = be.compile(model, model.window(), keeps=model.keeps())
     prompt = "a queue "
-    found = writer.generate([LETTERS.index(letter) for letter in prompt], 88, precision=given.precision)
+    found = writer.generate([LETTERS.index(letter) for letter in prompt], WRITTEN, precision=given.precision)
     print(prompt + "|" + "".join(LETTERS[code] for code in found))
     if given.picture:
         write_lines(given.picture, "Training loss of a tiny GPT", [("training loss", {given.precision: losses})])
