@@ -16,7 +16,8 @@ from buda_emu.errors import BudaError
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.ops.base import serial
 from buda_emu.ops.on_device.units import KernelUnits
-from buda_emu.runtime.graph.plan import Run, build_plan
+from buda_emu.ops.operands import run_relu
+from buda_emu.runtime.graph.plan import Run, build_plan, relu_behind
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.tensix.words import core_of
@@ -82,7 +83,8 @@ class Accuracy:
         old, new = _step(before, name), _step(after, name)
         operands = [Ideal(self._operand(before, op, place), by_host=False) for place in range(len(op.inputs))]
         expected = np.empty((1, op.blocking.t * op.blocking.rows * op.blocking.cols, 1024), np.float32)
-        old.implementation.run(old.call, [operand.values for operand in operands], expected, serial)
+        sources = [operand.values for operand in operands]
+        run_relu(old.implementation, old.call, sources, relu_behind(op), expected, serial)
         found: list[ErrorSum] = []
         for step in (old, new):
             assert step.device is not None

@@ -71,11 +71,15 @@ class Evaluator:
                 found.setdefault(name, set()).add(number)
         return {name: frozenset(numbers) for name, numbers in found.items()}
 
+    def epochs_of(self, name: str) -> frozenset[int]:
+        """The epochs that an op or queue is part of."""
+        return self._readers.get(name, frozenset())
+
     def with_edits(self, base: Variant, edits: Iterable[Edit]) -> Variant | None:
         """`base` with more edits; None where its ops cannot be modelled so."""
         more = tuple(edits)
         netlist = edited(base.netlist, more)
-        changed = frozenset[int]().union(*(self._readers.get(edit.name, frozenset()) for edit in more))
+        changed = frozenset[int]().union(*(self.epochs_of(edit.name) for edit in more))
         reports = list(base.reports)
         try:
             for number in changed:

@@ -1,5 +1,6 @@
 """Who reads what from whom in one epoch, in bytes: the edges that the epoch model times (PERF 1.2, LAYOUT 4)."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -13,11 +14,18 @@ Memory = Literal["dram", "host", "none"]
 
 
 CHANNEL: Final = "DRAM channel"
+_CHANNEL_NAME: Final = re.compile(rf"{CHANNEL} ([0-9]+)(?:, chip ([0-9]+))?(?::|$)")
 
 
 def channel_name(number: int, chip: int) -> str:
     """A DRAM channel among all that is busy; those of the first chip without its number."""
     return f"{CHANNEL} {number}" + (f", chip {chip}" if chip else "")
+
+
+def channel_of(name: str) -> tuple[int, int] | None:
+    """(number, chip) of a channel by its name, or of a stream through it; None for anything else."""
+    found = _CHANNEL_NAME.match(name)
+    return (int(found[1]), int(found[2] or 0)) if found is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,13 @@ _DEPTHWISE = Serial(
     )
 )
 
-DRAM_STAGES: Final = ("read0", "read1", "read", "write")
-"""Stages of the flow between DRAM and L1, not of the core."""
+DRAM_STAGES: Final[Mapping[str, Mapping[str, int]]] = {
+    "read0": {"in0_tiles": 0, "tiles": 0, "in0_ublocks": 0},
+    "read1": {"in1_tiles": 1, "tiles": 1, "in1_ublocks": 1},
+    "read": {"in0_tiles": 0, "in1_tiles": 1},
+    "write": {},
+}
+"""Stages of the flow between DRAM and L1, not of the core, and which operand comes from DRAM where a count is paid."""
 
 FORMS: Final[Mapping[str, Form]] = {
     "matmul": _MATMUL,

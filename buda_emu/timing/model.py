@@ -1,6 +1,6 @@
 """The programs of a netlist in time: the job of `buda-emu perf`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
@@ -14,7 +14,7 @@ from buda_emu.timing.in_graph import in_graph
 from buda_emu.timing.memory_use import dram_use, l1_use
 from buda_emu.timing.noc import paths
 from buda_emu.timing.op_call import OpCall
-from buda_emu.timing.op_cost import Model, OpCost, op_cost
+from buda_emu.timing.op_cost import OPERANDS, Model, OpCost, op_cost
 from buda_emu.timing.program import Epoch, epochs
 from buda_emu.timing.rates import Speed, speed
 from buda_emu.timing.result import EpochReport, PerfRun, assumptions, bottleneck
@@ -101,7 +101,11 @@ class _Sources:
 
     def __init__(self, edges: Sequence[Flow]) -> None:
         inputs = [edge for edge in edges if edge.operand >= 0 and not edge.once]
-        self.from_memory = {edge.target for edge in inputs if edge.memory != "none"}
+        self.from_memory: dict[str, frozenset[int]] = {}  # and which of their operands
+        for edge in inputs:
+            if edge.memory != "none":
+                known = self.from_memory.get(edge.target, frozenset())
+                self.from_memory[edge.target] = known | {edge.operand}
         self.from_op = {edge.target for edge in inputs if edge.memory == "none"}
 
 
@@ -131,9 +135,11 @@ class _Costs:
         self._known: dict[object, Cost] = {}
 
     def of(self, netlist: Netlist, op: Op, sources: _Sources) -> Cost:
-        """The sum over its parts. What was measured reads from DRAM: an op that does not is spared what that adds, and
-        one that another op feeds takes what a graph adds."""
-        from_memory, from_op = op.name in sources.from_memory, op.name in sources.from_op
+        """The sum over its parts. What was measured reads from DRAM: an operand that does not is spared what that adds,
+        and an op that another op feeds takes what a graph adds."""
+        from_memory, from_op = sources.from_memory.get(op.name), op.name in sources.from_op
+        if from_memory is not None and op.type == "fused_op":
+            from_memory = OPERANDS  # of its parts nobody knows which read what
         calls = calls_of(netlist, op)
         key = (calls, from_memory, from_op)
         known = self._known.get(key)
@@ -146,10 +152,10 @@ class _Costs:
             )  # fmt: skip
         return known
 
-    def _part(self, call: OpCall, *, from_memory: bool, from_op: bool) -> Cost:
-        cost = op_cost(call, model=self._model)
+    def _part(self, call: OpCall, *, from_memory: Set[int] | None, from_op: bool) -> Cost:
+        cost = op_cost(call, model=self._model, reads=OPERANDS if from_memory is None else from_memory)
         factor = in_graph(call) if from_op and self._model == "fitted" else 1.0
-        cycles = factor * (cost.cycles if from_memory else cost.core_cycles)
+        cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
         unpack, math, pack = ideal_threads(call)
         threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
         note = f", times {factor:g} in a graph" if factor != 1 else ""

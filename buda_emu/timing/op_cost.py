@@ -1,5 +1,6 @@
 """Cycles of one op on one core."""
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -14,6 +15,7 @@ from buda_emu.timing.vendor import vendor_cycles
 Model = Literal["fitted", "vendor"]
 MODELS: Final = ("fitted", "vendor")
 
+OPERANDS: Final = frozenset((0, 1))  # that DRAM stages tell apart
 VECTOR_SHARE: Final = {"rc": 1.0, "c": 0.5116, "r": 0.1440}
 """Vector-unit work of a tile when only rows or columns of it count: the vendor's weights of exp (PERF 2)."""
 
@@ -38,8 +40,9 @@ def op_cycles(call: OpCall, *, model: Model = "fitted") -> float:
     return op_cost(call, model=model).cycles
 
 
-def op_cost(call: OpCall, *, model: Model = "fitted") -> OpCost:
-    """Cycles with their bound and provenance. `model`: "fitted" on silicon, or the "vendor"'s formulas (PERF 2).
+def op_cost(call: OpCall, *, model: Model = "fitted", reads: Set[int] = OPERANDS) -> OpCost:
+    """Cycles with their bound and provenance. `model`: "fitted" on silicon, or the "vendor"'s formulas (PERF 2);
+    `reads`: operands of a dense matmul that come from DRAM, where not both do.
 
     Raises HostError for an unknown model, and where the vendor's model gives no answer.
     """
@@ -50,14 +53,15 @@ def op_cost(call: OpCall, *, model: Model = "fitted") -> OpCost:
     if model != "fitted":
         raise HostError(f"model: '{model}' is none of {', '.join(MODELS)}")
     choice = choose(call)
-    with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (True, False))
+    with_dram, on_core = (max(_fitted(call, choice, dram), ideal) for dram in (reads, None))
     return OpCost(with_dram, on_core, ideal, choice.provenance, model)
 
 
-def _fitted(call: OpCall, choice: Choice, dram: bool) -> float:
+def _fitted(call: OpCall, choice: Choice, dram: Set[int] | None) -> float:
     """What the chosen set says, shortened for vector modes and tiny tiles, lengthened for untilized output.
 
-    Where work on tiles is shorter or tiles are wider than measured, a copy of the tiles may come to govern.
+    `dram`: operands that come from there; None: what it adds is left out altogether. Where work on tiles is shorter or
+    tiles are wider than measured, a copy of the tiles may come to govern.
     """
     counted = _as(call, choice)
     share = tile_fraction(call)
@@ -77,11 +81,19 @@ def _as(call: OpCall, choice: Choice) -> OpCall:
     return call if call.kind == choice.parameters.kind else replace(copy_of(call), op_type=choice.parameters.kind)
 
 
-def _evaluate(call: OpCall, choice: Choice, share: float, dram: bool) -> float:
+def _evaluate(call: OpCall, choice: Choice, share: float, dram: Set[int] | None) -> float:
     weights = choice.weights if share == 1.0 else _shared(choice.weights, share)
-    if not dram:
-        weights = {stage: dict.fromkeys(own, 0.0) if stage in DRAM_STAGES else own for stage, own in weights.items()}
+    weights = {stage: _paid(stage, own, dram) for stage, own in weights.items()}
     return evaluate(form_of(choice.parameters.kind), weights, features(call), fpu_cycles(call) * tile_fraction(call))
+
+
+def _paid(stage: str, weights: Mapping[str, float], dram: Set[int] | None) -> Mapping[str, float]:
+    operands = DRAM_STAGES.get(stage)
+    if operands is None:
+        return weights
+    if dram is None:
+        return dict.fromkeys(weights, 0.0)
+    return {count: 0.0 if operands.get(count, -1) not in {-1, *dram} else paid for count, paid in weights.items()}
 
 
 def _shared(weights: Weights, share: float) -> Weights:

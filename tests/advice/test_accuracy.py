@@ -1,10 +1,13 @@
 """What a change costs an op, in the chip's arithmetic."""
 
+from dataclasses import replace
+
 import pytest
 
 from buda_emu.advice.accuracy import Accuracy
 from buda_emu.advice.edits import Edit
 from buda_emu.netlist.load import check
+from buda_emu.netlist.model import evolve
 from shared_files import ROOT
 
 
@@ -43,3 +46,14 @@ def test_what_cannot_be_computed_is_never_taken(netlist, monkeypatch):
     found = Accuracy().loss(netlist, [Edit("op", "projected", ("math_fidelity",), "LoFi")])
     assert found.reason == "it is too large to be computed to see"
     assert found.pcc_lost == float("inf")
+
+
+def test_relu_behind_an_op_is_part_of_what_is_expected(netlist):
+    name = "scaled"
+    op = netlist.ops[name]
+    graph = netlist.graphs[op.graph]
+    attributes = replace(op.attributes, relu_en=True, relu_mode="min", relu_threshold=0.0)
+    ops = tuple(evolve(other, attributes=attributes) if other.name == name else other for other in graph.ops)
+    with_relu = replace(netlist, graphs={**netlist.graphs, op.graph: evolve(graph, ops=ops)})
+    found = Accuracy().loss(with_relu, [Edit("op", name, ("math_fidelity",), "LoFi")])
+    assert found.pcc_before > 0.999

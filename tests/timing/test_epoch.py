@@ -87,10 +87,21 @@ def test_one_input_has_no_pace():
 
 
 @pytest.mark.parametrize(("t", "mblock", "parts"), [(1, (1, 1), 1), (1, (2, 4), 4), (2, (2, 2), 4), (6, (1, 1), 6),
-                                                    (64, (1, 1), 16), (17, (1, 1), 1)])  # fmt: skip
+                                                    (64, (1, 1), 16), (22, (1, 1), 11), (17, (1, 1), 16),
+                                                    (34, (1, 1), 16)])  # fmt: skip
 def test_parts(t, mblock, parts):
     netlist = chain(t=t, mblock=mblock)
     assert parts_of(netlist.ops["n0"]) == parts
+
+
+def test_two_buffers_of_a_slice_overlap_filling_and_sending():
+    """A sixteenth of 251 slices is many: their op goes on while those before are on their way."""
+    rates = replace(FAST, dram=251 * 2080 * 2 / 10_000)  # what is read and written takes ten thousand cycles, too
+    one, two = (
+        timed(chain(inputs=1, t=251, buffers=count), lambda _: Cost(10_000.0, 0.0, ""), rates).total for count in (1, 2)
+    )
+    assert one >= 20_000
+    assert 10_000 < two < 13_000
 
 
 CHAINS = st.builds(

@@ -158,6 +158,15 @@ def test_dram_slows_big_copies_only():
     assert big.core_cycles < 0.6 * big.cycles
 
 
+def test_only_operands_out_of_dram_take_time_to_arrive():
+    call = OpCall(op_type="matmul", t=64, m_k=1, u_kt=24, in0_df="Float16_b", fidelity="HiFi3")
+    both, right, neither = (op_cost(call, reads=reads).cycles for reads in ({0, 1}, {1}, set()))
+    assert both > right >= neither >= op_cost(call).core_cycles
+    assert op_cost(call, reads={0}).cycles > 2 * right  # the left operand of small blocks comes again and again
+    assert op_cost(call).cycles == both
+    assert op_cost(call, reads={1}).core_cycles == op_cost(call).core_cycles
+
+
 def test_untilized_output_takes_longer():
     assert op_cycles(OpCall(op_type="nop", untilize=True, **SIZE)) > op_cycles(OpCall(op_type="nop", **SIZE))
 

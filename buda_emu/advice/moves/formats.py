@@ -4,15 +4,26 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal
-from buda_emu.advice.moves.move import Move, Situation
+from buda_emu.advice.moves.move import Move, Situation, streams
+from buda_emu.timing.flows import Flow
 
 _NARROWER: Final = {"Float32": "Float16_b", "Float16_b": "Bfp8_b", "Float16": "Bfp8"}
+_STREAMS: Final = 6  # of a channel that are tried, the largest first
 
 
 def _proposals(here: Situation) -> Iterator[Proposal]:
-    edge = here.edge
-    if here.target.kind == "op" or edge is None:
+    if here.target.kind == "op":
         return
+    if here.edge is not None:
+        yield from _of_edge(here, here.edge, here.target.cycles)
+        return
+    carried = streams(here)
+    whole = sum(size for _, size in carried)
+    for edge, size in carried[:_STREAMS]:
+        yield from _of_edge(here, edge, here.target.cycles * size / whole)
+
+
+def _of_edge(here: Situation, edge: Flow, cycles: float) -> Iterator[Proposal]:
     netlist = here.variant.netlist
     ops = netlist.ops
     queue = netlist.queues.get(edge.source) or netlist.queues.get(edge.target)
@@ -37,11 +48,11 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
         if formats != op.in_df and len(formats) == len(op.in_df):
             edits.append(Edit("op", op.name, ("in_df",), formats))
     sentence = f"{name} in {narrow} instead of {before}"
-    yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=here.target.cycles)
+    yield Proposal("format", name, sentence, tuple(edits), lossy=True, gain=cycles)
 
 
 MOVE: Final = Move(
     "format", "df of a queue, out_df of an op, in_df of who reads them",
-    "a transfer or a stream of a memory channel whose tensor has a wider format than it might", lossy=True,
-    proposals=_proposals,
+    "a transfer or one of the largest streams of a memory channel, whose tensor has a wider format than it might",
+    lossy=True, proposals=_proposals,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Evaluator, Variant
 from buda_emu.advice.layout import Layout
 from buda_emu.netlist.model import Op
-from buda_emu.timing.flows import Flow
+from buda_emu.timing.flows import Flow, channel_of
 from buda_emu.timing.result import EpochReport
 
 
@@ -60,6 +60,16 @@ class Situation:
     def cycles(self, op: Op) -> float | None:
         """What each core of an op would take for one input."""
         return self.evaluator.op_cycles(self.variant, op, self.epoch)
+
+
+def streams(here: Situation) -> list[tuple[Flow, float]]:
+    """Of a DRAM channel that is the target: what it carries for each input, in bytes, the largest first."""
+    place = channel_of(here.target.name) if here.target.kind == "memory" else None
+    found = [
+        (edge, float(edge.memory_bytes.get(place[0], 0))) for edge in here.report.edges
+        if place is not None and edge.memory == "dram" and edge.chip == place[1] and not edge.once
+    ]  # fmt: skip
+    return sorted((item for item in found if item[1]), key=lambda item: (-item[1], item[0].source, item[0].target))
 
 
 @dataclass(frozen=True, slots=True)

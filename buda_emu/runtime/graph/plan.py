@@ -95,6 +95,13 @@ class Plan:
     labels: tuple[str, ...]  # of each tensor its format label, on the device the format of its bits
 
 
+def relu_behind(op: Op) -> tuple[str, float] | None:
+    """Mode and threshold of the relu that follows an op; a fused op has its own inside."""
+    if not op.attributes.relu_en or op.type == "fused_op":
+        return None
+    return op.attributes.relu_mode, op.attributes.relu_threshold
+
+
 def build_plan(
     netlist: Netlist, topology: Topology, labels: Mapping[str, str], quantised: bool, core: "Core | None" = None
 ) -> Plan:
@@ -202,9 +209,7 @@ class _Builder:
             self._add(Run(op, call, implementation, tuple(inputs), self._tensor(shape, op.out_df), None, "", device))
             return
         output_format = self._output_format(op)
-        relu = None
-        if op.attributes.relu_en and op.type != "fused_op":
-            relu = (op.attributes.relu_mode, op.attributes.relu_threshold)
+        relu = relu_behind(op)
         if passes_on(call) and relu is None and not output_format and self._may_share(op, inputs[0]):
             self._add(Same(op, inputs[0]))
             return
