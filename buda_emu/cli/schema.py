@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from buda_emu.cli.output import say
+from buda_emu.cli.schemas import SCHEMAS as OF_VERBS
 
 EXAMPLE = "buda-emu schema netlist > netlist.schema.json"
 
@@ -55,12 +56,15 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "test": ("test --json FILE, and report.json of test --report DIR", _test),
     "perf": ("perf --json FILE", _perf),
     "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", config),
+    **{verb.replace(" ", "-"): ("", made) for verb, made in OF_VERBS.items()},
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    what = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items())
+    what = "; ".join(f"{name}: {meaning}" for name, (meaning, _) in SCHEMAS.items() if meaning)
+    others = ", ".join(name for name, (meaning, _) in SCHEMAS.items() if not meaning)
+    what = f"{what}; and what these verbs give as JSON: {others}"
     parser.add_argument("name", choices=tuple(SCHEMAS), metavar="NAME", help=what)
 
 

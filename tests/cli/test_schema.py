@@ -73,6 +73,78 @@ def test_check(capsys, tmp_path):
         assert set(item) <= set(form["$defs"]["finding"]["properties"])
 
 
+def closed(form):
+    """The same schema, by which nothing may be there that it does not name."""
+    if isinstance(form, list):
+        return [closed(item) for item in form]
+    if not isinstance(form, dict):
+        return form
+    found = {key: closed(value) for key, value in form.items()}
+    return {**found, "additionalProperties": False} if isinstance(form.get("properties"), dict) else found
+
+
+GEMINI = ROOT / "examples/gemini"
+PRINTED = {
+    "gemini-run": ["gemini", "run", str(GEMINI / "halo.json"), "--json"],
+    "gemini-exec": [
+        "gemini", "exec", str(GEMINI / "halo.json"), "--frontend", str(GEMINI / "halo.frontend.json"), "--json",
+    ],
+    "gemini-stats": ["gemini", "stats", str(GEMINI / "halo.json"), "--json"],
+    "gemini-diff": ["gemini", "diff", str(GEMINI / "halo.json"), str(GEMINI / "halo.json"), "--json"],
+    "vpux-args": ["vpux", "args", str(ROOT / "examples/vpux/clamp.mlir"), "--json"],
+    "vpux-serialize": ["vpux", "serialize", str(ROOT / "examples/vpux/clamp.mlir")],
+    "vpux-layout": ["vpux", "layout", "--shape", "1x16x49x1", "--order", "NHWC", "--index", "0,1,2,0", "--json"],
+    "darwinn-inspect": ["darwinn", "inspect", "edges_edgetpu.tflite", "--json"],
+    "darwinn-check": ["darwinn", "check", ".", "--json"],
+    "darwinn-run": ["darwinn", "run", "edges_edgetpu.tflite", "spots_edgetpu.tflite", "--link", "usb3", "--json"],
+    "darwinn-verify": ["darwinn", "verify", "edges_edgetpu.tflite", "--source", "edges.tflite", "--json"],
+    "darwinn-link": ["darwinn", "link", "edges_edgetpu.tflite", "-o", "linked", "--json"],
+    "darwinn-relayout": [
+        "darwinn", "relayout", "edges_edgetpu.tflite", "--layer", "grid", "--in", "grid.bin", "-o", "g.npy", "--json",
+    ],
+    "darwinn-extract": ["darwinn", "extract", "edges_edgetpu.tflite", "-o", "parts", "--json"],
+}  # fmt: skip
+WRITTEN = {
+    "numerics": ["numerics", str(ROOT / "netlists/matmul.yaml"), "-q"],
+    "advise": ["advise", str(ROOT / "netlists/attention.yaml"), "-q", "--tries", "30"],
+    "vpux-run": ["vpux", "run", str(ROOT / "examples/vpux/clamp.mlir"), "--quiet"],
+}
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packages")
+    assert main(["darwinn", "example", "-o", str(folder)]) == 0
+    (folder / "grid.bin").write_bytes(bytes(512))
+    return folder
+
+
+@pytest.mark.parametrize("name", [*PRINTED, *WRITTEN])
+def test_what_a_verb_prints_is_what_its_schema_says(name, packages, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(packages)
+    capsys.readouterr()
+    if name in PRINTED:
+        assert main(PRINTED[name]) in (0, 1)
+        content = json.loads(capsys.readouterr().out)
+    else:
+        assert main([*WRITTEN[name], "--json", str(tmp_path / "r.json")]) == 0
+        content = json.loads((tmp_path / "r.json").read_text())
+    capsys.readouterr()
+    form = closed(schema(name, capsys))
+    assert [
+        f"{'/'.join(map(str, error.path))}: {error.message[:200]}"
+        for error in Draft202012Validator(form).iter_errors(content)
+    ] == []
+    missing = {**content}
+    del missing["schema_version"]
+    assert not Draft202012Validator(form).is_valid(missing)
+
+
+def test_every_verb_that_prints_json_has_a_schema():
+    named = {name for name in SCHEMAS if name not in ("netlist", "check", "run", "test", "perf", "config")}
+    assert named == {*PRINTED, *WRITTEN}
+
+
 def test_an_unknown_name(capsys):
     with pytest.raises(SystemExit):
         main(["schema", "netlst"])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from buda_emu.verify.result import SCHEMA_VERSION, TestRun
 
@@ -18,6 +18,7 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
     float: {"type": ["number", "null"]},  # strict JSON has no NaN and no infinity
     Any: {},
+    dict[str, Any]: {"type": "object"},
     NoneType: {"type": "null"},
 }
 
@@ -33,6 +34,21 @@ def schema_of(kind: type, title: str, version: int, without: Iterable[str] = ())
     found = object_of(kind, definitions)
     names = [name for name in found["required"] if name not in without]
     return versioned(title, version, {name: found["properties"][name] for name in names}, definitions)
+
+
+def document(
+    title: str, version: int, *parts: type | Mapping[str, Any], optional: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Of an object with a version, the fields of these dataclasses, and fields whose types are given: all of them, but
+    those that are `optional`."""
+    definitions: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    for part in parts:
+        own = get_type_hints(part) if isinstance(part, type) else part
+        properties |= {name: _of(kind, definitions) for name, kind in own.items()}
+    found = versioned(title, version, properties, definitions)
+    found["required"] = [name for name in found["required"] if name not in set(optional)]
+    return found
 
 
 def versioned(title: str, version: int, properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -53,32 +69,39 @@ def text() -> str:
 
 
 def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Of a dataclass; classes that its fields name go into `definitions`."""
+    """Of a dataclass, a named tuple or a typed dict; classes that its fields name go into `definitions`."""
     hints = get_type_hints(kind)
-    names = [item.name for item in fields(kind)]
+    names = [item.name for item in fields(kind)] if is_dataclass(kind) else [*hints]
     properties = {name: _of(hints[name], definitions) for name in names}
     return {"type": "object", "properties": properties, "required": names}
+
+
+def _has_fields(kind: Any) -> bool:
+    return isinstance(kind, type) and (hasattr(kind, "_fields") or is_typeddict(kind) or is_dataclass(kind))
 
 
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
-    if is_dataclass(kind) and isinstance(kind, type):
-        if kind.__name__ not in definitions:
-            definitions[kind.__name__] = {}  # so that a class may name itself
-            definitions[kind.__name__] = object_of(kind, definitions)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
+    if _has_fields(kind):
+        name = kind.__name__
+        if name not in definitions:
+            definitions[name] = {}  # so that a class may name itself
+            definitions[name] = object_of(kind, definitions)
+        return {"$ref": f"#/$defs/{name}"}
     origin, args = get_origin(kind), get_args(kind)
     if origin is Literal:
         return {"enum": list(args)}
-    if origin is UnionType:
+    if origin is UnionType or origin is Union:
         return {"anyOf": [_of(item, definitions) for item in args]}
     if origin is tuple and args[-1] is Ellipsis:
         return {"type": "array", "items": _of(args[0], definitions)}
     if origin is tuple:
         items = [_of(item, definitions) for item in args]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
-    if origin is Mapping:
+    if origin is list:
+        return {"type": "array", "items": _of(args[0], definitions)}
+    if origin is Mapping or origin is dict:
         return {"type": "object", "additionalProperties": _of(args[1], definitions)}
     return {"type": "array", "items": {"type": "array", "items": {"type": ["number", "null"]}}}  # a 2-D numpy array
 
