@@ -3,14 +3,12 @@
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buda_emu.cli.arguments import add_arch, add_baseline, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
-from buda_emu.cli.config import RULES, refuses, rules_of
 from buda_emu.cli.documents import Checked, Findings, Options, check_stream, files_below, kind_of
-from buda_emu.cli.findings import chosen
+from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.output import complain, say
 from buda_emu.screen import current
 
@@ -31,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
-    for name, meaning in RULES.items():
-        of_rules = rules_of(to_ignore=name == "ignore")
-        parser.add_argument(f"--{name}", type=of_rules, metavar="RULE,...", help=meaning)
+    add_choice(parser)
     add_arch(parser)
     add_baseline(parser)
     add_no_cache(parser)
@@ -43,12 +39,10 @@ def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
     baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
     options = Options(args.strict, args.arch, args.cache)
-    given = {name: rules for name in RULES if (rules := getattr(args, name)) is not None}
-    choice = replace(chosen(), **given)
     results: dict[str, Checked] = {}
     for name in files_below(args.file):
         found = check_stream(sys.stdin.buffer, options) if name == "-" else kind_of(name).judge(name, options)
-        results[name] = Findings(tuple(choice.applied(found.diagnostics, refuses)))
+        results[name] = Findings(tuple(told(found.diagnostics, args)))
     held = None
     if baseline is not None:
         from buda_emu.report.baselines.items import check_items

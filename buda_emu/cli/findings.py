@@ -1,9 +1,12 @@
 """What the checker found about a netlist that is good enough to be used, said by the verbs that use it."""
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.choice import Choice
+from buda_emu.cli.config import RULES, refuses, rules_of
 from buda_emu.cli.output import complain
 
 if TYPE_CHECKING:
@@ -23,10 +26,21 @@ def chosen() -> Choice:
     return _chosen[0]
 
 
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """--select, --ignore and --error, of verbs that check."""
+    for name, meaning in RULES.items():
+        of_rules = rules_of(to_ignore=name == "ignore")
+        parser.add_argument(f"--{name}", type=of_rules, metavar="RULE,...", help=meaning)
+
+
+def told(found: "Iterable[Diagnostic]", args: argparse.Namespace) -> "list[Diagnostic]":
+    """The findings that are told: as the settings say, where these options do not say otherwise."""
+    given = {name: rules for name in RULES if (rules := getattr(args, name)) is not None}
+    return replace(chosen(), **given).applied(found, refuses)
+
+
 def tell_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
     """A line on standard error for each finding; for more than three their number and how to see them."""
-    from buda_emu.cli.config import refuses
-
     found = chosen().applied(diagnostics, refuses)
     for item in found[: _MOST if len(found) <= _MOST else 0]:
         complain(f"{item.path}:{item.where}: {item.severity}[{item.rule}]: {item.message}")

@@ -7,8 +7,11 @@ import pytest
 from buda_emu.cli.arguments import natural
 from buda_emu.cli.config import WITHOUT_SETTINGS
 from buda_emu.cli.main import VERBS, build_parser, main
+from buda_emu.darwinn.writing import build
+from darwinn import example_trees as ex
 from netlist.rules.cases import edited
 from netlist.rules.cases_habits import CASES
+from shared_files import ROOT
 
 CASE = next(case for case in CASES if case.rule == "V208")
 
@@ -188,3 +191,43 @@ def test_completion(shell, capsys):
         asked = 'COMP_WORDS=(buda-emu per); COMP_CWORD=1; _shtab_buda_emu; echo "${COMPREPLY[@]}"'
         done = subprocess.run(["bash"], input=f"{script}\n{asked}\n", capture_output=True, text=True, check=False)
         assert done.stdout.split() == ["perf"], done.stderr
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """A document of each other kind with one finding that refuses nothing: words of the verb, its rule, the file."""
+    folder = tmp_path_factory.mktemp("others")
+    late = (ROOT / "examples/vpux/clamp.mlir").read_text().split("// -----")[0].replace("<256>", "<2096896>")
+    (folder / "late.mlir").write_text(late)
+    tree = ex.edges()
+    ex.hint(tree, 3)["size_in_bytes"] = 511
+    (folder / "short.dwn").write_bytes(build(tree))
+    return {
+        "gemini": ("G090", str(ROOT / "examples/gemini/unplaced.json")), "vpux": ("X033", str(folder / "late.mlir")),
+        "darwinn": ("D060", str(folder / "short.dwn")),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("room", ["gemini", "vpux", "darwinn"])
+def test_rooms_of_their_own_choose_alike(room, others, tmp_path, monkeypatch, capsys):
+    rule, path = others[room]
+    monkeypatch.chdir(tmp_path)
+
+    def check(*words):
+        code = main([room, "check", path, *words])
+        return code, f"[{rule}]" in capsys.readouterr().out
+
+    assert check() == (0, True)
+    assert check("--ignore", rule) == (0, False)
+    assert check("--select", f"{rule[0]}001") == (0, False)
+    code, told = check("--error", rule)
+    assert told
+    assert code == (1 if room == "gemini" else 2)
+    (tmp_path / "buda-emu.toml").write_text(f'ignore = ["{rule}"]\n')
+    assert check() == (0, False)
+    assert check("--ignore", "V2") == (0, True)  # options go before settings
+    (tmp_path / "buda-emu.toml").write_text(f'error = ["{rule}"]\n')
+    assert check() == (code, True)
+    (tmp_path / "buda-emu.toml").write_text(f'[{room}.check]\nignore = ["{rule}"]\n')
+    assert main([room, "check", path]) == 2  # choices stand at the top, for every verb alike
+    assert f"{room}.check.ignore: no such key" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.gemini.arguments import add_file, add_frontend
 from buda_emu.cli.output import say
 from buda_emu.screen import current
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     add_file(parser)
     add_frontend(parser, required=False)
+    add_choice(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--format", choices=("text", "json", "github", "sarif"), default="text", help="how findings are printed"
@@ -29,10 +31,11 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.gemini.judge import judge
 
     result = judge(args.file, args.frontend)
-    say(_said(args.file, result.diagnostics, args.format))
+    found = tuple(told(result.diagnostics, args))
+    say(_said(args.file, found, args.format))
     if not result.readable:
         return 2
-    return 0 if result.ok else 1
+    return 1 if any(item.severity == "error" for item in found) else 0
 
 
 def _said(path: str, found: "tuple[Diagnostic, ...]", form: str) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.output import say
 from buda_emu.cli.vpux import add_arch
 from buda_emu.screen import current
@@ -15,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", metavar="FILE", help="MLIR text")
     parser.add_argument("--format", choices=FORMATS, default="text", help="how findings are printed")
     parser.add_argument("--strict", action="store_true", help="warnings, too, make the exit code 2")
+    add_choice(parser)
     add_arch(parser)
 
 
@@ -24,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.vpux import load
 
     documents = [load(name) for name in args.file]
-    found = [item for document in documents for item in document.check(arch=args.arch)]
+    found = told((item for document in documents for item in document.check(arch=args.arch)), args)
     if args.format == "text":
         functions = sum(len(document.functions) for document in documents)
         text = render.render(found, current())
