@@ -13,7 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 _ROOM: Final = "buda_emu.report"
-_SCRIPTS: Final = ("timeline.js", "tables.js", "grid.js", "page.js")
+_SCRIPTS: Final = (
+    "timeline_model.js", "timeline_drawing.js", "timeline_pointed.js", "timeline.js", "tables.js", "grid.js", "page.js",
+)  # fmt: skip
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 

@@ -1,0 +1,61 @@
+'use strict';
+// What of a timeline's model is under a point of the view, and what is said of it.
+const timelinePointed = (model, view) => {
+  const {AXIS, MEMORY} = TIMELINE;
+  const {data, words, laneOf, startOf, lengthOf, nameOf, categoryOf, detailOf, rows, inLane, inChain, arrows} = model;
+  const {firstIn, format, moment} = model;
+  const under = (px, py) => {
+    const {width, label, from, to, scroll} = view;
+    if (py < AXIS) return null;
+    const row = rows.find(item => py + scroll >= item.top && py + scroll < item.top + item.height), when = view.time(px);
+    if (!row) return null;
+    if (px < label) return {label: row, slice: -1};
+    if (row.kind === 'lane') {
+      const lane = inLane[row.index], slack = (to - from) / (width - label) * 2;
+      let best = -1, least = Infinity;
+      for (let k = firstIn(lane, when - slack); k < lane.length && startOf[lane[k]] <= when + slack; k++) {
+        const i = lane[k], far = Math.max(startOf[i] - when, when - startOf[i] - lengthOf[i], 0);
+        if (far < least) { best = i; least = far; }
+      }
+      return best < 0 ? null : {slice: best};
+    }
+    if (row.kind === 'memory') {
+      const [, span, tensors] = data.memories[row.index];
+      const byte = (1 - (py + scroll - row.top - 5) / (MEMORY - 10)) * span;
+      const tensor = tensors.findLastIndex(t => t[0] <= when && when < t[1] && t[2] <= byte && byte < t[3]);
+      return tensor < 0 ? null : {memory: row.index, tensor, slice: -1};
+    }
+    return row.kind === 'counter' ? {counter: row.index, when, slice: -1} : null;
+  };
+  const describe = what => {
+    if (what.label) {
+      const {kind, index} = what.label;
+      return words[kind === 'head' ? index : {lane: data.lanes, counter: data.counters, memory: data.memories}[kind][index][0]];
+    }
+    if (what.counter !== undefined) {
+      const [name, unit, times, values] = data.counters[what.counter];
+      return `${words[name]}\n${format(values[times.findLastIndex(t => t <= what.when)] || 0)} ${words[unit]} at ${moment(what.when)}`;
+    }
+    if (what.tensor !== undefined) {
+      const [start, end, low, high, name, size] = data.memories[what.memory][2][what.tensor];
+      return `${words[name]}\n${format(size)} bytes, from ${low.toLocaleString('en')} to ${(high - 1).toLocaleString('en')}\n` +
+        `lives from ${format(start)} to ${moment(end)}`;
+    }
+    const i = what.slice, parts = [words[nameOf[i]], words[data.lanes[laneOf[i]][0]]];
+    parts.push(`${format(startOf[i])} to ${moment(startOf[i] + lengthOf[i])}, lasts ${format(lengthOf[i])}`);
+    if (data.perMicrosecond !== 1) parts.push(`${format(lengthOf[i] / data.perMicrosecond)} µs`);
+    if (words[categoryOf[i]]) parts.push(words[categoryOf[i]]);
+    if (words[detailOf[i]]) parts.push(words[detailOf[i]]);
+    if (inChain.has(i)) parts.push('on the critical path');
+    for (const index of arrows.get(i) || []) {
+      const [source, target, name] = data.flows[index];
+      if (target === i) parts.push(`waited for ${words[nameOf[source]]}${words[name] ? ` (${words[name]})` : ''}`);
+    }
+    return parts.join('\n');
+  };
+  const laneAt = py => {
+    const row = rows.find(item => item.kind === 'lane' && py + view.scroll >= item.top && py + view.scroll < item.top + item.height);
+    return row ? words[data.lanes[row.index][0]] : '';
+  };
+  return {under, describe, laneAt};
+};
