@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any, Final
 
 from buda_emu.api.perf import parse_grid, parse_rows, perf
+from buda_emu.checker.suggest import near
 from buda_emu.errors import BudaError, HostError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Netlist
@@ -44,7 +45,10 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         separator = ";" if name == "harvest" else ","
         values = tuple(filter(None, (item.strip() for item in text.split(separator))))
         if name not in AXES and not name.startswith("$"):
-            raise HostError(f"--sweep {word}: {name!r} is none of {', '.join(AXES)}, nor a parameter ($p_loop_count)")
+            hint = f" ({meant})" if (meant := near(name, AXES)) else ""
+            raise HostError(
+                f"--sweep {word}: {name!r} is none of {', '.join(AXES)}, nor a parameter ($p_loop_count){hint}"
+            )
         if not values:
             raise HostError(f"--sweep {word}: expected NAME=a,b,c (harvest: sets of rows, NAME=2;2,7)")
         if name in axes:
@@ -53,8 +57,18 @@ def parse_axes(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return axes
 
 
+def _require_number(name: str, value: str) -> None:
+    try:
+        float(value)
+    except ValueError:
+        raise HostError(f"--sweep {name}: {value!r} is not a number") from None
+
+
 def points_of(axes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """The product, the last axis first. Raises HostError for more than MOST_POINTS."""
+    """The product, the last axis first. Raises HostError for more than MOST_POINTS, and a speed that is no number."""
+    for name in WHAT_IF:
+        for value in axes.get(name, ()):
+            _require_number(name, value)
     count = 1
     for values in axes.values():
         count *= len(values)
@@ -140,8 +154,6 @@ def _model(netlist: Netlist, job: _Job, settings: Mapping[str, str]) -> Point:
             grid=parse_grid(settings["grid"]) if "grid" in settings else None,
             harvest=parse_rows(settings.get("harvest", "")),
         )  # fmt: skip
-    except ValueError:
-        return Point(settings, None, None, None, None, problem="not a number")
     except BudaError as error:
         return Point(settings, None, None, None, None, problem=str(error).splitlines()[0])
     slowest = max(found.epochs, key=lambda epoch: epoch.pace, default=None)

@@ -85,7 +85,7 @@ class NewPace(NetlistPace):
 
 
 def _numerics() -> Any:
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
     from buda_emu.verify.op_by_op.numerics_result import SCHEMA_VERSION, Numerics
 
     return document("Results of buda-emu numerics --json", SCHEMA_VERSION, Numerics)
@@ -93,7 +93,7 @@ def _numerics() -> Any:
 
 def _advise() -> Any:
     from buda_emu.advice.result import SCHEMA_VERSION
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     own = {
         "netlist": str, "arch": str, "epochs_modelled": int, "before": NetlistPace, "after": NewPace,

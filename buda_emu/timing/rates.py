@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.spec.devices import Device
 from buda_emu.timing.epoch import Rates
@@ -62,7 +63,8 @@ def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     )  # fmt: skip
     for name, value in what_if.items():
         if name not in WHAT_IF:
-            raise HostError(f"what-if: {name!r} is none of {', '.join(WHAT_IF)}")
+            hint = f" ({meant})" if (meant := near(name, WHAT_IF)) else ""
+            raise HostError(f"what-if: {name!r} is none of {', '.join(WHAT_IF)}{hint}")
         if not 0 < value < 1e12:
             raise HostError(f"what-if: {name} must be above 0, not {value:g}")
         field, factor, _ = WHAT_IF[name]

@@ -148,6 +148,6 @@ def test_real_netlists_take_fifteen_per_cent_less(name, tmp_path):
         few = {}
         for kind, text in (("old", path.read_text()), ("new", new.read_text())):
             (tmp_path / f"{kind}.yaml").write_text(re.sub(r"\b256\b", "4", text))  # inputs
-            few[kind] = run_netlist(be.load(tmp_path / f"{kind}.yaml"), parameters={"$p_loop_count": 1}).outputs
+            few[kind] = run_netlist(be.load(tmp_path / f"{kind}.yaml"), parameters={"$p_loop_count": "1"}).outputs
         assert few["old"]
         assert few["old"] == few["new"]  # format rounds data alone: neither cores nor channels nor approximation count

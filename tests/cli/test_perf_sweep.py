@@ -56,7 +56,9 @@ def test_a_parameter_and_harvested_rows(tmp_path):
     ("words", "said"),
     [
         (["speed=1"], "'speed' is none of clock"),
+        (["dram_gbp=1"], "(did you mean 'dram_gbps'?)"),
         (["clock"], "expected NAME=a,b,c"),
+        (["clock=1,fast"], "--sweep clock: 'fast' is not a number"),
         (["clock=1", "clock=2"], "clock is swept twice"),
     ],
 )
@@ -65,11 +67,11 @@ def test_axes_that_are_wrong(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("axis", ["clock=fast", "clock=0", "grid=big", "harvest=x", "$nothing=1"])
+@pytest.mark.parametrize("axis", ["clock=0", "grid=big", "harvest=x", "$nothing=1"])
 def test_points_that_cannot_be_modelled_say_why(axis, capsys):
     assert perf(ATTENTION, "--sweep", axis) == 1
     said = capsys.readouterr().out
-    assert any(word in said for word in ("not a number", "above 0", "--grid", "--harvest", "$nothing"))
+    assert any(word in said for word in ("above 0", "--grid", "--harvest", "$nothing"))
 
 
 def test_too_many_points():

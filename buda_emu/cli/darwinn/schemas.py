@@ -42,7 +42,7 @@ class File(TypedDict):
 
 def _darwinn(title: str, *parts: Any, optional: tuple[str, ...] = ()) -> Any:
     from buda_emu.cli.darwinn.arguments import SCHEMA_VERSION
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     return document(f"Results of buda-emu darwinn {title} --json", SCHEMA_VERSION, *parts, optional=optional)
 

@@ -43,7 +43,7 @@ def _gemini_run() -> Any:
     from buda_emu.gemini.durations import Rates
     from buda_emu.gemini.figures import RunFigures
     from buda_emu.gemini.timing import NocSpan
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     own = {
         "dialect": str, "mode": Literal["schedule", "assembler"], "rates": Rates, "workloads": list[Workload],
@@ -55,7 +55,7 @@ def _gemini_run() -> Any:
 
 def _gemini_exec() -> Any:
     from buda_emu.cli.gemini.arguments import SCHEMA_VERSION
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     own = {
         "ok": bool, "seed": int, "seeded_weights": list[str], "digests": dict[str, str], "mismatches": list[Mismatch],
@@ -66,7 +66,7 @@ def _gemini_exec() -> Any:
 def _gemini_stats() -> Any:
     from buda_emu.cli.gemini.arguments import SCHEMA_VERSION
     from buda_emu.gemini.statistics import LayerBytes
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     own = {
         "dialect": str, "cores": int, "workloads": int, "layers": int, "transfers": int, "dram_in": int,
@@ -79,7 +79,7 @@ def _gemini_stats() -> Any:
 def _gemini_diff() -> Any:
     from buda_emu.cli.gemini.arguments import SCHEMA_VERSION
     from buda_emu.gemini.compare import Comparison
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     return document("Results of buda-emu gemini diff --json", SCHEMA_VERSION, Comparison)
 

@@ -125,7 +125,7 @@ class TaskTime(TypedDict):
 
 def _vpux_run() -> Any:
     from buda_emu.cli.vpux.run import SCHEMA_VERSION
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
     from buda_emu.vpux.execute.result import BarrierResult
 
     own = {
@@ -137,13 +137,13 @@ def _vpux_run() -> Any:
 
 
 def _vpux_args() -> Any:
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     return document("Results of buda-emu vpux args --json", 1, {"arguments": list[Argument]})
 
 
 def _vpux_serialize() -> Any:
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     own = {
         "kernel_data": list[Blob], "kernels": list[Kernel], "invocations": list[Invocation], "tasks": list[KernelTask],
@@ -153,7 +153,7 @@ def _vpux_serialize() -> Any:
 
 
 def _vpux_layout() -> Any:
-    from buda_emu.report.schema import document
+    from buda_emu.report.machine_readable.schema import document
 
     own = {
         "order": str, "permutation": list[int], "code": str, "kernel_code": str, "affine_map": str,
