@@ -4,10 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from shared_files import CORPUS, NO_CORPUS, ROOT, SHARED, corpus_files, needs_corpus
 
 __all__ = ["CORPUS", "ROOT", "SHARED", "corpus_files", "needs_corpus"]
+
+settings.register_profile("any machine", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
