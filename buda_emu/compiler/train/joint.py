@@ -164,7 +164,6 @@ class _JointReader(Reader):
             raise HostError(f"compile: {self._graph.name} has no parameter that the loss depends on")
         self._graph.outputs += [*forward, *backward]
 
-
     def _own(self, name: str) -> str:
         """The module's own name of a parameter or buffer, its first one."""
         return self._first.get(name, name).removeprefix("model.")
