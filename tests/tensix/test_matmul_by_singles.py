@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
+from buda_emu.kernels.tensix.spills import AS_IT_WAS
 from buda_emu.tensix.fidelity import PHASES, phase_mask
 from buda_emu.tensix.words import kernel_setting
 from register_words import PAIRINGS, family
 
 NONE = np.uint32(0)
+NO_ENDS = np.zeros(0, np.bool_)
 
 
 def words(stream, shape, register, middle, spread, zeros=0.05):
@@ -33,7 +35,7 @@ def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False):
     shape = (1, 1, len(in0), 1, 0, len(in0), faces, phase_mask(fidelity))
     singles, integers = dst[None].copy(), dst[None].copy()
     left_out = np.zeros(1, np.bool_)
-    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, left_out)
+    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, left_out)
     matmul_by_integers(0, 1, integers, *operands, *shape, *setting, faces_first)
     return singles[0], integers[0], bool(left_out[0])
 

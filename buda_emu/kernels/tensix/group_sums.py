@@ -18,15 +18,15 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 from numpy.typing import NDArray
 
 from buda_emu.kernels.fma import fma_f32, llvm_fma
+from buda_emu.kernels.tensix.vectors import I16, Vectors
 from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, i32
-from buda_emu.kernels.tile_memory import FLOAT, SIZE, Builder, Value, call_shared, splat
+from buda_emu.kernels.tile_memory import SIZE, Builder, Value, call_shared, splat
 
 __all__ = ["ABOVE", "LOWEST_COMMON", "OFFSET", "add_face", "find_tops", "sum_face"]
 
@@ -46,9 +46,6 @@ _UPWARD: Final = 0.5 + 2.0**-14
 _AWAY: Final = 1 << 10  # in a power of two: a little more than it
 _INVERSE: Final = (2 * 127 + _FRACTION_BITS) << 23
 _FP16_MOST: Final = (OFFSET + 31) << 23 | 0x3FF << 13
-
-I16: Final = ir.IntType(16)
-I32: Final = ir.IntType(32)
 
 
 def find_tops(tops: Any, exponent_b: Any, exponent_a: Any, faces: int, lowest: int) -> None:
@@ -187,57 +184,11 @@ def _call(
 
 
 # ------------------------------------------------------------------------------------------------------------- code
-class _Vectors:
-    """Emits vectors of `width` singles, or of as many 32-bit integers, or of `lanes` 16-bit ones."""
-
-    def __init__(self, builder: Builder, width: int, lanes: int = 0) -> None:
-        self.builder = builder
-        self.width = width
-        self.floats = ir.VectorType(FLOAT, width)
-        self.words = ir.VectorType(I32, width)
-        self.halves = ir.VectorType(I16, lanes or width)
-
-    def load(self, pointer: Value, place: Value, kind: ir.Type) -> Value:
-        address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
-        return self.builder.load(address, align=2)
-
-    def store(self, value: Value, pointer: Value, place: Value) -> None:
-        address = self.builder.bitcast(self.builder.gep(pointer, [place]), value.type.as_pointer())
-        self.builder.store(value, address, align=2)
-
-    def word(self, number: int) -> Value:
-        return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
-
-    def float(self, number: float) -> Value:
-        return ir.Constant(self.floats, [number] * self.width)
-
-    def every_word(self, number: Value) -> Value:
-        return splat(self.builder, self.builder.trunc(number, I32), self.words)
-
-    def as_words(self, value: Value) -> Value:
-        return self.builder.bitcast(value, self.words)
-
-    def as_floats(self, value: Value) -> Value:
-        return self.builder.bitcast(value, self.floats)
-
-    def largest(self, first: Value, second: Value) -> Value:
-        bits = first.type.element.width
-        return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
-
-    def floor(self, value: Value) -> Value:
-        return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
-
-    def _intrinsic(self, name: str, *arguments: Value) -> Value:
-        kind = arguments[0].type
-        function = ir.FunctionType(kind, [kind] * len(arguments))
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
-
-
 def _emit_tops(
     width: int, builder: Builder, tops: Value, exponent_b: Value, exponent_a: Value, faces: Value, lowest: Value
 ) -> None:
     lanes = 2 * width
-    code = _Vectors(builder, width, lanes)
+    code = Vectors(builder, width, lanes)
     least = splat(builder, builder.trunc(lowest, I16), code.halves)
     groups = builder.mul(faces, SIZE(FACE // GROUP))
     with cgutils.for_range(builder, groups) as group:
@@ -261,7 +212,7 @@ def _emit_tops(
 def _emit_sum_face(
     width: int, builder: Builder, sums: Value, tops: Value, b: Value, a: Value, face: Value
 ) -> None:  # fmt: skip
-    code = _Vectors(builder, width)
+    code = Vectors(builder, width)
 
     def put(place: Value, groups: list[tuple[Value, Value]]) -> None:
         for number, (m, total) in enumerate(groups):
@@ -274,7 +225,7 @@ def _emit_sum_face(
 def _emit_add_face(
     width: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value, *, fp16: bool
 ) -> None:
-    code = _Vectors(builder, width)
+    code = Vectors(builder, width)
     shifted = builder.shl(shift, SIZE(23))
     finer = code.every_word(shifted)
     below = code.every_word(builder.add(shifted, SIZE(ABOVE << 23 | _M_FRACTION)))
@@ -305,7 +256,7 @@ def _emit_add_face(
     _emit_groups(code, tops, b, a, face, put)
 
 
-def _fp16_ends(code: _Vectors, value: Value) -> Value:
+def _fp16_ends(code: Vectors, value: Value) -> Value:
     """What an fp16 Dst makes of a number that is too large or too small for it."""
     builder = code.builder
     bits = code.as_words(value)
@@ -318,7 +269,7 @@ def _fp16_ends(code: _Vectors, value: Value) -> Value:
 
 
 def _emit_groups(
-    code: _Vectors,
+    code: Vectors,
     tops: Value,
     b: Value,
     a: Value,

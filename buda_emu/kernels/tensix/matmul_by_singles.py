@@ -1,6 +1,7 @@
 """The matrix product of tiles in singles (`group_sums`), while exponents are far enough from the ends of their range.
 
-Operand tiles are prepared once for all items of a call, a panel of SrcA's at a time and a row of SrcB's.
+A panel of result tiles is summed up together, one inner tile after the other, and an operand tile is prepared once for
+all of them.
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ from buda_emu.kernels.tensix.accumulate import accumulate_wide, exponent_bias
 from buda_emu.kernels.tensix.fidelity import PHASES, phase_and_face
 from buda_emu.kernels.tensix.group_sums import ABOVE, LOWEST_COMMON, OFFSET, add_face, find_tops, sum_face
 from buda_emu.kernels.tensix.prepared import Exponents, Parts, aligned, prepare_srca, prepare_srcb, range_of
+from buda_emu.kernels.tensix.spills import AS_IT_WAS, spill_words
 from buda_emu.kernels.tensix.words import (
     BF16,
     FP16,
@@ -27,7 +29,8 @@ from buda_emu.kernels.tensix.words import (
     store_words,
 )
 
-PANEL: Final = 64  # tiles of SrcA that are kept prepared, or one column where that has more
+PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
+WIDTH: Final = 16  # of a panel
 FLOAT_BIAS: Final = 127
 # What exponents must be for singles (`_in_reach`), of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
@@ -62,21 +65,28 @@ def matmul_by_singles(
     exponent_bits: int,
     blackhole: bool,
     faces_first: bool,
+    spill: int,
+    ends: NDArray[np.bool_],
     left_out: NDArray[np.bool_],
 ) -> None:
-    """Arguments as for `tile_matmul.matmul_tiles`.
+    """Arguments as for `tile_matmul.matmul_tiles`. `spill`, of `spills`: the way that a tile goes after those inner
+    tiles for which `ends` is set, but for the last.
 
     left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
     """
-    depth = last - first
-    width = max(1, min(cols, stop - start, PANEL // max(1, depth)))
+    per_slice = rows * cols
+    width = max(1, min(cols, stop - start, WIDTH))
+    height = max(1, min(rows, (stop - start + cols - 1) // cols + 1, PANEL // width))
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
-    a_ranges = np.empty((depth * width, 2), np.int64)
-    a_exponents = aligned(np.empty((depth * width + 1) * TILE, np.int16), depth * width * TILE)
-    a_parts = aligned(np.empty((depth * width + 1) * apart, np.float32), depth * width * apart)
-    b_ranges = np.empty((depth, 2), np.int64)
-    b_exponents = aligned(np.empty((depth + 1) * TILE, np.int32), depth * TILE)
-    b_parts = aligned(np.empty((depth + 1) * apart, np.float32), depth * apart)
+    a_ranges = np.empty((width, 2), np.int64)
+    a_exponents = aligned(np.empty((width + 1) * TILE, np.int16), width * TILE)
+    a_parts = aligned(np.empty((width + 1) * apart, np.float32), width * apart)
+    b_ranges = np.empty((height, 2), np.int64)
+    b_exponents = aligned(np.empty((height + 1) * TILE, np.int32), height * TILE)
+    b_parts = aligned(np.empty((height + 1) * apart, np.float32), height * apart)
+    dst_ranges = np.empty((height * width, 2), np.int64)
+    taken = np.empty(height * width, np.bool_)
+    panel = aligned(np.empty((height * width + 1) * TILE, np.int32), height * width * TILE)
     words = aligned(np.empty(2 * TILE, np.int32), TILE)
     tops = aligned(np.empty(5 * TILE, np.int16), 4 * TILE)
     sums = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
@@ -86,10 +96,9 @@ def matmul_by_singles(
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = 2 * (bias + offset + ABOVE) + 1
     lowest = 2 * (max(bias, 0) + offset + ABOVE) + 1
-    per_slice = rows * cols
     item = start
     while item < stop:
-        # What is asked for of one slice of one entry.
+        # What is asked for of one slice of one entry, a panel of rows and columns at a time.
         group = item // per_slice
         entry = group // t
         part = group - entry * t
@@ -97,50 +106,66 @@ def matmul_by_singles(
         item = group * per_slice + end
         top_row, below = begin // cols, (end - 1) // cols + 1
         from_col, to_col = (begin % cols, (end - 1) % cols + 1) if below - top_row == 1 else (0, cols)
-        for left in range(from_col, to_col, width):
-            right = min(left + width, to_col)
-            for n in range((right - left) * depth):
-                at = in1_index[(part * inner + first + n % depth) * cols + left + n // depth]
-                fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
-                a_ranges[n, 0], a_ranges[n, 1] = range_of(words)
-                prepare_srca(a_exponents[n * TILE :], a_parts[n * apart :], words, phases, lift)
-            for row in range(top_row, below):
-                for k in range(depth):
-                    at = in0_index[(part * rows + row) * inner + first + k]
-                    fetch_words(words, in0, entry, at, in0_pad, False)
-                    b_ranges[k, 0], b_ranges[k, 1] = range_of(words)
-                    prepare_srcb(b_exponents[k * TILE :], b_parts[k * apart :], words, phases, lift, plus)
-                for col in range(max(left, begin - row * cols), min(right, end - row * cols)):
-                    number = row * cols + col
-                    image = dst[entry, part * per_slice + number].view(np.int32)
-                    load_words(words, image, mode)
+        across, down = (to_col - from_col + width - 1) // width, (below - top_row + height - 1) // height
+        for corner in range(across * down):
+            left, top = from_col + corner % across * width, top_row + corner // across * height
+            right, bottom = min(left + width, to_col), min(top + height, below)
+            for place in range((bottom - top) * (right - left)):
+                row, col = top + place // (right - left), left + place % (right - left)
+                number = row * cols + col
+                taken[place] = begin <= number < end
+                if taken[place]:
+                    word = panel[place * TILE : (place + 1) * TILE]
+                    load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
                     if mode != FP32:
-                        _without_denormals(words, offset)
-                    least, most = range_of(words)
-                    reached = True
-                    for k in range(depth):
-                        n = (col - left) * depth + k
-                        low = a_ranges[n, 0] + b_ranges[k, 0] + bias - FINEST
-                        high = a_ranges[n, 1] + b_ranges[k, 1] + bias + 1
-                        weakest = min(a_ranges[n, 0], b_ranges[k, 0]) + lift
-                        if most > MOST_WORD:
-                            least, most = range_of(words)
-                        reached = _in_reach(mode, least, most, low, high, weakest)
-                        if not reached:
-                            break
-                        if mode != FP32 and (a_ranges[n, 1] == 0 or b_ranges[k, 1] == 0):
-                            continue  # a tile of zeros changes no word
-                        find_tops(tops, b_exponents[k * TILE :], a_exponents[n * TILE :], faces, lowest)
+                        _without_denormals(word, offset)
+                    dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
+            for k in range(first, last):
+                for n in range(right - left):
+                    at = in1_index[(part * inner + k) * cols + left + n]
+                    fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
+                    a_ranges[n, 0], a_ranges[n, 1] = range_of(words)
+                    prepare_srca(a_exponents[n * TILE :], a_parts[n * apart :], words, phases, lift)
+                for n in range(bottom - top):
+                    at = in0_index[(part * rows + top + n) * inner + k]
+                    fetch_words(words, in0, entry, at, in0_pad, False)
+                    b_ranges[n, 0], b_ranges[n, 1] = range_of(words)
+                    prepare_srcb(b_exponents[n * TILE :], b_parts[n * apart :], words, phases, lift, plus)
+                for place in range((bottom - top) * (right - left)):
+                    i, j = place // (right - left), place % (right - left)
+                    if not taken[place]:
+                        continue
+                    word = panel[place * TILE : (place + 1) * TILE]
+                    low = a_ranges[j, 0] + b_ranges[i, 0] + bias - FINEST
+                    high = a_ranges[j, 1] + b_ranges[i, 1] + bias + 1
+                    weakest = min(a_ranges[j, 0], b_ranges[i, 0]) + lift
+                    if dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < LOWEST_COMMON:
+                        dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
+                    least, most = dst_ranges[place, 0], dst_ranges[place, 1]
+                    if not _in_reach(mode, least, most, low, high, weakest):
+                        taken[place] = False
+                        left_out[group * per_slice + (top + i) * cols + left + j - start] = True
+                        continue
+                    # A tile of zeros changes no word.
+                    if mode == FP32 or (a_ranges[j, 1] != 0 and b_ranges[i, 1] != 0):
+                        find_tops(tops, b_exponents[i * TILE :], a_exponents[j * TILE :], faces, lowest)
                         _add_tile(
-                            words, sums, tops, b_parts[k * apart :], a_parts[n * apart :], faces, phases, mode,
+                            word, sums, tops, b_parts[i * apart :], a_parts[j * apart :], faces, phases, mode,
                             blackhole, faces_first,
                         )  # fmt: skip
-                        least, most = min(least, low - 10), max(most, high + GROWTH) + 1
-                    left_out[group * per_slice + number - start] = not reached
-                    if reached:
-                        if offset:
-                            _lower_exponents(words, offset)
-                        store_words(image, words, mode)
+                        dst_ranges[place, 0] = min(least, low - 10)
+                        dst_ranges[place, 1] = max(most, high + GROWTH) + 1
+                    if spill != AS_IT_WAS and k + 1 < last and ends[k]:
+                        spill_words(word, spill)
+                        dst_ranges[place, 0] -= 1
+                        dst_ranges[place, 1] += 1
+            for place in range((bottom - top) * (right - left)):
+                if taken[place]:
+                    word = panel[place * TILE : (place + 1) * TILE]
+                    number = (top + place // (right - left)) * cols + left + place % (right - left)
+                    if offset:
+                        _lower_exponents(word, offset)
+                    store_words(dst[entry, part * per_slice + number].view(np.int32), word, mode)
 
 
 @helper

@@ -4,13 +4,21 @@ Input 0 is SrcB, input 1 is SrcA. Two kernels make the same bits: one in singles
 of their range, as nearly everything does; one in integers, several times slower, compiled when it is first needed.
 """
 
+from collections.abc import Sequence
+from typing import Any, Final
+
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
+from buda_emu.kernels.tensix.spills import AS_IT_WAS
 from buda_emu.kernels.tensix.words import Index, Tensor
 
-__all__ = ["matmul_tiles"]
+__all__ = ["matmul_blocks", "matmul_tiles"]
+
+_OPERANDS: Final = 8  # arrays and what belongs to them, in front of the numbers
+_NO_ENDS: Final = np.zeros(0, np.bool_)
 
 
 def matmul_tiles(
@@ -50,7 +58,21 @@ def matmul_tiles(
     """
     operands = (dst, in0, in0_index, in0_pad, in1, in1_index, in1_pad, in1_transposed)
     setting = (t, rows, inner, cols, first, last, faces, phases, mode, exponent_bits, blackhole, faces_first)
+    for item in _by_singles(start, stop, operands, setting, AS_IT_WAS, _NO_ENDS):
+        matmul_by_integers(item, item + 1, *operands, *setting)
+
+
+def matmul_blocks(start: int, stop: int, spill: int, ends: NDArray[np.bool_], *arguments: Any) -> list[int]:
+    """`matmul_tiles` of those other arguments, with the way `spill` (`spills`) after inner tiles where `ends` is set.
+
+    Gives back the items that are not done, whose tiles are as they were: what is in them singles cannot hold.
+    """
+    return _by_singles(start, stop, arguments[:_OPERANDS], arguments[_OPERANDS:], spill, ends)
+
+
+def _by_singles(
+    start: int, stop: int, operands: Sequence[Any], setting: Sequence[Any], spill: int, ends: NDArray[np.bool_]
+) -> list[int]:
     left_out = np.zeros(stop - start, np.bool_)
-    matmul_by_singles(start, stop, *operands, *setting, left_out)
-    for item in np.flatnonzero(left_out).tolist():
-        matmul_by_integers(start + item, start + item + 1, *operands, *setting)
+    matmul_by_singles(start, stop, *operands, *setting, spill, ends, left_out)
+    return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []

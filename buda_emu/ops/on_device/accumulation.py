@@ -7,17 +7,20 @@ precision of a long product is lost.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import FIRST_ROW
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, Source, Stored, arranged, packed, vector_mode
-from buda_emu.ops.on_device.units import Units
+from buda_emu.ops.on_device.units import Product, Spill, Units, Words
 from buda_emu.spec.attributes import Attributes
 from buda_emu.tensix.functions import bind, single
+from buda_emu.tensix.intermediate import intermediate
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import IN_DST, REGISTERS, OpRegisters
 
@@ -92,6 +95,26 @@ class Accumulation:
                 return partial  # summed up in L1
         return self._activated(rows, self.registers.dst)
 
+    def blocks(self, in0: Words, in1: Words, product: Product, ends: NDArray[np.bool_]) -> list[Block]:
+        """The blocks of a product for `run`, which end after those inner tiles for which `ends`, bool[inner], is set.
+
+        They are one where the units do by themselves what happens in between. Raises UnsupportedError.
+        """
+
+        def block(k: range, spill: Spill | None) -> Block:
+            def add(dst: U32, start: int, stop: int) -> None:
+                self.units.matmul(dst, start, stop, in0, in1, product, self.registers.dst, k, spill)
+
+            return add
+
+        after = (np.flatnonzero(ends[:-1]) + 1).tolist()
+        if not after or self._adds_in_l1 or self.registers.integer:
+            return [block(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
+        self._require_reload()
+        mode, df = self.registers.dst, self.call.op.intermed_df
+        held_as = intermediate(mode, df, False, self.units.core)
+        return [block(range(len(ends)), Spill(ends, held_as, df, self.registers.intermediate))]
+
     @property
     def sums_only(self) -> bool:
         """Whether Dst begins with zeros, and nothing but the packer follows the last block."""
@@ -124,12 +147,16 @@ class Accumulation:
         return packed(self.units, made, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reloaded(self, partial: Bits) -> U32:
+        self._require_reload()
+        register, mode = self.registers.intermediate, self.registers.dst
+        return self.units.copy(self.units.unpack(partial, register), register, mode)
+
+    def _require_reload(self) -> None:
         register, mode = self.registers.intermediate, self.registers.dst
         families = {"bf16": "b", "fp16": "a"}
         if families.get(mode, REGISTERS[register]) != REGISTERS[register]:
             op = self.call.op
             raise UnsupportedError(f"op {op.name}: intermed_df {op.intermed_df} is reloaded into a Dst of {mode}")
-        return self.units.copy(self.units.unpack(partial, register), register, mode)
 
     def _biased(self, partial: Bits, start: int, stop: int) -> U32:
         """The partial result in SrcA, row 0 of each bias tile in SrcB."""

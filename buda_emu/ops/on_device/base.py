@@ -26,6 +26,8 @@ from buda_emu.tensix.words import Core
 
 BLOCK: Final = 64
 """Tiles that go through all units before the next: their words stay in a core's cache in between."""
+PRODUCT_BLOCK: Final = 256
+"""The same for matrix products, which take an operand tile apart once for all of them."""
 
 
 @dataclass(frozen=True)
@@ -339,7 +341,8 @@ def run(
         running = Stored(previous, index, 0.0, AS_IS, registers.intermediate, registers.dst)
     maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
     packing = Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
-    make(maker, out, packing, kept_dims(call), units, parallel, [bits.datums for bits in inputs])
+    block = PRODUCT_BLOCK if call.op.type in ("matmul", "depthwise") else BLOCK
+    make(maker, out, packing, kept_dims(call), units, parallel, [bits.datums for bits in inputs], block)
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
@@ -351,18 +354,18 @@ def _packer_relu(call: DeviceCall) -> Relu:
 
 def make(
     maker: Maker, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
-    work: Sequence[NDArray[np.generic]] = (),
+    work: Sequence[NDArray[np.generic]] = (), block: int = BLOCK,
 ) -> None:  # fmt: skip
-    """All tiles of `out` [w, n]. `work`: operands, whose size tells whether threads are worth it."""
-    parallel(_make, out.datums[..., 0].size, out.datums, out.rows(), maker, packing, dims, units, *work)
+    """All tiles of `out` [w, n], `block` at a time. `work`: operands, whose size tells whether threads are worth it."""
+    parallel(_make, out.datums[..., 0].size, out.datums, out.rows(), maker, packing, dims, units, block, *work)
 
 
 def _make(
     start: int, stop: int, _datums: object, rows: Bits, maker: Maker, packing: Packing, dims: tuple[int, int],
-    units: Units, *_work: object,
+    units: Units, block: int, *_work: object,
 ) -> None:  # fmt: skip
-    for begin in range(start, stop, BLOCK):
-        end = min(begin + BLOCK, stop)
+    for begin in range(start, stop, block):
+        end = min(begin + block, stop)
         made = maker(begin, end)
         if not isinstance(made, Bits):
             made = packed(units, Made(blanked(made.image, dims), made.mode), rows.df, packing)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from buda_emu.numerics.stored import TILE_ELEMENTS
-from buda_emu.ops.on_device.accumulation import Accumulation, Block, require_stored, tail_sources
+from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
 from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
 from buda_emu.ops.on_device.matmul import frozen
 from buda_emu.ops.on_device.units import Product
@@ -36,11 +36,5 @@ class Depthwise:
         product = Product(1, m_k, 1, 2, call.fidelity)
         dst = np.empty((entries, t * rows * width // m_k, TILE_ELEMENTS), np.uint32)
 
-        def block(k: int) -> Block:
-            inner = range(k, k + 1)
-            return lambda image, start, stop: units.matmul(
-                image, start, stop, in0, in1, product, registers.dst, inner
-            )  # fmt: skip
-
-        blocks = [block(k) for k in range(m_k)]
+        blocks = around.blocks(in0, in1, product, np.ones(m_k, np.bool_))
         return lambda start, stop: around.run(blocks, dst, start, stop)

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
 
 import numpy as np
 
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops import sparse
-from buda_emu.ops.on_device.accumulation import Accumulation, Block, require_stored, tail_sources
+from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
 from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, Stored, on_device, packed
 from buda_emu.ops.on_device.units import Index, Product, Words
 from buda_emu.tensix.lanes import DstMode
@@ -48,26 +47,24 @@ def matmul_maker(job: Job) -> Maker:
         encoding = sources[2]
         assert isinstance(encoding, Stored)
         return _Sparse(call, around, in0, in1, faces, registers.dst, entries).maker(encoding.bits)
-    return _dense(call, around, in0, in1, faces, registers.dst, entries)
+    return _dense(call, around, in0, in1, faces, entries)
 
 
 def _dense(
-    call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, mode: DstMode, entries: int
-) -> Maker:
+    call: DeviceCall, around: Accumulation, in0: Words, in1: Words, faces: int, entries: int
+) -> Maker:  # fmt: skip
     op = call.op
     (t, rows, inner), cols = op.operands[0].map.shape, op.operands[1].map.shape[2]
     z = op.attributes.z if op.attributes.accumulate else 1
     product = Product(rows, inner, cols, faces, call.fidelity)
     dst = np.empty((entries, t // z * rows * cols, TILE_ELEMENTS), np.uint32)
-    u_kt = op.attributes.u_kt
-
-    def block(first: Words, second: Words, k: range) -> Block:
-        return lambda image, start, stop: around.units.matmul(image, start, stop, first, second, product, mode, k)
-
+    ends = np.arange(1, inner + 1) % op.attributes.u_kt == 0
     blocks = [
-        block(_every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), range(k, k + u_kt))
+        block
         for s in range(z)
-        for k in range(0, inner, u_kt)
+        for block in around.blocks(
+            _every(in0, t, rows * inner, s, z), _every(in1, t, inner * cols, s, z), product, ends
+        )
     ]
     return lambda start, stop: around.run(blocks, dst, start, stop)
 
@@ -150,20 +147,16 @@ class _Sparse:
     ) -> Made | Bits:
         op, cols = self.call.op, self.call.op.blocking.cols
         begin, end = own.start, own.stop
-        act_rows, u_kt = terms.act_row[begin:end], op.attributes.u_kt
+        act_rows = terms.act_row[begin:end]
         in0 = _of_entry(self.weights, entry, self.weights.index[terms.weight[begin:end]])
         in1 = _of_entry(self.acts, entry, self.acts.index.reshape(-1, cols)[act_rows])
         product = Product(1, end - begin, cols, self.faces, self.call.fidelity)
         view = dst[entry : entry + 1, row * cols : (row + 1) * cols]
         first = start % cols
 
-        def block(k: range) -> Block:
-            return lambda image, a, b: self.around.units.matmul(image, a, b, in0, in1, product, self.mode, k)
-
-        strips = [len(list(same)) for _, same in groupby((act_rows // u_kt).tolist())]
-        ends = np.cumsum([0, *strips]).tolist()
-        blocks = [block(range(a, b)) for a, b in pairwise(ends)]
-        blocks = blocks or [lambda _image, _start, _stop: None]
+        strips = act_rows // op.attributes.u_kt
+        ends = np.append(np.diff(strips) != 0, True)
+        blocks = self.around.blocks(in0, in1, product, ends) if begin < end else [lambda _image, _start, _stop: None]
         return self.around.run(blocks, view, first, first + stop - start, start)
 
 

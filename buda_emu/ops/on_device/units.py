@@ -7,7 +7,8 @@ kernels with the same bits. Tiles are rows of 1024 datums in natural order: regi
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from buda_emu.kernels.tensix import maxpool as maxpool_kernels
 from buda_emu.kernels.tensix import moves as move_kernels
 from buda_emu.kernels.tensix import pack as pack_kernels
 from buda_emu.kernels.tensix import tile_matmul as matmul_kernels
+from buda_emu.kernels.tensix.spills import SPILLS
+from buda_emu.kernels.tensix.words import MODES
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
 from buda_emu.spec.formats import Family
@@ -60,6 +63,17 @@ class Product:
     fidelity: str
 
 
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """Blocks of the inner dimension: after those inner tiles for which `ends`, bool[inner], is set, but the last one of
+    a product, the sums go to L1 as `df` (`held_as` in the packer) and come back through `register` (2.8)."""
+
+    ends: NDArray[np.bool_]
+    held_as: Intermediate
+    df: str
+    register: str
+
+
 class Units(Protocol):
     """Unpacker, matrix unit, vector unit and packer of one core."""
 
@@ -85,8 +99,9 @@ class Units(Protocol):
         ...
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range
-    ) -> None:
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill | None = None,
+    ) -> None:  # fmt: skip
         """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for tiles start..stop of dst counted over w (2.8)."""
         ...
 
@@ -163,9 +178,13 @@ class ReferenceUnits:
         return result
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range
-    ) -> None:
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill | None = None,
+    ) -> None:  # fmt: skip
         """See `Units`."""
+        if spill is not None:
+            _block_by_block(self, dst, start, stop, in0, in1, product, mode, k, spill)
+            return
         rows, inner, cols = product.rows, product.inner, product.cols
         flat = dst.reshape(-1, 32, 32)
         kept = slice(0, 16 * product.faces)
@@ -218,6 +237,20 @@ def _tile(source: Words, entry: int, position: int) -> U32:
         return np.full((32, 32), source.pad)
     tile = source.tiles[entry if len(source.tiles) > 1 else 0, at].reshape(32, 32)
     return tile.T if source.transposed else tile
+
+
+def _block_by_block(
+    units: Units, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+    spill: Spill,
+) -> None:  # fmt: skip
+    """`Units.matmul` with a spill, of the other units' steps."""
+    rows = dst.reshape(-1, 1024)[start:stop]
+    after = [n + 1 for n in k[:-1] if spill.ends[n]]
+    for first, last in pairwise([k.start, *after, k.stop]):
+        if first > k.start:
+            stored = units.pack(rows, mode, spill.held_as, spill.df)
+            rows[...] = units.copy(units.unpack(stored, spill.register), spill.register, mode)
+        units.matmul(dst, start, stop, in0, in1, product, mode, range(first, last))
 
 
 _unpacker = lru_cache(maxsize=64)(unpacker)
@@ -275,9 +308,13 @@ class KernelUnits:
         return out
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range
-    ) -> None:
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill | None = None,
+    ) -> None:  # fmt: skip
         """See `Units`."""
+        if spill is not None:
+            self._matmul_in_blocks(dst, start, stop, in0, in1, product, mode, k, spill)
+            return
         dims = dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
         inner = k.start, k.stop, product.faces
         faces_first = self.core == "grayskull"
@@ -286,9 +323,30 @@ class KernelUnits:
                 start, stop, dst, in0.tiles, in0.index, in1.tiles, in1.index, in1.transposed, *dims, *inner, faces_first
             )
             return
-        matmul_kernels.matmul_tiles(
-            start, stop, dst, in0.tiles, in0.index, in0.pad, in1.tiles, in1.index, in1.pad, in1.transposed, *dims,
-            *inner, phase_mask(product.fidelity), *self._setting(in0.register, mode), faces_first,
+        matmul_kernels.matmul_tiles(start, stop, dst, *self._product(dst, in0, in1, product, mode, k))
+
+    def _matmul_in_blocks(
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill,
+    ) -> None:  # fmt: skip
+        """In one kernel where one knows the way to intermed_df and back."""
+        ways = (MODES.get(mode, -1), spill.held_as, spill.df, spill.register)
+        left = [(start, stop)]
+        if ways in SPILLS and REGISTERS[in0.register] is not None:
+            arguments = self._product(dst, in0, in1, product, mode, k)
+            items = matmul_kernels.matmul_blocks(start, stop, SPILLS[ways], spill.ends, dst, *arguments)
+            left = [(item, item + 1) for item in items]
+        for first, last in left:
+            _block_by_block(self, dst, first, last, in0, in1, product, mode, k, spill)
+
+    def _product(
+        self, dst: U32, in0: Words, in1: Words, product: Product, mode: DstMode, k: range
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """What the kernels are told after `dst`."""
+        dims = dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
+        return (
+            in0.tiles, in0.index, in0.pad, in1.tiles, in1.index, in1.pad, in1.transposed, *dims, k.start, k.stop,
+            product.faces, phase_mask(product.fidelity), *self._setting(in0.register, mode), self.core == "grayskull",
         )  # fmt: skip
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:

@@ -1,0 +1,78 @@
+"""LLVM code on vectors, for kernels that are written in it: where numba's loops would vectorise in another way."""
+
+from typing import Final
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from buda_emu.kernels.tile_memory import FLOAT, Builder, Value, splat
+
+__all__ = ["I16", "I32", "Vectors"]
+
+I16: Final = ir.IntType(16)
+I32: Final = ir.IntType(32)
+
+
+class Vectors:
+    """Emits vectors of `width` singles, or of as many 32-bit integers, or of `lanes` 16-bit ones."""
+
+    def __init__(self, builder: Builder, width: int, lanes: int = 0) -> None:
+        self.builder = builder
+        self.width = width
+        self.floats = ir.VectorType(FLOAT, width)
+        self.words = ir.VectorType(I32, width)
+        self.halves = ir.VectorType(I16, lanes or width)
+
+    def load(self, pointer: Value, place: Value, kind: ir.Type) -> Value:
+        """A vector of `kind` from element `place` on."""
+        address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
+        return self.builder.load(address, align=2)
+
+    def store(self, value: Value, pointer: Value, place: Value) -> None:
+        """Write a vector from element `place` on."""
+        address = self.builder.bitcast(self.builder.gep(pointer, [place]), value.type.as_pointer())
+        self.builder.store(value, address, align=2)
+
+    def word(self, number: int) -> Value:
+        """The same 32-bit constant in every lane."""
+        return ir.Constant(self.words, [number & 0xFFFFFFFF] * self.width)
+
+    def float(self, number: float) -> Value:
+        """The same single in every lane."""
+        return ir.Constant(self.floats, [number] * self.width)
+
+    def every_word(self, number: Value) -> Value:
+        """A 64-bit number, cut to 32 bits, in every lane."""
+        return splat(self.builder, self.builder.trunc(number, I32), self.words)
+
+    def as_words(self, value: Value) -> Value:
+        """The bits of singles."""
+        return self.builder.bitcast(value, self.words)
+
+    def as_floats(self, value: Value) -> Value:
+        """The singles that have these bits."""
+        return self.builder.bitcast(value, self.floats)
+
+    def largest(self, first: Value, second: Value) -> Value:
+        """The larger of signed integers."""
+        bits = first.type.element.width
+        return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
+
+    def floor(self, value: Value) -> Value:
+        """Singles rounded down."""
+        return self._intrinsic(f"llvm.floor.v{self.width}f32", value)
+
+    def _intrinsic(self, name: str, *arguments: Value) -> Value:
+        kind = arguments[0].type
+        function = ir.FunctionType(kind, [kind] * len(arguments))
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
+
+    def every(self, number: Value) -> Value:
+        """A vector full of one 32-bit integer."""
+        return splat(self.builder, number, self.words)
+
+    def largest_in(self, value: Value) -> Value:
+        """The largest of a vector of signed 32-bit integers."""
+        name = f"llvm.vector.reduce.smax.v{self.width}i32"
+        function = ir.FunctionType(I32, [self.words])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])
