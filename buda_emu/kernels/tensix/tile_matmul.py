@@ -4,7 +4,6 @@ Input 0 is SrcB, input 1 is SrcA. Two kernels make the same bits: one in singles
 of their range, as nearly everything does; one in integers, several times slower, compiled when it is first needed.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +16,6 @@ from buda_emu.kernels.tensix.words import Index, Tensor
 
 __all__ = ["matmul_blocks", "matmul_tiles"]
 
-_OPERANDS: Final = 8  # arrays and what belongs to them, in front of the numbers
 _NO_ENDS: Final = np.zeros(0, np.bool_)
 
 
@@ -58,7 +56,7 @@ def matmul_tiles(
     """
     operands = (dst, in0, in0_index, in0_pad, in1, in1_index, in1_pad, in1_transposed)
     setting = (t, rows, inner, cols, first, last, faces, phases, mode, exponent_bits, blackhole, faces_first)
-    for item in _by_singles(start, stop, operands, setting, AS_IT_WAS, _NO_ENDS):
+    for item in matmul_blocks(start, stop, AS_IT_WAS, _NO_ENDS, *operands, *setting):
         matmul_by_integers(item, item + 1, *operands, *setting)
 
 
@@ -67,12 +65,7 @@ def matmul_blocks(start: int, stop: int, spill: int, ends: NDArray[np.bool_], *a
 
     Gives back the items that are not done, whose tiles are as they were: what is in them singles cannot hold.
     """
-    return _by_singles(start, stop, arguments[:_OPERANDS], arguments[_OPERANDS:], spill, ends)
-
-
-def _by_singles(
-    start: int, stop: int, operands: Sequence[Any], setting: Sequence[Any], spill: int, ends: NDArray[np.bool_]
-) -> list[int]:
     left_out = np.zeros(stop - start, np.bool_)
-    matmul_by_singles(start, stop, *operands, *setting, spill, ends, left_out)
+    every: list[Any] = [start, stop, *arguments, spill, ends, left_out]
+    matmul_by_singles(*every)
     return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []

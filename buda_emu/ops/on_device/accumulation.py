@@ -107,6 +107,8 @@ class Accumulation:
 
             return add
 
+        if not len(ends):
+            return [_nothing]
         after = (np.flatnonzero(ends[:-1]) + 1).tolist()
         if not after or self._adds_in_l1 or self.registers.integer:
             return [block(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
@@ -187,6 +189,10 @@ class Accumulation:
             raise UnsupportedError(f"op {op.name}: gelu of integers is not known on the device")
         gelu = bind("gelu", self.call.core, approximate=self._attributes.approximate_mode)
         return made._replace(image=self.units.function(gelu, made.mode, image, vector=vector_mode(op)))
+
+
+def _nothing(dst: U32, start: int, stop: int) -> None:
+    """A block without products."""
 
 
 def tail_sources(call: DeviceCall, sources: Sequence[Source], first: int) -> tuple[Source | None, Source | None]:

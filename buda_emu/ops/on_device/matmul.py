@@ -155,8 +155,8 @@ class _Sparse:
         first = start % cols
 
         strips = act_rows // op.attributes.u_kt
-        ends = np.append(np.diff(strips) != 0, True)
-        blocks = self.around.blocks(in0, in1, product, ends) if begin < end else [lambda _image, _start, _stop: None]
+        ends = np.append(np.diff(strips) != 0, True)[: end - begin]
+        blocks = self.around.blocks(in0, in1, product, ends)
         return self.around.run(blocks, view, first, first + stop - start, start)
 
 
