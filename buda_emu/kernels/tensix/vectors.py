@@ -28,10 +28,10 @@ class Vectors:
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
         return self.builder.load(address, align=2)
 
-    def store(self, value: Value, pointer: Value, place: Value) -> None:
-        """Write a vector from element `place` on."""
+    def store(self, value: Value, pointer: Value, place: Value, align: int = 2) -> None:
+        """Write a vector from element `place` on; `align`: bytes that an element takes, or less."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), value.type.as_pointer())
-        self.builder.store(value, address, align=2)
+        self.builder.store(value, address, align=align)
 
     def word(self, number: int) -> Value:
         """The same 32-bit constant in every lane."""
@@ -57,6 +57,10 @@ class Vectors:
         """The larger of signed integers."""
         bits = first.type.element.width
         return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
+
+    def least(self, first: Value, second: Value) -> Value:
+        """The smaller of signed integers."""
+        return self._intrinsic(f"llvm.smin.v{first.type.count}i{first.type.element.width}", first, second)
 
     def floor(self, value: Value) -> Value:
         """Singles rounded down."""
