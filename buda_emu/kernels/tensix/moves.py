@@ -1,6 +1,7 @@
 """Moves between Src registers and Dst over tiles (`buda_emu.tensix.moves`)."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.words import FP32, TILE, Tiles, i32, load_word, store_word
@@ -41,6 +42,22 @@ def move_to_src_tiles(start: int, stop: int, src: Tiles, dst: Tiles, mode: int, 
         words, image = src[item].view(np.int32), dst[item].view(np.int32)
         for n in range(TILE):
             words[n] = i32(load_word(image[n], mode) & mask)
+
+
+@kernel
+def recode_halves(
+    start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint16], exponent: int, infinite: int
+) -> None:
+    """Datums of 16 bits unpacked, copied to a Dst of the same bits and packed: without an exponent (the bits of
+    `exponent`) they are 0, with that of `infinite` they have no fraction. uint16[n, 1024] each; items: the tiles."""
+    mask, most = np.uint16(exponent), np.uint16(infinite)
+    for item in range(start, stop):
+        target, source = out[item], codes[item]
+        for n in range(TILE):
+            x = source[n]
+            field = np.uint16(x & mask)
+            kept = np.uint16(x & np.uint16(np.uint16(0x8000) | mask)) if field == most else x
+            target[n] = np.uint16(0) if field == 0 else kept
 
 
 @helper

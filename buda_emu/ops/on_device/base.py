@@ -81,9 +81,14 @@ class Source(Protocol):
 
 def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
     """Rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a pad."""
-    entry, tile = np.divmod(np.arange(start, stop), index.size)
-    at = index[tile]
-    rows = np.maximum(at, 0) + (entry * shape[1] if shape[0] > 1 else 0)
+    entry, first = divmod(start, index.size)
+    if first + stop - start <= index.size:  # of one entry
+        at = index[first : first + stop - start]
+        rows = np.maximum(at, 0) + (entry * shape[1] if shape[0] > 1 else 0)
+    else:
+        entries, tile = np.divmod(np.arange(start, stop), index.size)
+        at = index[tile]
+        rows = np.maximum(at, 0) + (entries * shape[1] if shape[0] > 1 else 0)
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
         return slice(int(rows[0]), int(rows[0]) + len(rows)), at
     return rows, at
@@ -305,12 +310,12 @@ class Packing(NamedTuple):
 PLAIN: Final = Packing()
 
 
-def packed(units: Units, made: Made, df: str, packing: Packing = PLAIN) -> Bits:
-    """Tiles in the format `df` (4.1 to 4.5)."""
+def packed(units: Units, made: Made, df: str, packing: Packing = PLAIN, out: Bits | None = None) -> Bits:
+    """Tiles in the format `df` (4.1 to 4.5), in `out` where it is given."""
     held_as = intermediate(made.mode, df, packing.integer, units.core, packing.from_single)
     relu = packing.relu
     threshold = relu_threshold(relu.threshold, df, made.mode, packing.fused) if relu.mode else 0
-    return units.pack(made.image, made.mode, held_as, df, relu.mode, threshold)
+    return units.pack(made.image, made.mode, held_as, df, relu.mode, threshold, out)
 
 
 def result_shape(call: DeviceCall) -> Shape:
@@ -367,9 +372,10 @@ def _make(
     for begin in range(start, stop, block):
         end = min(begin + block, stop)
         made = maker(begin, end)
-        if not isinstance(made, Bits):
-            made = packed(units, Made(blanked(made.image, dims), made.mode), rows.df, packing)
-        rows.assign(slice(begin, end), made)
+        if isinstance(made, Bits):
+            rows.assign(slice(begin, end), made)
+        else:
+            packed(units, Made(blanked(made.image, dims), made.mode), rows.df, packing, rows[begin:end])
 
 
 def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = None) -> Bits:

@@ -1,8 +1,10 @@
 """nop, datacopy, ethernet_datacopy (DEVICE_NUMERICS 2.7, 6.2)."""
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.ops.on_device.base import DeviceCall, InDest, Job, Made, Maker, Source, Stored, on_device
+from buda_emu.kernels.gather import AS_IS
+from buda_emu.ops.on_device.base import DeviceCall, InDest, Job, Made, Maker, Source, Stored, kept_dims, on_device
 from buda_emu.ops.on_device.units import Units, float_mode
+from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import IN_DST, REGISTERS, OpRegisters
 
@@ -17,7 +19,19 @@ class Copy:
 
     def maker(self, job: Job) -> Maker:
         """See `DeviceOp`."""
-        return copy_maker(job.call, job.sources[0], job.previous, job.registers.dst, job.units)
+        call, source, units = job.call, job.sources[0], job.units
+        if isinstance(source, Stored) and _keeps_halves(job, source):
+            return lambda start, stop: units.recode(source.stored_tiles(start, stop))
+        return copy_maker(call, source, job.previous, job.registers.dst, units)
+
+
+def _keeps_halves(job: Job, source: Stored) -> bool:
+    """Whether datums of 16 bits go through a Dst of the same bits to the same format, with nothing done to them."""
+    call, df = job.call, source.bits.df
+    mode = {"Float16": "fp16", "Float16_b": "bf16"}.get(df)
+    same = df == source.register == call.op.out_df and mode == job.registers.dst and source.arrange == AS_IS
+    plain = job.previous is None and not call.op.attributes.relu_en and kept_dims(call) == FULL_TILE
+    return same and plain
 
 
 def copy_maker(call: DeviceCall, source: Source, previous: Source | None, mode: DstMode, units: Units) -> Maker:

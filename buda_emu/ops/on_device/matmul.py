@@ -108,13 +108,14 @@ class _Sparse:
         rows = dst.shape[1] // cols
         begins = [one.begin.tolist() for one in terms]
 
-        def run(start: int, end: int, *, empty: bool) -> Made | Bits | None:
-            """Neighbours that have the same terms. `empty`: also those without any."""
+        of_entry = [(np.diff(one.begin, axis=1) > 0).T.reshape(-1) for one in terms]
+        busy = np.concatenate(of_entry if len(terms) > 1 else of_entry * self.entries)
+
+        def run(start: int, end: int) -> Made | Bits:
+            """Neighbours that have the same terms."""
             entry, row = divmod(start // cols, rows)
             number, group = (entry if len(terms) > 1 else 0), start % cols // group_cols
             begin, after = begins[number][group][row : row + 2]
-            if begin == after and not empty:
-                return None
             return self._run(terms[number], slice(begin, after), dst, entry, row, start, end)
 
         def cut(start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -128,13 +129,13 @@ class _Sparse:
             """Where nothing follows the products they are in Dst, and most rows of tiles have none."""
             flat = dst.reshape(-1, TILE_ELEMENTS)
             flat[start:stop] = 0
-            for part in cut(start, stop):
-                run(*part, empty=False)
+            first, last = start // group_cols, (stop - 1) // group_cols + 1
+            for number in (first + np.flatnonzero(busy[first:last])).tolist():
+                run(max(start, number * group_cols), min(stop, (number + 1) * group_cols))
             return Made(flat[start:stop], self.mode)
 
         def tiles(start: int, stop: int) -> Made | Bits:
-            made = (run(*part, empty=True) for part in cut(start, stop))
-            return joined([one for one in made if one is not None], self._packed)
+            return joined([run(*part) for part in cut(start, stop)], self._packed)
 
         return sums if self.around.sums_only else tiles
 

@@ -118,9 +118,14 @@ class Units(Protocol):
         ...
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0
-    ) -> Bits:
-        """Stored tiles of a Dst image (4)."""
+        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        out: Bits | None = None,
+    ) -> Bits:  # fmt: skip
+        """Stored tiles of a Dst image (4), in `out` where it is given."""
+        ...
+
+    def recode(self, tiles: Bits) -> Bits:
+        """Tiles of Float16 or Float16_b unpacked, copied to a Dst of the same bits, and packed again."""
         ...
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
@@ -220,10 +225,20 @@ class ReferenceUnits:
         return moves.move_to_src(dst, mode, register)
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0
-    ) -> Bits:
+        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        out: Bits | None = None,
+    ) -> Bits:  # fmt: skip
         """See `Units`."""
-        return Bits(df, *pack.pack(dst, mode, held_as, df, relu, threshold, self.core))
+        packed = Bits(df, *pack.pack(dst, mode, held_as, df, relu, threshold, self.core))
+        if out is not None:
+            out.assign(slice(None), packed)
+        return packed if out is None else out
+
+    def recode(self, tiles: Bits) -> Bits:
+        """See `Units`."""
+        mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
+        image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
+        return self.pack(image, mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         """See `Units`."""
@@ -372,13 +387,21 @@ class KernelUnits:
         return out
 
     def pack(
-        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0
-    ) -> Bits:
+        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        out: Bits | None = None,
+    ) -> Bits:  # fmt: skip
         """See `Units`."""
-        out = Bits.empty(df, len(dst))
+        out = Bits.empty(df, len(dst)) if out is None else out
         pack_kernels.pack(
             0, len(dst), dst, mode, held_as, df, relu, threshold, self.core, out.datums, out.exponents
         )  # fmt: skip
+        return out
+
+    def recode(self, tiles: Bits) -> Bits:
+        """See `Units`."""
+        out = Bits.empty(tiles.df, len(tiles))
+        bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
+        move_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
         return out
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
