@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix import eltwise as eltwise_kernels
+from buda_emu.kernels.tensix import eltwise_by_singles as singles_kernels
 from buda_emu.kernels.tensix import integer as integer_kernels
 from buda_emu.kernels.tensix import l1_acc as l1_kernels
 from buda_emu.kernels.tensix import maxpool as maxpool_kernels
@@ -254,6 +255,11 @@ def _tile(source: Words, entry: int, position: int) -> U32:
     return tile.T if source.transposed else tile
 
 
+def _ranges(chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """From where to where, for each that is set."""
+    return [(n, n + 1) for n in np.flatnonzero(chosen).tolist()] if chosen.any() else []
+
+
 def _block_by_block(
     units: Units, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
     spill: Spill,
@@ -307,19 +313,29 @@ class KernelUnits:
         out = np.empty_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:
             integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
-        else:
-            setting = self._setting(register, mode)
-            eltwise_kernels.elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None, *setting)
+            return out
+        setting = self._setting(register, mode)
+        if dst is None:
+            left_out = np.empty(len(out), np.bool_)
+            singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, *setting[:2], left_out)
+        for start, stop in _ranges(left_out) if dst is None else [(0, len(out))]:
+            eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, *setting)
         return out
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
         """See `Units`."""
-        out = np.zeros_like(a) if dst is None else dst.copy()
         if REGISTERS[register] is None:
+            out = np.zeros_like(a) if dst is None else dst.copy()
             integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
-        else:
-            setting = self._setting(register, mode)
-            eltwise_kernels.elwmul_tiles(0, len(out), out, a, b, phase_mask(fidelity), *setting)
+            return out
+        setting, phases = self._setting(register, mode), phase_mask(fidelity)
+        out = np.empty_like(a) if dst is None else dst.copy()
+        if dst is None:
+            left_out = np.empty(len(out), np.bool_)
+            singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, *setting[:2], left_out)
+            out[left_out] = 0
+        for start, stop in _ranges(left_out) if dst is None else [(0, len(out))]:
+            eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, *setting)
         return out
 
     def matmul(
