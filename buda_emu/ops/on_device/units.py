@@ -314,11 +314,12 @@ class KernelUnits:
         if REGISTERS[register] is None:
             integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
             return out
-        setting = self._setting(register, mode)
+        setting, todo = self._setting(register, mode), [(0, len(out))]
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, *setting[:2], left_out)
-        for start, stop in _ranges(left_out) if dst is None else [(0, len(out))]:
+            todo = _ranges(left_out)
+        for start, stop in todo:
             eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, *setting)
         return out
 
@@ -330,11 +331,13 @@ class KernelUnits:
             return out
         setting, phases = self._setting(register, mode), phase_mask(fidelity)
         out = np.empty_like(a) if dst is None else dst.copy()
+        todo = [(0, len(out))]
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, *setting[:2], left_out)
             out[left_out] = 0
-        for start, stop in _ranges(left_out) if dst is None else [(0, len(out))]:
+            todo = _ranges(left_out)
+        for start, stop in todo:
             eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, *setting)
         return out
 
