@@ -70,6 +70,23 @@ def test_recurrent_layers(op, gates, attrs, lengths):
     agrees(model([(op, inputs, outputs, {"hidden_size": size, **attrs})], x, outputs, held, opset=14), x)
 
 
+def test_a_convolution_that_is_cut_into_taps_takes_no_name_of_another_op():
+    """Its pickers are numbered, and so are parts of one (onnx's test_convtranspose_dilations)."""
+    inputs = {"x": normal(1, 1, 3, 3), "w": normal(1, 1, 2, 2)}
+    agrees(model([("ConvTranspose", ["x", "w"], ["y"], {"dilations": [2, 2]})], inputs, ["y"]), inputs)
+
+
+def test_a_prime_number_of_places_in_columns():
+    """17 x 17 slices of columns that no row of cores divides."""
+    nodes = [
+        ("MatMul", ["x", "w"], ["h"], {}), ("Reshape", ["h", "s"], ["p"], {}),
+        ("ConvTranspose", ["p", "k"], ["y"], {"kernel_shape": [3, 3], "strides": [2, 2]}),
+    ]  # fmt: skip
+    held = {"w": normal(12, 5 * 64), "s": np.array([2, 5, 8, 8]), "k": normal(5, 2, 3, 3)}
+    x = {"x": normal(2, 12)}
+    agrees(model(nodes, x, ["y"], held), x, atol=1e-3)
+
+
 def quantised(kind):
     """x W + b, relu, then W2 + c, with every tensor quantised, as exporters write it."""
     zero, x = np.array(0 if kind == "int8" else 128, kind), normal(6, 40).clip(-2.5, 2.5)  # -128 is not on the device
