@@ -10,7 +10,7 @@ from typing import Any
 from buda_emu.api.shown import html_table
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
-from buda_emu.netlist.load import load
+from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.text import plural
 from buda_emu.verify.op_by_op.numerics import explain
@@ -76,16 +76,20 @@ def numerics(
     memory_limit: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Explained:
-    """Run a netlist, or the path of one, as the chip computes and in float32, and take the error of each op apart.
+    """Run a netlist, or the path of one or of a device image, as the chip computes and in float32, and take the error
+    of each op apart.
 
-    `op`: of this one only; `inputs`: a folder with <queue>.npy; `parameters` ("$name": value) replace the harness's
+    `op`: of this one only; `inputs`: a folder with <queue>.npy, or an .npz file by queue, of an image that `compile`
+    wrote by the model's own input names; `parameters` ("$name": value) replace the harness's
     defaults. Raises what loading and running raise, HostError for an unknown op, program or parameter.
     """
-    netlist = source if isinstance(source, Netlist) else load(fspath(source), arch=arch)
+    opened = Opened(source) if isinstance(source, Netlist) else open_file(fspath(source), arch)
+    netlist = opened.to_run
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
     run = explain(
-        netlist, programs, parameters, inputs=Path(inputs) if inputs is not None else None, seed=seed, only=op,
-        threads=threads or usable_processors(), memory_limit=memory_limit, progress=progress,
+        netlist, programs, parameters, image=opened.image,
+        inputs=Path(inputs) if inputs is not None else None, seed=seed, only=op, threads=threads or usable_processors(),
+        memory_limit=memory_limit, progress=progress,
     )  # fmt: skip
     return Explained(run)

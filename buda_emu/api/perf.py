@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 from buda_emu.api.shown import html_table
 from buda_emu.errors import HostError
-from buda_emu.netlist.load import load
+from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.performance_check import read_performance_checks
 from buda_emu.netlist.test_config import read_test_config
@@ -21,6 +21,7 @@ from buda_emu.timing.model import model_netlist
 from buda_emu.timing.op_cost import Model
 from buda_emu.timing.result import EpochReport, PerfRun
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
+from buda_emu.verify.inputs.of_image import image_args
 from buda_emu.version import __version__
 
 
@@ -115,7 +116,8 @@ def perf(
     model: Model = "fitted",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Perf:
-    """Model the cycles of `programs` (default: all, in file order) of a netlist or the path of one.
+    """Model the cycles of `programs` (default: all, in file order) of a netlist, or the path of one or of a device
+    image.
 
     `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds (`timing.rates.WHAT_IF`:
     clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical rows) take a smaller chip; `model` is
@@ -123,12 +125,14 @@ def perf(
     Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold), ProgramError
     as the run would, UnsupportedError.
     """
-    netlist = source if isinstance(source, Netlist) else load(fspath(source), arch=arch)
+    opened = Opened(source) if isinstance(source, Netlist) else open_file(source, arch, allow_pickle=True)
+    netlist = opened.netlist
     if arch is not None and netlist.arch_name != arch:
         raise HostError(f"the netlist was loaded for {netlist.arch_name}: load it with arch={arch!r}")
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)
-    values = {**default_parameters(bodies, config.args), **known_parameters(bodies, parameters or {})}
+    args = {**image_args(opened.image), **config.args}
+    values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     run = model_netlist(
         netlist, bodies, values, what_if=what_if, model=model, chip=chip_of(netlist.arch_name, grid, harvest),
         version=__version__, progress=progress,

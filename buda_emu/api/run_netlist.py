@@ -22,11 +22,18 @@ from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.copies import copied_bytes
-from buda_emu.verify.inputs.default import InputBlock, default_inputs
+from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.feed import push
 from buda_emu.verify.inputs.input_used import InputUsed
-from buda_emu.verify.inputs.numpy_files import npz_of
+from buda_emu.verify.inputs.of_image import (
+    archive_blocks,
+    begun_with,
+    image_args,
+    in_queues,
+    is_archive_of_inputs,
+    made_up,
+)
 from buda_emu.verify.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
 from buda_emu.verify.origin import Flaw, Flaws, began
 from buda_emu.verify.room import foreseen, require_room
@@ -72,7 +79,7 @@ def run_netlist(
     held = image.held_queues if image else frozenset[str]()
     if image and readout == "host":
         image.check_outputs()
-    args = {**_image_args(image), **config.args}
+    args = {**image_args(image), **config.args}
     values = {**default_parameters(bodies, args), **known_parameters(bodies, parameters or {})}
     require_runnable(netlist, bodies)
     progress("walking the programs")  # loops of millions of rounds take seconds
@@ -81,14 +88,14 @@ def run_netlist(
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
-        if inputs and inputs.suffix == ".npz" and not inputs.is_dir():
-            blocks = _archive(netlist, inputs, image, limit)
+        if inputs and is_archive_of_inputs(inputs):
+            blocks = in_queues(image, archive_blocks(netlist, inputs, image, limit))
         elif inputs:
-            blocks = _files(netlist, inputs, held, image, tell, limit)
+            blocks = in_queues(image, _files(netlist, inputs, held, image, tell, limit))
         else:
-            blocks = default_inputs(netlist, config, bodies, values, seed, given=held, needed=steps and steps.entries)
-        blocks = _to_queues(image, blocks) if image else blocks
-        return push(emulator, chain(_held(image), blocks), progress)
+            needed = steps and steps.entries
+            blocks = made_up(netlist, config, bodies, values, seed, image, given=held, needed=needed)
+        return push(emulator, chain(begun_with(image), blocks), progress)
 
     with Emulator(netlist, precision, threads, memory_limit=limit) as emulator:
         progress("inputs")
@@ -183,45 +190,6 @@ class _Told:
         self._done += run.progress.inputs
 
 
-def _held(image: "DeviceImage | None") -> Iterator[InputBlock]:
-    """The constants and parameters of an image."""
-    for tensor in image.held() if image else ():
-        yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
-
-
-def _to_queues(image: "DeviceImage", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
-    """Inputs in the shapes of their queues."""
-    for block in blocks:
-        yield replace(block, array=image.host_input(block.queue, block.array))
-
-
-def _image_args(image: "DeviceImage | None") -> dict[str, str]:
-    """What an image knows that a test-arg would say; a netlist's own test-args go before it."""
-    if image is None:
-        return {}
-    metadata = image.metadata
-    return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
-
-
-def _archive(netlist: Netlist, path: Path, image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
-    """The arrays of an .npz file, by queue or by input of the model. Raises HostError."""
-    try:
-        data = path.read_bytes() if path.is_file() else None
-    except OSError as error:
-        raise HostError(f"inputs: {path}: {error.strerror or error}") from None
-    if data is None:
-        raise HostError(f"inputs: {path}: no such file")
-    arrays = npz_of(f"inputs: {path}", data, most)
-    if image is not None and image.model is not None:
-        arrays = image.model.queues(arrays)
-    for name in arrays:
-        if name not in netlist.queues:
-            raise HostError(f"inputs: {path} holds {name}, which is no queue of {netlist.path}")
-    for name in netlist.queues:
-        if name in arrays:
-            yield InputBlock(name, arrays[name], None, str(path))
-
-
 def _files(
     netlist: Netlist,
     directory: Path,
@@ -240,7 +208,10 @@ def _files(
     if not names:
         raise HostError(f"inputs: no .npy, .npz, .safetensors or .bin file in {files.where}")
     filled: list[str] = []
+    labels = image.model.labels if image is not None and image.model is not None else ()
     for name, file in names.items():
+        if name in labels:
+            continue
         queue = netlist.queues.get(name) or netlist.queues.get(name.removesuffix(".init"))
         if name in held:
             raise HostError(f"inputs: the image holds the tensor of queue {name}: take it out of {directory / file}")
@@ -255,7 +226,7 @@ def _files(
     for queue in netlist.queues.values():
         if not (queue.host_fed or queue.is_ram):
             continue
-        for name in (queue.name, f"{queue.name}.init"):
+        for name in (*(image.names_of(queue.name) if image is not None else (queue.name,)), f"{queue.name}.init"):
             found = whole_array(files, name) if image is not None else None
             found = found or tensors(files, name, queue.df, queue.blocking.element_shape)
             if found is not None:

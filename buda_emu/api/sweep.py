@@ -8,7 +8,7 @@ from typing import Any, Final
 from buda_emu.api.perf import parse_grid, parse_rows, perf
 from buda_emu.checker.suggest import near
 from buda_emu.errors import BudaError, HostError
-from buda_emu.netlist.load import load
+from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
 from buda_emu.timing.rates import WHAT_IF
 
@@ -96,7 +96,7 @@ def sweep(
     job = _Job(path, arch, tuple(programs), dict(parameters or {}))
     workers = min(workers, len(points))
     if workers <= 1:
-        netlist = load(path, arch=arch)
+        netlist = netlist_of(path, arch)
         found: list[Point] = []
         for settings in points:
             found.append(_model(netlist, job, settings))
@@ -119,7 +119,7 @@ def _on_processes(
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    load(job.path, arch=job.arch)  # a netlist that is wrong is said once, by this process
+    netlist_of(job.path, job.arch)  # a netlist that is wrong is said once, by this process
     context = multiprocessing.get_context("spawn")
     found: list[Point] = []
     with ProcessPoolExecutor(workers, context, _begin, (job,)) as pool:
@@ -138,7 +138,7 @@ _STATE: Final[dict[str, Any]] = {}
 
 
 def _begin(job: _Job) -> None:
-    _STATE.update(job=job, netlist=load(job.path, arch=job.arch))
+    _STATE.update(job=job, netlist=netlist_of(job.path, job.arch))
 
 
 def _in_worker(settings: dict[str, str]) -> Point:

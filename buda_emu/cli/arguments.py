@@ -96,6 +96,15 @@ def add_no_cache(parser: Taker) -> None:
     )
 
 
+def add_allow_pickle(parser: Taker) -> None:
+    """--allow-pickle, as `allow_pickle`."""
+    parser.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
+    )
+
+
 def add_baseline(parser: Taker) -> None:
     """--baseline and --update-baseline."""
     parser.add_argument(

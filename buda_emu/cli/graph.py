@@ -15,7 +15,7 @@ _NOT_DRAWN = ("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "pdf", 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
     parser.add_argument(
         "--format",
@@ -29,13 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Draw. Exit code 0; failures are raised."""
-    from buda_emu.netlist.load import load
+    from buda_emu.image.opened import netlist_of
 
     suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
     if args.format is None and suffix in _NOT_DRAWN:
         known = " or ".join(f".{name}" for name in _FORMATS)
         raise HostError(f"graph: {args.output}: pictures end in {known}, not .{suffix}; or give --format")
-    netlist = load(args.file, arch=args.arch)
+    netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
     _check(args.epoch, [temporal.id for temporal in netlist.temporal_graphs], "epoch")
     _check(args.chip, sorted({graph.target_device for graph in netlist.graphs.values()}), "chip")

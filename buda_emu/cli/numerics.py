@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from buda_emu.cli.arguments import (
+    add_allow_pickle,
     add_arch,
     add_memory_limit,
     add_no_cache,
@@ -22,12 +23,13 @@ EXAMPLE = "buda-emu numerics netlists/attention.yaml -n 5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
     parser.add_argument("--op", metavar="NAME", help="look at this op only")
     parser.add_argument("-n", "--top", type=positive, metavar="N", help="the N ops with the largest error only")
     parser.add_argument(
         "--inputs", type=Path, metavar="DIR",
-        help="push DIR/<queue>.npy, [entries, t, rows, cols]; what is not there is made up",
+        help="push DIR/<queue>.npy, [entries, t, rows, cols], or one .npz file by queue, of a compiled model by its "
+        "inputs' own names; what is not there is made up",
     )  # fmt: skip
     add_program(parser)
     add_param(parser)
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_threads(parser)
     add_memory_limit(parser)
     add_no_cache(parser)
+    add_allow_pickle(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
@@ -44,9 +47,10 @@ def main(args: argparse.Namespace) -> int:
     """Run, take apart and report. Exit code 0; failures are raised."""
     progress = Progress(args.quiet)
     progress.show(f"loading {args.file}")
-    from buda_emu.netlist.load import load
+    from buda_emu.image.opened import open_file
 
-    netlist = load(args.file, arch=args.arch, cache=args.cache)
+    opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
+    netlist = opened.to_run
     from buda_emu.report.terminal.numerics import numerics_lines
     from buda_emu.verify.certain import require_runnable
     from buda_emu.verify.inputs.entries import chosen_programs
@@ -60,8 +64,9 @@ def main(args: argparse.Namespace) -> int:
     try:
         with rounding_warnings() as warned:
             run = explain(
-                netlist, args.program, dict(args.param), inputs=args.inputs, seed=args.seed, only=args.op,
-                threads=args.threads or usable_processors(), memory_limit=args.memory_limit, progress=progress.show,
+                netlist, args.program, dict(args.param), image=opened.image, inputs=args.inputs,
+                seed=args.seed, only=args.op, threads=args.threads or usable_processors(),
+                memory_limit=args.memory_limit, progress=progress.show,
             )  # fmt: skip
     finally:
         progress.clear()

@@ -21,7 +21,7 @@ EXAMPLE = "buda-emu perf netlists/attention.yaml --trace trace.json"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("file", metavar="FILE", help="netlist")
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
     what = parser.add_argument_group("what is modelled")
     add_program(what, "model")
     add_param(what)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from buda_emu.cli.arguments import (
+    add_allow_pickle,
     add_arch,
     add_memory_limit,
     add_no_cache,
@@ -27,6 +28,7 @@ from buda_emu.report.terminal.text import table
 if TYPE_CHECKING:
     from buda_emu.api.report import OutputSummary, RunReport
     from buda_emu.image.device_image import DeviceImage
+    from buda_emu.image.opened import Opened
     from buda_emu.netlist.model import Netlist
     from buda_emu.runtime.host.exchange import OutputParts
 
@@ -63,11 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_memory_limit(parser)
     add_no_cache(parser)
     add_seed(parser)
-    parser.add_argument(
-        "--allow-pickle",
-        action="store_true",
-        help="load pickled tensors of an image: a pickle can run any code, so only where you trust its maker",
-    )
+    add_allow_pickle(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
@@ -77,9 +75,11 @@ def main(args: argparse.Namespace) -> int:
     if args.outputs is not None:
         args.outputs.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
     progress = Progress(args.quiet)
-    image = _image(args, progress)
+    start = time.perf_counter()
+    opened = _opened(args, progress)
+    load_seconds = time.perf_counter() - start
     try:
-        report = _run(args, progress, image)
+        report = _run(args, progress, opened, load_seconds)
         if args.outputs is not None:
             progress.show("writing outputs")
             _write(report, args.outputs)  # those of an image; others are there already
@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_json(args.json, report.as_json())
     if not args.quiet:
-        say(_text(report, image))
+        say(_text(report, opened.image))
     return 0
 
 
@@ -101,31 +101,25 @@ def _require_file_names(netlist: "Netlist") -> None:
             raise HostError(f"outputs: queue name {name[:_LONGEST_NAME]!r} cannot be a file name")
 
 
-def _image(args: argparse.Namespace, progress: Progress) -> "DeviceImage | None":
-    """The image to run, None for a netlist."""
-    if not args.file.lower().endswith(".tti"):
-        if args.allow_pickle:
-            raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
-        return None
-    from buda_emu.image.device_image import load_image
+def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
+    """The netlist or the image to run."""
+    from buda_emu.image.opened import is_image, open_file
 
+    if args.allow_pickle and not is_image(args.file):
+        raise HostError(f"--allow-pickle is for device images (.tti); {args.file} is a netlist, without pickles")
     progress.show(f"loading {args.file}")
     try:
-        return load_image(args.file, allow_pickle=args.allow_pickle, arch=args.arch)
+        return open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
     finally:
         progress.clear()
 
 
-def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | None") -> "RunReport":
-    from buda_emu.netlist.load import load
+def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
     from buda_emu.version import __version__
 
-    progress.show(f"loading {args.file}")
-    start = time.perf_counter()
-    netlist = image.for_inputs if image else load(args.file, arch=args.arch, cache=args.cache)
+    netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)
-    load_seconds = time.perf_counter() - start
     # numpy and the kernels: only for a netlist that is sound
     from buda_emu.api.run_netlist import run_netlist
     from buda_emu.kernels.jit import cache_folder, compilations
@@ -158,7 +152,7 @@ def _run(args: argparse.Namespace, progress: Progress, image: "DeviceImage | Non
             progress=progress.show,
             load_seconds=load_seconds,
             version=__version__,
-            image=image,
+            image=opened.image,
             memory_limit=args.memory_limit,
             inputs_done=inputs_done if progress.live else None,
             tell=lambda text: complain(f"buda-emu run: {text}"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import (
+    add_allow_pickle,
     add_arch,
     add_baseline,
     add_memory_limit,
@@ -42,7 +43,8 @@ _HOW = ("paths", "timeout")  # settings that a baseline may be held against with
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument(
-        "path", nargs="+", metavar="PATH", help="netlists, folders of them, or patterns such as 'a/**/*.yaml'"
+        "path", nargs="+", metavar="PATH",
+        help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
     )
     which = parser.add_argument_group("which netlists")
     which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
@@ -92,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_memory_limit(how)
     add_no_cache(how)
+    add_allow_pickle(how)
     where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
     shown = parser.add_argument_group("what is shown and written")
     shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
@@ -193,6 +196,7 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
         threads=max(1, usable_processors() // workers) if not args.dask else 1,
         memory_limit=_memory_limit(args, workers), cache=args.cache,
         per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
+        allow_pickle=args.allow_pickle,
     )  # fmt: skip
     defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
     found: list[Case] = []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.compiler.emit.netlist_text import netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
-from buda_emu.compiler.examples import made_up
+from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.streaming import joined, stream
@@ -100,6 +100,7 @@ class CompiledModel:
             ModelInput(
                 queue.name, queue.label, nodes[queue.label].shape, nodes[queue.label].dtype, queue.view,
                 (queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32), queue.indices, queue.gather,
+                below(graph, nodes[queue.label]),
             )
             for queue in tiles.inputs.values()
         )  # fmt: skip

@@ -15,8 +15,12 @@ def _one(graph: Graph, node: Node, rng: np.random.Generator) -> Array:
     kind = np.dtype(node.dtype)
     if kind.kind == "f":
         return rng.standard_normal(node.shape).astype(kind)
-    high = min((_rows(graph, name) for name in _reached(graph, node.name)), default=2)
-    return rng.integers(0, high, node.shape).astype(kind)
+    return rng.integers(0, below(graph, node), node.shape).astype(kind)
+
+
+def below(graph: Graph, node: Node) -> int:
+    """What whole numbers of an input are below: the rows of the smallest table that it indexes, else 2."""
+    return min((_rows(graph, name) for name in _reached(graph, node.name)), default=2)
 
 
 def _reached(graph: Graph, start: str) -> list[str]:

@@ -82,7 +82,7 @@ def compile_in_parts(
     recipe = Recipe.named(**options)
     graph = marked(read_model(source, inputs, on_host), on_host)
     graph.name = recipe.name or graph.name
-    graph = run_passes(graph, recipe.dump)
+    graph = run_passes(graph, recipe.dump, recipe.device)
     steps = [CompiledModel(*recipe.lowered(step)) if isinstance(step, Graph) else step for step in cut(graph)]
     return PartedModel(graph, steps)
 

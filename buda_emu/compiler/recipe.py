@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
+from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules
@@ -39,11 +40,11 @@ class Recipe:
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The graph behind all passes, its netlist ops on cores, and a title."""
         graph.name = self.name or graph.name
-        return self.lowered(run_passes(graph, self.dump), entries=entries)
+        return self.lowered(run_passes(graph, self.dump, self.device), entries=entries)
 
     def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The same of a graph behind all passes."""
-        tiles = lower(graph, self.device)
+        tiles = use_integers(lower(graph, self.device))
         if self.fuse:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)

@@ -91,7 +91,12 @@ class Target:
     @property
     def dest_tiles(self) -> int:
         """V040."""
-        return 4 if self.acc_df == "Float32" else 8
+        return 4 if self.acc_df in ("Float32", "Int32") else 8
+
+    @property
+    def has_int8(self) -> bool:
+        """Whether there are products of whole numbers (V030, V141)."""
+        return self.arch.name != "grayskull"
 
 
 @dataclass(frozen=True, slots=True)

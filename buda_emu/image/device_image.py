@@ -137,9 +137,10 @@ class DeviceImage:
         return emulator
 
     def host_input(self, name: str, array: "Array") -> "Array":
-        """An input tensor as [entries, t, rows, cols] of its queue: as it is when it has that shape, else through the
-        image's runtime transform. The constant that stands for an input (ConstantInput) takes its place, as often as
-        it has entries. Raises HostError, UnsupportedError naming a transform that is none for inputs."""
+        """An input tensor as [entries, t, rows, cols] of its queue: as it is when it has that shape, from the shape of
+        the model that `buda-emu compile` read, else through the image's runtime transform. The constant that stands for
+        an input (ConstantInput) takes its place, as often as it has entries. Raises HostError, UnsupportedError naming
+        a transform that is none for inputs."""
         from buda_emu.image.transforms import InputState, host_to_queue
 
         queue = self._queues(name)[0]
@@ -149,6 +150,10 @@ class DeviceImage:
             return self._constant(name, queue, len(array))
         if array.ndim == 4 and array.shape[1:] == shape:
             return array
+        own = self.model.input_of.get(name) if self.model is not None else None
+        entries = own.entries(array) if own is not None else None
+        if entries is not None:
+            return entries
         state = InputState(transform, _of(self._shapes, queue, None), _of(self._broadcasts, queue, ()))
         result = host_to_queue(name, array, state, queue, self._microbatch)
         if result.shape[1:] != shape:
@@ -184,6 +189,11 @@ class DeviceImage:
 
         held = self.metadata.extra.get(KEY)
         return None if held is None else ModelIo.from_json(held)
+
+    def names_of(self, queue: str) -> tuple[str, ...]:
+        """Names under which the host may give the data of a queue: its own, and that of the model's input."""
+        own = self.model.input_of.get(queue) if self.model is not None else None
+        return (queue,) if own is None else tuple(dict.fromkeys((queue, own.label)))
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError for an output that `host_output` could not give."""

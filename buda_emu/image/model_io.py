@@ -26,7 +26,8 @@ NO_INDEX = 0xFFFFFFFF
 @dataclass(frozen=True, slots=True)
 class ModelInput:
     """A queue that one input of the model goes to. `extent` [t, rows, columns] of the queue in elements, `view` the
-    leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words."""
+    leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words; `below`:
+    whole numbers that the model takes are 0 up to this."""
 
     queue: str
     label: str
@@ -36,6 +37,24 @@ class ModelInput:
     extent: tuple[int, int, int]
     indices: bool = False
     gather: tuple[int, ...] = ()
+    below: int = 2
+
+    def entries(self, array: Any) -> Array | None:
+        """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
+        array of another shape."""
+        given = np.asarray(array)
+        if given.shape == self.shape:
+            return self.to_queue(given)
+        if given.shape[1:] != self.shape or not given.ndim or not len(given):
+            return None
+        return np.concatenate([self.to_queue(item) for item in given])
+
+    def made_up(self, stream: np.random.Generator) -> Array:
+        """An input of the model: normal numbers for floats, else whole numbers that it takes."""
+        kind = np.dtype(self.dtype)
+        if kind.kind == "f":
+            return stream.standard_normal(self.shape).astype(kind)
+        return stream.integers(0, self.below, self.shape).astype(kind)
 
     def to_queue(self, array: Any) -> Array:
         """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
@@ -75,6 +94,23 @@ class ModelOutput:
         whole = np.rint(np.nan_to_num(held))
         return whole != 0 if kind.kind == "b" else whole.astype(kind)
 
+    def alone(self, array: Array) -> Array:
+        """Entries [n, t, rows, columns] with zeros where nothing of the model is."""
+        held = np.zeros_like(array)
+        t, rows, columns = self.view
+        held[:, :t, :rows, :columns] = array[:, :t, :rows, :columns]
+        return held
+
+    def in_queue(self, array: Array, extent: tuple[int, ...]) -> Array | None:
+        """The model's tensor, or several with a dimension for them in front, as entries of its queue; None for an
+        array of another shape."""
+        if array.shape not in (self.shape, (len(array), *self.shape) if array.ndim else ()):
+            return None
+        held = np.zeros((array.size // max(1, prod(self.shape)), *extent), np.float32)
+        t, rows, columns = self.view
+        held[:, :t, :rows, :columns] = array.reshape(-1, *self.view)
+        return held
+
 
 def _plain(item: Any) -> Any:
     return item if isinstance(item, str) else asdict(item)
@@ -87,6 +123,11 @@ class ModelIo:
     labels: tuple[str, ...]
     inputs: tuple[ModelInput, ...]
     outputs: tuple[ModelOutput, ...]
+
+    @cached_property
+    def input_of(self) -> Mapping[str, ModelInput]:
+        """Inputs by the name of their queue."""
+        return {item.queue: item for item in self.inputs}
 
     @cached_property
     def by_queue(self) -> Mapping[str, ModelOutput]:

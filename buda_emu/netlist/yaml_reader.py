@@ -20,6 +20,9 @@ _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
+_ZIP = b"PK\x03\x04"
+_TAR = b"ustar"
+_TAR_AT = 257
 MAX_DEPTH = 100  # a netlist needs 9 levels
 MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
 
@@ -51,6 +54,10 @@ def read_bytes(path: StrPath) -> bytes:
         raise UnreadableError(f"the file cannot be read: {error.strerror or error}") from None
     except ValueError:  # a NUL character in the path
         raise UnreadableError("this is not the name of a file") from None
+    if data.startswith(_ZIP) or data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        raise UnreadableError(
+            "this is an archive, not a netlist; device images (*.tti) go to run, check, test, perf, numerics and graph"
+        )
     if len(data) > MAX_BYTES:
         raise UnreadableError(f"the file is larger than {MAX_BYTES >> 20} MiB")
     return data

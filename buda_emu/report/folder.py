@@ -7,7 +7,7 @@ from typing import Final
 
 from buda_emu.errors import HostError
 from buda_emu.files import write_file
-from buda_emu.netlist.load import check
+from buda_emu.image.opened import check_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.markdown import markdown
@@ -51,7 +51,7 @@ def _picture(case: CaseResult, mark: str) -> Picture | None:
     if not case.outputs and not case.ops:
         return None
     try:
-        netlist = check(case.netlist, case.arch).netlist
+        netlist = check_file(case.netlist, case.arch).netlist
     except HostError as error:
         return Picture("", f"no picture: {error}")
     if netlist is None:

@@ -13,7 +13,7 @@ from buda_emu.compiler.target import Target
 _ATTRIBUTES = {
     "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
     "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "fracture_factor", "act_t",
-    "sfpu_op", "indices_len",
+    "sfpu_op", "indices_len", "dequant", "zero_point",
 }  # fmt: skip
 """Of an op's attributes those that the netlist language has; the others say how it is made."""
 _SECTIONS = {
@@ -135,6 +135,8 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
 
 def _intermediate(target: Target, op: TileOp, own: str) -> str:
     """Partial sums of products and what stands between sub-ops; else what the op writes (FRONTEND 3.5)."""
+    if target.acc_df == "Int32":
+        return "Int32"  # V102
     summed = op.type in ("matmul", "fused_op") and not op.attrs.get("identity")
     return target.intermed_df if summed and own != "Float32" else own
 

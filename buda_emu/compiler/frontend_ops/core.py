@@ -66,7 +66,7 @@ core("identity", "x itself, perhaps under another element type", same, lambda x:
 
 def _bare(function: Callable[..., Any]) -> Callable[..., Array]:
     def reference(a: Array, b: Array) -> Array:
-        return function(*((item.astype(np.int64) if item.dtype == bool else item) for item in (a, b)))
+        return function(*(item if item.dtype.kind == "f" else item.astype(np.int64) for item in (a, b)))
 
     return reference
 
@@ -81,6 +81,23 @@ for _name, _function, _doc in (
 
 
 # ------------------------------------------------------------------------------------------------------ products
+def _to_int8(x: Array, factor: Array, zero: float) -> Array:
+    scaled = x.astype(np.float32) * factor.astype(np.float32) + np.float32(zero)
+    away = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)  # OPS 4.3
+    return np.asarray(np.clip(away, -127, 127), np.float32)
+
+
+core(
+    "to_int8", "x times `factor` and `zero`, rounded, halves away from 0, within -127 and 127", same, _to_int8,
+    family="quantise", dtype="int8",
+)  # fmt: skip
+core(
+    "from_int8", "x less `zero`, times `scale`", same,
+    lambda x, scale, zero: (x.astype(np.float32) - np.float32(zero)) * scale.astype(np.float32), family="quantise",
+    dtype="float32",
+)  # fmt: skip
+
+
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 

@@ -3,13 +3,24 @@
 from collections.abc import Collection, Mapping
 
 from buda_emu.compiler.graph.graph import Graph, Node
-from buda_emu.compiler.lower import along, elementwise, embedding, inputs, largest, matmul, moves, states, windows
+from buda_emu.compiler.lower import (
+    along,
+    elementwise,
+    embedding,
+    inputs,
+    largest,
+    matmul,
+    moves,
+    quantised,
+    states,
+    windows,
+)
 from buda_emu.compiler.lower.lowering import RULES, Lowering
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
-FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, states, windows)
+FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, quantised, states, windows)
 """Modules whose import declares the rules."""
 
 

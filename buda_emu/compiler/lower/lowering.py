@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.compiler.graph.array_key import ArrayKey
 from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
@@ -99,7 +100,7 @@ class Lowering:
         if values.dtype.kind == "f":
             values = np.nan_to_num(values, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
             values = np.clip(values, -1e38, 1e38).astype(np.float32)  # so that no sum of two is infinite
-        key = (kind, values.shape, values.dtype.str, values.tobytes())
+        key = (kind, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
             self.out.constants[name] = Constant(name, values, kind)
@@ -151,8 +152,8 @@ class Lowering:
         if value.rows is None:
             return value
         matrix, shape = value.rows, value.tiles
-        key = ("rows", value.source, value.tms, matrix.shape, matrix.row.tobytes(), matrix.col.tobytes(),
-               matrix.weight.tobytes(), shape)  # fmt: skip
+        parts = (ArrayKey(part) for part in (matrix.row, matrix.col, matrix.weight))
+        key = ("rows", value.source, value.tms, matrix.shape, *parts, shape)
         if key not in self._real:
             self._real[key] = replace(value, source=self._apply(value, matrix, shape), tms=(), rows=None)
         return replace(self._real[key], layout=value.layout)

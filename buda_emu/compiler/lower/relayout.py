@@ -20,7 +20,11 @@ from buda_emu.compiler.lower.layout import (
     padded,
 )
 from buda_emu.compiler.lower.lowering import Lowering, Value, transposed
+from buda_emu.compiler.lower.tiles import divisors
 from buda_emu.errors import InternalError
+
+_WIDEST = 128
+"""Tiles of columns that one core has room for."""
 
 
 def relayout(low: Lowering, value: Value, want: Layout, *, loose: bool = False) -> Value:
@@ -155,6 +159,7 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
         block = own
         wanted = {k: parts[k].have for k in (*expelled, *kept)}
     else:
+        count = _divisible(low, count, block // TILE)
         target = [Move(part.have, wanted.get(k, part.have)) for k, part in enumerate(parts)]
         value = _columns(low, value, target, sorted(wanted), block * count)
     t, rows, _ = value.layout.extent
@@ -165,6 +170,14 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
         elif part.have.axis == "z":
             dims[k] = (Piece(part.size, "z", part.have.stride * count),)
     return low.through(value, ("hslice", count), Layout(tuple(dims), (t * count, rows, block)))
+
+
+def _divisible(low: Lowering, count: int, block: int) -> int:
+    """So many blocks of tiles, and empty ones, that the cores of a row have room for them: 17 x 17 has no divisors."""
+    _, widest = low.target.arch.grid
+    while min(count * block // n for n in divisors(count * block) if n <= widest) > _WIDEST:
+        count += 1
+    return count
 
 
 def _runs(parts: list[Move], members: list[int], step: int) -> bool:

@@ -50,7 +50,8 @@ class Use:
 @dataclass(frozen=True, slots=True)
 class Constant:
     """What a queue holds: values [t, rows, columns] in elements. `kind`: "value" in the model's format, "picker" of a
-    few bits where it is 0 and 1, "words" of an encoding, "table" of an embedding, row by row."""
+    few bits where it is 0 and 1, "words" of an encoding, "table" of an embedding, row by row; "codes", "sums" and
+    "scale" of products of whole numbers."""
 
     name: str
     values: Words

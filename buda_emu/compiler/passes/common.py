@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from buda_emu.compiler.graph.array_key import ArrayKey
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.graph.sparse import Sparse
 
@@ -34,11 +35,10 @@ def common(graph: Graph) -> Graph:
 
 def _key(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        value = cast("Array", value)
-        return value.shape, value.dtype.str, value.tobytes()
+        return ArrayKey(cast("Array", value))
     if isinstance(value, (list, tuple)):
         items = cast("Sequence[Any]", value)
         return tuple(_key(item) for item in items)
     if isinstance(value, Sparse):
-        return value.shape, value.row.tobytes(), value.col.tobytes(), value.weight.tobytes()
+        return value.shape, ArrayKey(value.row), ArrayKey(value.col), ArrayKey(value.weight)
     return value

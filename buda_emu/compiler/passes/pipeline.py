@@ -9,10 +9,13 @@ from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.integers import integers
+from buda_emu.compiler.target import Target
 
 Pass = Callable[[Graph], Graph]
 PASSES: dict[str, tuple[Pass, str]] = {
     "gelu": (gelu, FRONT),
+    "integers": (integers, FRONT),
     "decompose": (decompose, CORE),
     "affine": (affine, CORE),
     "common": (common, CORE),
@@ -22,11 +25,13 @@ PASSES: dict[str, tuple[Pass, str]] = {
 STEPS = ("import", *PASSES)
 
 
-def run_passes(graph: Graph, dump: Callable[[str, Graph], None]) -> Graph:
-    """All of them; the graph is checked after each."""
+def run_passes(graph: Graph, dump: Callable[[str, Graph], None], target: Target | None = None) -> Graph:
+    """All of them that the target can do with; the graph is checked after each."""
     check_graph(graph, FRONT, "import")
     dump("import", graph)
     for name, (run, stage) in PASSES.items():
+        if name == "integers" and target is not None and not target.has_int8:
+            continue
         graph = run(graph)
         check_graph(graph, stage, name)
         dump(name, graph)

@@ -130,7 +130,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     def size(df: str) -> int:
         return tile_bytes(df, 32, 32, align, header=True)
 
-    act, ublock, mblock = size(target.activation_df), prod(blocks.ublock), prod(blocks.mblock)
+    act = size("Float32" if op.type == "quantization" else target.activation_df)
+    ublock, mblock = prod(blocks.ublock), prod(blocks.mblock)
     result = size(target.output_df if op.attrs.get("untilize") else target.activation_df)
     if op.attrs.get("gradient"):  # all of its block stays, as the ram's sum (FRONTEND 4.3)
         mblock *= blocks.t
@@ -143,6 +144,7 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
         left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]
         total += 2 * blocks.u_kt * (left + right) * act
         total += 2 * ublock * act if op.attrs.get("bias") else 0
+        total += 4 * ublock * size("Float32") if op.attrs.get("dequant") else 0
     elif op.type == "reduce":
         total += 2 * ublock * max(1, blocks.u_kt) * act
     else:

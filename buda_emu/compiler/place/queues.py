@@ -38,7 +38,7 @@ def add_queues(found: Placement, rounds: int) -> None:
         for chip in sorted({placed.chip for placed in readers[item.name]}):
             own = [placed for placed in readers[item.name] if placed.chip == chip]
             df, layout, blocks = _constant(found, item.name, own[0])
-            kind = "ram" if item.kind in ("value", "picker") else "queue"
+            kind = "queue" if item.kind in ("words", "table") else "ram"
             name = constant_queue(item.name, chip)
             memory.add(
                 found, Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
@@ -97,6 +97,10 @@ def _common(readers: Iterable[Placed], axis: int, size: int) -> int:
     return count if count and size % count == 0 else 1
 
 
+_HELD = {"codes": "Int8", "sums": "Int32", "scale": "Float32"}
+"""Formats of constants of products of whole numbers (V102, V103)."""
+
+
 def _constant(found: Placement, name: str, reader: Placed) -> tuple[str, str, Blocks]:
     """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5)."""
     target, item = found.target.of(reader.op.precision), found.tiles.constants[name]
@@ -106,7 +110,7 @@ def _constant(found: Placement, name: str, reader: Placed) -> tuple[str, str, Bl
     if item.kind == "table":
         return target.table_df, "flat", Blocks((1, 1), t, (1, 1), (r, c))
     number = next(number for number, use in enumerate(reader.op.uses) if use.source == name)
-    df = target.picker_df if item.kind == "picker" else target.activation_df
+    df = _HELD.get(item.kind) or (target.picker_df if item.kind == "picker" else target.activation_df)
     rows, columns = reader.blocks.grid
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(item.shape, (rows, 1))

@@ -43,7 +43,9 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
     left, right = product.uses[0], product.uses[1]
     plain = left.source == op.name and left.tms == (("hstack", op.shape[0]),) and not right.tms
     constant = tiles.constants.get(right.source)
-    if not plain or constant is None or constant.values.shape[0] != 1 or product.attrs.get("sfpu_op"):
+    if not plain or constant is None or constant.values.shape[0] != 1:
+        return None
+    if product.attrs.get("sfpu_op") or product.attrs.get("dequant"):  # of the whole sum
         return None
     return product
 
@@ -55,23 +57,26 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
     constants = dict(tiles.constants)
     height = taps * op.shape[2] * 32
     made: list[TileOp] = []
+    taken = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
+    stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
+    pick, part, total = (_stem(taken, stem) for stem in stems)
     kept = {key: value for key, value in product.attrs.items() if key not in _AT_END}
     for number in range(count):
-        made.append(_picked(constants, op, table.part(number * taps, taps), f"{op.name}.{number}"))
-        name = f"{weights.name}.{number}.{product.name}"
+        made.append(_picked(constants, op, table.part(number * taps, taps), f"{pick}.{number}"))
+        name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
         more = product.uses[2:] if number == 0 else []
         attrs = kept if number == 0 else {key: value for key, value in kept.items() if key != "bias"}
         tms = (("hstack", taps),) if taps > 1 else ()
-        uses = [Use(f"{op.name}.{number}", tms), Use(name), *more]
-        made.append(replace(product, name=f"{product.name}.part.{number}", uses=uses, attrs=attrs,
+        uses = [Use(f"{pick}.{number}", tms), Use(name), *more]
+        made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs,
                             inner=product.inner // count))  # fmt: skip
         if number:
             last = number + 1 == count
-            before = f"{product.name}.sum.{number - 1}" if number > 1 else f"{product.name}.part.0"
+            before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
             made.append(replace(
-                product, name=product.name if last else f"{product.name}.sum.{number}", type="add",
-                uses=[Use(before), Use(f"{product.name}.part.{number}")], inner=0,
+                product, name=product.name if last else f"{total}.{number}", type="add",
+                uses=[Use(before), Use(f"{part}.{number}")], inner=0,
                 attrs={key: value for key, value in product.attrs.items() if key in _AT_END} if last else {},
             ))  # fmt: skip
     ops: dict[str, TileOp] = {}
@@ -81,6 +86,13 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         elif other.name != op.name:
             ops[other.name] = other
     return replace(tiles, ops=ops, constants=constants)
+
+
+def _stem(taken: set[str], stem: str) -> str:
+    """With a number behind it the name of nothing."""
+    while any(name.startswith(f"{stem}.") for name in taken):
+        stem += "_"
+    return stem
 
 
 def _picked(constants: dict[str, Constant], op: TileOp, table: PickTable, name: str) -> TileOp:

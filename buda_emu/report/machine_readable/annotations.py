@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from buda_emu.checker import Diagnostic, Rule
-from buda_emu.netlist.load import check
+from buda_emu.image.opened import check_file
 from buda_emu.report.terminal.reason import reason
 from buda_emu.report.terminal.testing import failure_line
 from buda_emu.verify.result import STATUSES, CaseResult, TestRun
@@ -28,7 +28,7 @@ def annotations(run: TestRun) -> list[Diagnostic]:
 
 def _of(case: CaseResult) -> Iterator[Diagnostic]:
     rule = _NAME.format(case.status)
-    checked = check(case.netlist, case.arch or None)
+    checked = check_file(case.netlist, case.arch or None)
     if case.status == "rejected" and not checked.ok:
         yield from (item for item in checked.diagnostics if item.severity == "error")
         return

@@ -2,20 +2,28 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.verify.inputs.default import InputBlock, default_inputs
+from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import entries_read
 from buda_emu.verify.inputs.input_used import InputUsed
-from buda_emu.verify.inputs.reference import Files, Tensors, tensors
+from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
+from buda_emu.verify.inputs.reference import Files, Tensors, tensors, whole_array
+
+if TYPE_CHECKING:
+    from buda_emu.image.device_image import DeviceImage
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Makes the same inputs as often as they are asked for, without keeping them."""
+    """Makes the same inputs as often as they are asked for, without keeping them. `reference`: tensors from outside;
+    `archive`: an .npz file of inputs; `image`: the one that the netlist is of."""
 
     netlist: Netlist
     config: TestConfig
@@ -23,19 +31,44 @@ class Feed:
     parameters: Mapping[str, str]
     seed: int
     reference: Files | None
+    archive: Path | None = None
+    image: "DeviceImage | None" = None
 
     def blocks(self) -> Iterator[InputBlock]:
         """Every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
-        given: set[str] = set()
-        if self.reference is not None:
-            needed = entries_read(self.netlist, self.programs, self.parameters)
-            for queue in self.netlist.queues.values():
-                found = initial_tensors(self.reference, queue)
-                if found is not None:
-                    given.add(queue.name)
-                    wanted = queue.entries if queue.is_ram else needed.get(queue.name, 0)
-                    yield _block(queue, found, wanted)
-        yield from default_inputs(self.netlist, self.config, self.programs, self.parameters, self.seed, given=given)
+        held = self.image.held_queues if self.image is not None else frozenset[str]()
+        yield from begun_with(self.image)
+        given = set(held)
+        for block in in_queues(self.image, self._outside()):
+            if block.queue in held:
+                raise HostError(f"inputs: the image holds the tensor of queue {block.queue}: take it out")
+            given.add(block.queue)
+            yield block
+        yield from made_up(
+            self.netlist, self.config, self.programs, self.parameters, self.seed, self.image, given=given
+        )  # fmt: skip
+
+    def _outside(self) -> Iterator[InputBlock]:
+        if self.archive is not None:
+            yield from archive_blocks(self.netlist, self.archive, self.image, default_memory_limit())
+        if self.reference is None:
+            return
+        needed = entries_read(self.netlist, self.programs, self.parameters)
+        for queue in self.netlist.queues.values():
+            found = self._initial(self.reference, queue)
+            if found is not None:
+                wanted = queue.entries if queue.is_ram else needed.get(queue.name, 0)
+                yield _block(queue, found, wanted)
+
+    def _initial(self, files: Files, queue: Queue) -> Tensors | None:
+        """Of an image, arrays may have the shape of the host's tensors, and the name of the model's input."""
+        if self.image is None or not queue.host_fed:
+            return initial_tensors(files, queue)
+        found = (whole_array(files, name) for name in self.image.names_of(queue.name))
+        whole = next((item for item in found if item is not None), None)
+        if whole is None:
+            return initial_tensors(files, queue)
+        return Tensors(self.image.host_input(queue.name, whole.array), whole.source)
 
 
 def initial_tensors(files: Files, queue: Queue) -> Tensors | None:

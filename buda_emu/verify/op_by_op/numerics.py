@@ -6,6 +6,7 @@ the ideal run gave it: as it stands, without each cause of error, and with what 
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from buda_emu.tensix.words import core_of
 from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.feed import Feed, push
+from buda_emu.verify.inputs.of_image import image_args, is_archive_of_inputs
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics
@@ -29,12 +31,16 @@ from buda_emu.verify.op_by_op.op_apart import Apart, ErrorSum, Parts
 from buda_emu.verify.op_by_op.op_variants import Ideal
 from buda_emu.verify.room import foreseen, require_room
 
+if TYPE_CHECKING:
+    from buda_emu.image.device_image import DeviceImage
+
 
 def explain(
     netlist: Netlist,
     names: Sequence[str] = (),
     given: Mapping[str, str] | None = None,
     *,
+    image: "DeviceImage | None" = None,
     inputs: Path | None = None,
     seed: int = 0,
     only: str | None = None,
@@ -42,19 +48,22 @@ def explain(
     memory_limit: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Numerics:
-    """The programs of these names, or all, on tensors of the directory `inputs` and on made-up ones.
+    """The programs of these names, or all, on tensors of `inputs` (a directory, or one .npz file) and on made-up ones.
 
-    `given`: parameters, the rest as the harness gives them. `memory_limit`: bytes of both runs. Raises what a run and
-    `op_numerics` raise.
+    `image`: the one that the netlist is of. `given`: parameters, the rest as the harness gives them. `memory_limit`:
+    bytes of both runs. Raises what a run and `op_numerics` raise.
     """
     bodies = chosen_programs(netlist, names)
     config = read_test_config(netlist.path, netlist.sections)
-    parameters = {**default_parameters(bodies, config.args), **known_parameters(bodies, given or {})}
+    args = {**image_args(image), **config.args}
+    parameters = {**default_parameters(bodies, args), **known_parameters(bodies, given or {})}
     require_runnable(netlist, bodies)
     progress("walking the programs")
     limit = require_room(netlist, foreseen(netlist, bodies, parameters), memory_limit, machines=2)
-    files = DirectoryFiles.for_netlist(inputs, netlist.path, memory_limit) if inputs is not None else None
-    feed = Feed(netlist, config, bodies, parameters, seed, files)
+    archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
+    folder = inputs if archive is None else None
+    files = DirectoryFiles.for_netlist(folder, netlist.path, memory_limit) if folder is not None else None
+    feed = Feed(netlist, config, bodies, parameters, seed, files, archive, image)
     ops = op_numerics(
         netlist, lambda emulator: push(emulator, feed.blocks()), [(body.name, parameters) for body in bodies],
         threads=threads, only=only, memory_limit=limit, progress=progress,

@@ -7,16 +7,20 @@ same inputs, or tensors from outside where there are any. Both are read as the h
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
-from buda_emu.errors import HostError, InternalError, NetlistError, ProgramError, UnsupportedError
+from buda_emu.errors import DocumentError, HostError, InternalError, NetlistError, ProgramError, UnsupportedError
+from buda_emu.image.opened import is_image
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
@@ -28,7 +32,8 @@ from buda_emu.verify.comparison.figures import figures
 from buda_emu.verify.inputs.entries import default_parameters, parameter_names
 from buda_emu.verify.inputs.feed import Feed, push
 from buda_emu.verify.inputs.input_used import InputUsed
-from buda_emu.verify.inputs.reference import Files, tensors
+from buda_emu.verify.inputs.of_image import image_args
+from buda_emu.verify.inputs.reference import Files, tensors, whole_array
 from buda_emu.verify.observed import refusals, rounding_warnings
 from buda_emu.verify.op_by_op.per_op import run_pair
 from buda_emu.verify.result import (
@@ -40,6 +45,10 @@ from buda_emu.verify.result import (
     Status,
 )
 from buda_emu.verify.room import bytes_held, foreseen, require_room
+
+if TYPE_CHECKING:
+    from buda_emu.image.device_image import DeviceImage
+    from buda_emu.image.model_io import ModelOutput
 
 Arrays = Mapping[str, NDArray[Any]]
 _COPIES: Final = 5  # of an output: observed, expected, and what comparing them takes
@@ -63,6 +72,7 @@ class Settings:
     detail: bool = False  # what pictures need
     perf: bool = False  # also hold `performance-check` against modelled cycles
     threshold: float = 0.99  # PCC below which an op counts as the first to go wrong
+    allow_pickle: bool = False  # load pickled tensors of images
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -79,6 +89,8 @@ class Settings:
             found += ["--program", name]
         if self.perf:
             found.append("--perf")
+        if self.allow_pickle:
+            found.append("--allow-pickle")
         for name, value in self.parameters:
             found += ["--param", f"{name.removeprefix('$')}={value}"]
         return found
@@ -116,7 +128,7 @@ def run_case(case: Case) -> CaseResult:
     result = unfinished(case, "error", "", 0.0)
     try:
         result = _tested(case, result)
-    except (NetlistError, HostError) as error:
+    except (DocumentError, HostError) as error:
         result = replace(result, status="rejected", message=str(error))
     except UnsupportedError as error:
         result = replace(result, status="unsupported", message=str(error))
@@ -142,16 +154,38 @@ def unfinished(case: Case, status: Status, text: str, seconds: float) -> CaseRes
     )  # fmt: skip
 
 
-def _tested(case: Case, result: CaseResult) -> CaseResult:
+@contextmanager
+def _opened(case: Case) -> "Generator[tuple[Netlist, DeviceImage | None]]":
+    """The netlist to run, and the image that it is of. Raises NetlistError, ImageError, OSError."""
     settings = case.settings
-    checked = (
-        check(case.path, settings.arch, cache=settings.cache)
-        if case.text is None
-        else check_bytes(case.text, case.path, settings.arch)
-    )
-    netlist = checked.netlist
-    if netlist is None:
-        raise NetlistError(render(checked.diagnostics), checked.diagnostics)
+    if not is_image(case.path):
+        checked = (
+            check(case.path, settings.arch, cache=settings.cache)
+            if case.text is None
+            else check_bytes(case.text, case.path, settings.arch)
+        )
+        if checked.netlist is None:
+            raise NetlistError(render(checked.diagnostics), checked.diagnostics)
+        yield checked.netlist, None
+        return
+    from buda_emu.image.device_image import load_image
+
+    with TemporaryDirectory() if case.text is not None else nullcontext("") as folder:
+        path = case.path
+        if case.text is not None:  # an image is read where it lies
+            path = str(Path(folder) / Path(case.path).name)
+            Path(path).write_bytes(case.text)
+        image = load_image(path, allow_pickle=settings.allow_pickle)
+        yield image.for_inputs, image
+
+
+def _tested(case: Case, result: CaseResult) -> CaseResult:
+    with _opened(case) as (netlist, image):
+        return _compared(case, result, netlist, image)
+
+
+def _compared(case: Case, result: CaseResult, netlist: Netlist, image: "DeviceImage | None") -> CaseResult:
+    settings = case.settings
     result = replace(result, arch=netlist.arch_name)
     if settings.arch is not None and netlist.arch_name != settings.arch.lower():
         return replace(result, status="skipped", message=f"it is for {', '.join(netlist.archs)}, not {settings.arch}")
@@ -161,8 +195,8 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
         return replace(result, status="skipped", message=f"no program {', '.join(missing)}; programs: {known}")
     config = _config(case, netlist)
     bodies = [netlist.programs[name] for name in settings.programs or dict.fromkeys(netlist.program_order)]
-    parameters = _parameters(bodies, config, settings)
-    feed = Feed(netlist, config, bodies, parameters, settings.seed, case.reference)
+    parameters = _parameters(bodies, {**image_args(image), **config.args}, settings)
+    feed = Feed(netlist, config, bodies, parameters, settings.seed, case.reference, image=image)
     compared, skipped = _outputs_to_compare(netlist, config)
     with rounding_warnings() as warned:
         runs = _run(netlist, bodies, parameters, feed, case, compared)
@@ -174,7 +208,7 @@ def _tested(case: Case, result: CaseResult) -> CaseResult:
     result = replace(
         result, programs=tuple(body.name for body in bodies), parameters=parameters, inputs=runs.inputs,
         outputs=outputs, not_compared=skipped, ops=runs.ops, first_bad=runs.first_bad,
-        warnings=(*_told(checked.diagnostics, case.name), *warned),
+        warnings=(*_told(netlist.diagnostics, case.name), *warned),
     )  # fmt: skip
     if settings.perf:
         result = replace(result, performance=performance(netlist, bodies, parameters))
@@ -220,11 +254,11 @@ def _config(case: Case, netlist: Netlist) -> TestConfig:
     return merged(own, read_defaults(*case.defaults))
 
 
-def _parameters(bodies: Sequence[Program], config: TestConfig, settings: Settings) -> dict[str, str]:
+def _parameters(bodies: Sequence[Program], args: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """As the harness gives them, then those of the settings that the programs take."""
     names = parameter_names(bodies)
     own = {name: value for name, value in settings.parameters if name in names}
-    return {**default_parameters(bodies, config.args), **own}
+    return {**default_parameters(bodies, args), **own}
 
 
 def _outputs_to_compare(netlist: Netlist, config: TestConfig) -> tuple[list[str], dict[str, str]]:
@@ -260,6 +294,7 @@ class _Runs:
     ops: tuple[OpResult, ...] = ()
     first_bad: FirstBad | None = None
     float32: Callable[[], Arrays] | None = None  # runs once more, in precision "ideal"
+    image: "DeviceImage | None" = None
 
 
 def _run(
@@ -303,11 +338,12 @@ def _run(
             expected=settings.expected, threads=settings.threads, reference=named_op, threshold=settings.threshold,
             memory_limit=limit,
         )  # fmt: skip
-        return _Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad)
-    outside = {name for name in compared if reference is not None and _expected(netlist.queues[name], reference)}
+        return _Runs(pair.observed, pair.expected, tuple(inputs), pair.ops, pair.first_bad, image=feed.image)
+    queues = netlist.queues
+    outside = {name for name in compared if reference is not None and _expected(queues[name], reference, feed.image)}
     expected: Arrays = once(settings.expected) if outside != set(compared) else {}
     float32 = (lambda: once("ideal")) if outside and settings.precision != "ideal" else None
-    return _Runs(once(settings.precision), expected, tuple(inputs), float32=float32)
+    return _Runs(once(settings.precision), expected, tuple(inputs), float32=float32, image=feed.image)
 
 
 def _with_float32(
@@ -317,7 +353,8 @@ def _with_float32(
     reference = case.reference
     if reference is None or runs.float32 is None:
         return outputs
-    outside = {item.queue for item in outputs if not item.passed and _expected(netlist.queues[item.queue], reference)}
+    wrong = [item.queue for item in outputs if not item.passed]
+    outside = {name for name in wrong if _expected(netlist.queues[name], reference, runs.image)}
     if not outside:
         return outputs
     exact = replace(runs, observed=runs.float32())
@@ -332,8 +369,21 @@ def _with_float32(
     return tuple(found)
 
 
-def _expected(queue: Queue, reference: Files) -> tuple[NDArray[Any], str] | None:
-    """Entries from outside and where they come from."""
+def _own(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
+    """The output of the model that a queue holds, of an image that `buda-emu compile` wrote."""
+    return image.model.by_queue.get(queue) if image is not None and image.model is not None else None
+
+
+def _expected(
+    queue: Queue, reference: Files, image: "DeviceImage | None"
+) -> tuple[NDArray[Any], str] | None:
+    """Entries from outside and where they come from. A model's output may have the model's own shape."""
+    own = _own(image, queue.name)
+    whole = whole_array(reference, queue.name) if own is not None else None
+    if own is not None and whole is not None:
+        held = own.in_queue(whole.array, queue.blocking.element_shape)
+        if held is not None:
+            return held, whole.source
     found = tensors(reference, queue.name, queue.df, queue.blocking.element_shape)
     return (found.array, found.source) if found is not None else None
 
@@ -342,7 +392,7 @@ def _judged(queue: Queue, config: TestConfig, runs: _Runs, case: Case) -> Output
     """Compare one output; where the expected entries are fewer than the observed ones, or more, the first of them."""
     comparison = config.comparison(queue.name)
     observed = runs.observed[queue.name]
-    outside = _expected(queue, case.reference) if case.reference is not None else None
+    outside = _expected(queue, case.reference, runs.image) if case.reference is not None else None
     expected, source = outside or (runs.expected[queue.name], case.settings.expected)
     entries = min(len(observed), len(expected))
     if not entries:
@@ -350,6 +400,9 @@ def _judged(queue: Queue, config: TestConfig, runs: _Runs, case: Case) -> Output
     if entries < max(len(observed), len(expected)):
         source += f" (first {entries} of {len(observed)} observed, {len(expected)} expected entries)"
     observed, expected = observed[:entries], expected[:entries]
+    own = _own(runs.image, queue.name)
+    if own is not None:
+        observed, expected = own.alone(observed), own.alone(expected)
     tile_dim = queue.blocking.tile_dim
     with np.errstate(all="ignore"):
         verdict = compare(expected, observed, comparison, tile_dim, case.settings.compare)

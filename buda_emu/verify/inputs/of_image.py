@@ -1,0 +1,92 @@
+"""What a run of a device image is fed with: what the image holds, inputs of its model by name, and made-up ones."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buda_emu.errors import HostError
+from buda_emu.netlist.model import Netlist, Program
+from buda_emu.netlist.test_config import TestConfig
+from buda_emu.verify.inputs.default import InputBlock, default_inputs
+from buda_emu.verify.inputs.entries import entries_read
+from buda_emu.verify.inputs.numpy_files import npz_of
+from buda_emu.verify.inputs.stimulus import generator
+
+if TYPE_CHECKING:
+    from buda_emu.image.device_image import DeviceImage
+
+NPZ = ".npz"
+
+
+def is_archive_of_inputs(path: Path) -> bool:
+    """Whether `--inputs` names one .npz file, not a folder."""
+    return path.suffix.lower() == NPZ and not path.is_dir()
+
+
+def image_args(image: "DeviceImage | None") -> dict[str, str]:
+    """What an image knows that a test-arg would say; a netlist's own test-args go before it."""
+    if image is None:
+        return {}
+    metadata = image.metadata
+    return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
+
+
+def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
+    """The constants and parameters of an image."""
+    for tensor in image.held() if image is not None else ():
+        yield InputBlock(tensor.queue, tensor.array, tensor.slot, "image")
+
+
+def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iterator[InputBlock]:
+    """Inputs in the shapes of their queues. Raises as `DeviceImage.host_input`."""
+    for block in blocks:
+        yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
+
+
+def archive_blocks(netlist: Netlist, path: Path, image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
+    """The arrays of an .npz file, by queue; of an image that `buda-emu compile` wrote by the model's own input names
+    and in its shapes. `most`: bytes that it may unpack to. Raises HostError."""
+    try:
+        data = path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise HostError(f"inputs: {path}: {error.strerror or error}") from None
+    if data is None:
+        raise HostError(f"inputs: {path}: no such file")
+    arrays = npz_of(f"inputs: {path}", data, most)
+    if image is not None and image.model is not None:
+        arrays = image.model.queues(arrays)
+    for name in arrays:
+        if name not in netlist.queues:
+            raise HostError(f"inputs: {path} holds {name}, which is no queue of {netlist.path}")
+    for name in netlist.queues:
+        if name in arrays:
+            yield InputBlock(name, arrays[name], None, str(path))
+
+
+def made_up(
+    netlist: Netlist,
+    config: TestConfig,
+    programs: Sequence[Program],
+    parameters: Mapping[str, str],
+    seed: int,
+    image: "DeviceImage | None" = None,
+    *,
+    given: Container[str] = frozenset(),
+    needed: Mapping[str, int] | None = None,
+) -> Iterator[InputBlock]:
+    """As `default_inputs`; inputs of a model that `buda-emu compile` wrote are made up in the model's shapes, so that
+    what lies beyond them is what the compiler expects there."""
+    if image is None:
+        yield from default_inputs(netlist, config, programs, parameters, seed, given=given, needed=needed)
+        return
+    needed = entries_read(netlist, programs, parameters) if needed is None else needed
+    own = {item.queue: item for item in image.model.inputs if item.queue not in given} if image.model else {}
+    for name, item in own.items():
+        stream = generator(seed, item.label)  # queues of one input get parts of the same array
+        for _ in range(needed.get(name, 0)):
+            yield InputBlock(name, item.to_queue(item.made_up(stream)), None, "made-up inputs of the model")
+    others = {name for name in netlist.queues if name in given or name in own}
+    yield from in_queues(
+        image, default_inputs(netlist, config, programs, parameters, seed, given=others, needed=needed)
+    )
