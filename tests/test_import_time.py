@@ -1,6 +1,7 @@
 """Starting up is cheap: what is imported when, and how long it takes."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -50,6 +51,22 @@ def test_check_loads_no_numpy(root, child_environment):
     loaded = modules_after(statement, child_environment)
     assert "yaml" in loaded
     assert loaded & HEAVY == {"yaml"}
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled or cached")
+@pytest.mark.parametrize("precision", ["format", "device"])
+def test_a_warm_run_needs_no_compiler_and_gives_the_same_bytes(root, child_environment, tmp_path, precision):
+    environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path / "caches")}
+    arguments = ["run", "-q", str(root / "netlists" / "matmul.yaml"), "--precision", precision, "--outputs"]
+    loaded, outputs = [], []
+    for name in ("cold", "warm"):
+        folder = tmp_path / name
+        statement = f"from buda_emu.cli.main import main; assert main({[*arguments, str(folder)]!r}) == 0"
+        loaded.append(modules_after(statement, environment) & {"numba", "llvmlite"})
+        outputs.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert loaded == [{"numba", "llvmlite"}, {"llvmlite"}]
+    assert outputs[0] == outputs[1]
+    assert outputs[0]
 
 
 def test_checking_a_schedule_loads_nothing_heavy(root, child_environment):

@@ -172,7 +172,7 @@ def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> st
     """What a first run says of its compilations. Not all are kept in `folder` where its disk is full."""
     names = ", ".join(dict.fromkeys(kernels))
     count = f"{len(kernels)} kernel{'s' * (len(kernels) != 1)}"
-    kept = folder is not None and all(any(folder.rglob(f"*.{glob.escape(name)}-*.nbc")) for name in kernels)
+    kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
     later = f"kept in {folder}, later runs take them from there" if kept else "they could not be kept"
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
 

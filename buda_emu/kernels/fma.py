@@ -9,13 +9,9 @@ from math import isfinite, isinf
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.core.cgutils import get_or_insert_function
-from numba.extending import lower_builtin, type_callable
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["fma", "fma_f32", "llvm_fma"]
+__all__ = ["fma", "fma_f32"]
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
@@ -58,24 +54,3 @@ def _fma_f64(a: float, b: float, c: float) -> float:
         return float(exact)
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
-
-
-def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """The LLVM instruction for a scalar or vector of float or double, for intrinsics that build their own code."""
-    element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
-    name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
-    return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
-
-
-@type_callable(fma)
-def _type_fma(_context: Any) -> Any:
-    def typer(a: Any, b: Any, c: Any) -> Any:
-        return a if a == b == c and a in (types.float32, types.float64) else None
-
-    return typer
-
-
-@lower_builtin(fma, types.float32, types.float32, types.float32)
-@lower_builtin(fma, types.float64, types.float64, types.float64)
-def _lower_fma(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
-    return llvm_fma(builder, context.get_value_type(signature.return_type), *arguments)

@@ -1,69 +1,113 @@
 """The `kernel` and `helper` decorators: compiled without the GIL, exact arithmetic only, kept on disk between runs.
 
-A kernel is compiled at its first call, for the types of the arguments: explicit signatures would compile, or load,
-every kernel of a module when it is imported. So call a kernel always with the same types: C-contiguous arrays, each
-always writable or always read-only, Python ints and bools, numpy scalars for floats. Another type is compiled anew.
+A kernel is compiled at its first call, for the kinds of the arguments. So call a kernel always with the same kinds:
+C-contiguous arrays, each always writable or always read-only, Python ints and bools, numpy scalars for floats, and
+tuples of these. Another kind is compiled anew. What it returns is None or a number.
 
-Compiled code lies in the user's cache directory, in a folder named by the version and by the hash of every source that
-may be compiled in: numba itself misses the edit of a helper or constant that stands in another file. Where that folder
-cannot be written, kernels are compiled in every process.
+Numba compiles (`compiling.py`), and is imported only then: what was compiled before is machine code with a door of its
+own for Python (`entry_point.py`), which is read from disk (`kept.py`) and called (`loading.py`) without numba.
 
 `NUMBA_DISABLE_JIT=1` makes every kernel and helper the plain Python function it is written as, with the same bits.
 """
 
-import hashlib
 import os
-import pickle
-import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from functools import cache, partial, wraps
-from pathlib import Path
-from threading import Lock
+from contextlib import contextmanager
+from functools import update_wrapper, wraps
+from threading import RLock
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-import numba
 import numpy as np
-from numba.core import config as numba_config
-from numba.core import event as numba_event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.runtime.nrt import rtsys
 
-from buda_emu.caches import own_caches, usable
-from buda_emu.version import __version__
+from buda_emu.kernels import kept
+from buda_emu.kernels.kept import cache_folder
+from buda_emu.kernels.kinds import kinds_of, plain
 
-__all__ = ["Compilation", "cache_folder", "compilations", "helper", "kernel"]
+__all__ = ["Compilation", "Helper", "Kernel", "cache_folder", "compilations", "disabled", "helper", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+disabled: Final = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+"""Whether kernels are plain Python functions: as numba reads its setting."""
 
-_njit: Final[Any] = partial(numba.njit, nogil=True, error_model="numpy")
-_config: Final[Any] = numba_config
-_KNOWN_NUMBA: Final = numba.__version__.startswith("0.68.")  # where loading without registries has been tried
-_ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
-_MAGIC: Final = b"buda-emu kernel 1\n"
-_DIGEST_BYTES: Final = 32
-_settings_lock = Lock()
+_lock: Final = RLock()
 
 
 def kernel(function: F) -> F:
-    """A function that Python calls: compiled once for the types of its arguments, then read from disk."""
-    if _config.DISABLE_JIT:
-        return _quiet(function)
-    dispatcher = _njit(function)
-    directory = _cache_directory(Path(function.__code__.co_filename).parent)
-    if directory is not None:
-        # A folder that vanished, or a source that is no file, leaves the kernel without a cache.
-        with suppress(OSError, RuntimeError):
-            dispatcher._cache = _KernelCache(function, directory)
-    return dispatcher
+    """A function that Python calls: compiled once for the kinds of its arguments, then read from disk."""
+    return _quiet(function) if disabled else cast(F, Kernel(function))
 
 
 def helper(function: F) -> F:
-    """A function that only kernels call: compiled into each, it needs neither a cache nor a way in from Python."""
-    if _config.DISABLE_JIT:
-        return function
-    return _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """A function that only kernels call: it is compiled into each of them."""
+    return function if disabled else cast(F, Helper(function))
+
+
+class Helper:
+    """What numba, when it comes to compile, sees as a function of its own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(cast(Any, self), function)
+        self.py_func: Final = function
+        self.dispatcher: Any = None
+        """numba's, once there is one (`compiling.py`)."""
+
+
+class Kernel(Helper):
+    """A compiled function. Where arguments are of a kind that it has met, calling it is calling machine code."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._known: dict[str, Callable[..., Any]] = {}
+        self._latest: Callable[..., Any] = _knows_nothing
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result. Raises TypeError for what no kernel takes."""
+        result = self._latest(*arguments)
+        return self._other(arguments) if result is NotImplemented else result
+
+    def _other(self, arguments: tuple[Any, ...]) -> Any:
+        for entry in list(self._known.values()):
+            result = entry(*arguments)
+            if result is not NotImplemented:
+                self._latest = entry
+                return result
+        arguments = tuple(map(plain, arguments))  # there may be simpler objects for the same
+        kinds = kinds_of(arguments)
+        with _lock:
+            entry = self._known.get(kinds)
+            if entry is None:
+                entry = self._known[kinds] = self._made(kinds, arguments)
+        self._latest = entry
+        result = entry(*arguments)
+        if result is NotImplemented:
+            raise TypeError(f"kernel {self.py_func.__name__} cannot be called with ({kinds})")
+        return result
+
+    def _made(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """For these kinds: kept from an earlier run, or compiled now."""
+        from buda_emu.kernels.loading import load, processor  # LLVM, not its compiler
+
+        place = kept.place(self.py_func, f"{kinds} {processor()}")
+        code = None if place is None else kept.read(place)
+        if code is None:
+            code = self._compiled(arguments)
+            if place is not None:
+                kept.write(place, code)
+        return load(code, self.py_func.__name__)
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> bytes:
+        name = self.py_func.__name__
+        for watcher in list(_watchers):
+            watcher.started(name)
+        start = time.perf_counter()
+        from buda_emu.kernels.compiling import machine_code  # numba
+
+        code = machine_code(self, arguments)
+        done = Compilation(name, time.perf_counter() - start)
+        for watcher in list(_watchers):
+            watcher.found.append(done)
+        return code
 
 
 class Compilation(NamedTuple):
@@ -73,42 +117,30 @@ class Compilation(NamedTuple):
     seconds: float
 
 
+class _Watcher(NamedTuple):
+    started: Callable[[str], object]
+    found: list[Compilation]
+
+
+_watchers: Final[list[_Watcher]] = []
+
+
 @contextmanager
 def compilations(started: Callable[[str], object] = lambda _: None) -> Generator[list[Compilation]]:
     """What is compiled meanwhile, in any thread; the list grows. `started` is told each kernel's name beforehand.
 
-    A kernel that is read from disk is not in it.
+    A kernel that is read from disk is not in it, and what is compiled for the sake of another belongs to that.
     """
-    found: list[Compilation] = []
-    with numba_event.install_listener("numba:compile", _Stopwatch(found, started)):
-        yield found
+    watcher = _Watcher(started, [])
+    _watchers.append(watcher)
+    try:
+        yield watcher.found
+    finally:
+        _watchers[:] = [other for other in _watchers if other is not watcher]
 
 
-class _Stopwatch(numba_event.Listener):  # pyright: ignore[reportUntypedBaseClass]
-    """Notes compilations; what is compiled for the sake of another kernel belongs to that. numba has a lock on them."""
-
-    def __init__(self, found: list[Compilation], started: Callable[[str], object]) -> None:
-        self._found = found
-        self._started = started
-        self._open: list[tuple[str, float]] = []
-
-    def on_start(self, event: Any) -> None:
-        """A compilation begins."""
-        name = event.data["dispatcher"].py_func.__name__
-        if not self._open:
-            self._started(name)
-        self._open.append((name, time.perf_counter()))
-
-    def on_end(self, event: Any) -> None:  # noqa: ARG002 - numba calls it
-        """It ends, well or not."""
-        name, start = self._open.pop()
-        if not self._open:
-            self._found.append(Compilation(name, time.perf_counter() - start))
-
-
-def cache_folder() -> Path | None:
-    """Where the project's compiled kernels are kept; None when they cannot be."""
-    return _cache_directory(Path(__file__).parent)
+def _knows_nothing(*_: Any) -> Any:
+    return NotImplemented
 
 
 def _quiet(function: F) -> F:
@@ -120,131 +152,3 @@ def _quiet(function: F) -> F:
             return function(*arguments)
 
     return cast(F, call)
-
-
-class _CheckedFiles(IndexDataCacheFile):  # pyright: ignore[reportUntypedBaseClass]
-    """numba's files, each with the checksum of its content in front: damaged machine code ends the process. What does
-    not hold what it should is as if it were not there, so it is compiled, and written, again."""
-
-    def __init__(self, files: Any) -> None:
-        vars(self).update(vars(files))
-
-    def _load_index(self) -> dict[Any, str]:
-        try:
-            version, stamp, overloads = _checked(self._index_path)
-        except FileNotFoundError:
-            return {}
-        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
-
-    def _save_index(self, overloads: dict[Any, str]) -> None:
-        self._write(self._index_path, (self._version, self._source_stamp, overloads))
-
-    def _load_data(self, name: str) -> Any:
-        return _checked(self._data_path(name))
-
-    def _save_data(self, name: str, data: Any) -> None:
-        self._write(self._data_path(name), data)
-
-    def _write(self, path: str, content: Any) -> None:
-        payload = self._dump(content)
-        with self._open_for_write(path) as file:
-            file.write(_MAGIC + hashlib.sha256(payload).digest())
-            file.write(payload)
-
-
-def _checked(path: str) -> Any:
-    """The content of a file. Raises FileNotFoundError also for a damaged one."""
-    with open(path, "rb") as file:  # noqa: PTH123 - once for each kernel
-        data = file.read()
-    payload = memoryview(data)[len(_MAGIC) + _DIGEST_BYTES :]
-    if data[: len(data) - len(payload)] != _MAGIC + hashlib.sha256(payload).digest():
-        raise FileNotFoundError(path)
-    return pickle.loads(payload)
-
-
-class _KernelCache(FunctionCache):  # pyright: ignore[reportUntypedBaseClass]
-    """numba's cache, but no run fails for it: what cannot be read is compiled, what cannot be written is not kept.
-    And nothing is read or written where others could have put it."""
-
-    def __init__(self, function: Callable[..., Any], directory: Path) -> None:
-        with _numba_cache_at(directory):
-            super().__init__(function)
-        if not Path(self.cache_path).is_relative_to(directory):  # numba's own choice, when ours cannot be written
-            raise OSError(f"{directory} cannot be written")
-        self._directory = directory
-        self._cache_file = _CheckedFiles(self._cache_file)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function, or None."""
-        if not usable(self._directory):
-            return None
-        try:
-            if not _KNOWN_NUMBA:
-                return super().load_overload(sig, target_context)
-            # numba would fill its registries of types and functions first, which takes longer than all else here.
-            # Machine code needs the runtime's symbols only; a compilation fills the registries by itself.
-            rtsys.initialize(target_context)
-            with self._guard_against_spurious_io_errors():
-                return self._load_overload(sig, target_context)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keeps the compiled function."""
-        if usable(self._directory):
-            with suppress(OSError, EOFError, pickle.UnpicklingError):
-                super().save_overload(sig, data)
-
-
-@contextmanager
-def _numba_cache_at(directory: Path) -> Generator[None]:
-    """numba reads these settings when a cache is made; the caller's own functions keep theirs."""
-    ours = {"CACHE_DIR": str(directory), "CACHE_LOCATOR_CLASSES": ""}
-    with _settings_lock:
-        before = {name: getattr(_config, name) for name in ours if hasattr(_config, name)}
-        try:
-            for name in before:
-                setattr(_config, name, ours[name])
-            yield
-        finally:
-            for name, value in before.items():
-                setattr(_config, name, value)
-
-
-def _cache_directory(sources: Path) -> Path | None:
-    """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written,
-    or others could put files there: compiled code is run as it is."""
-    try:
-        directory = own_caches() / _folder_name(sources)
-    except (OSError, RuntimeError):  # RuntimeError: no home directory
-        return None
-    return directory if usable(directory) and os.access(directory, os.W_OK) else None
-
-
-@cache
-def _folder_name(sources: Path) -> str:
-    return f"kernels-{__version__}-{_sources_hash(sources)}"
-
-
-def _sources_hash(sources: Path) -> str:
-    """Hash of all that compiled code depends on, besides what numba itself compares (its version, the processor)."""
-    package = Path(__file__).parent.parent
-    folders = {package / room for room in _ROOMS}
-    if not any(sources.is_relative_to(folder) for folder in folders):
-        folders.add(sources)
-    digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
-    for folder in sorted(map(str, folders)):
-        for path in sorted(_sources(folder)):
-            digest.update(os.path.relpath(path, folder).replace(os.sep, "/").encode())
-            with open(path, "rb") as file:  # noqa: PTH123 - at every start: pathlib takes three times as long
-                digest.update(file.read())
-    return digest.hexdigest()[:16]
-
-
-def _sources(folder: str) -> Generator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _sources(entry.path)
-            elif entry.name.endswith(".py"):
-                yield entry.path

@@ -258,13 +258,13 @@ def test_a_run_beyond_the_memory_limit_does_not_start(root, tmp_path, capsys):
 
 def test_a_first_run_says_what_it_compiled(tmp_path):
     for name in ("gather", "pack"):
-        (tmp_path / f"{name}.{name}-12.py311.1.nbc").write_bytes(b"")
+        (tmp_path / f"{name}-0123.o").write_bytes(b"")
     text = compiled_line(["gather", "pack", "gather"], 4.26, tmp_path)
     assert text == (
         "buda-emu: compiled 3 kernels for this machine in 4.3 s (gather, pack); "
         f"kept in {tmp_path}, later runs take them from there"
     )
-    (tmp_path / "pack.pack-12.py311.1.nbc").unlink()  # as on a full disk
+    (tmp_path / "pack-0123.o").unlink()  # as on a full disk
     assert compiled_line(["gather", "pack"], 4.26, tmp_path).endswith("(gather, pack); they could not be kept")
     unkept = compiled_line(["pack"], 0.5, None)
     assert unkept == "buda-emu: compiled 1 kernel for this machine in 0.5 s (pack); they could not be kept"

@@ -22,4 +22,4 @@ def test_compiled_kernels_serve_another_process(tmp_path, child_environment):
         printed.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert printed[0] == printed[1]
     assert printed[0]
-    assert any((tmp_path / "cache").rglob("*.nbc"))
+    assert any((tmp_path / "cache").rglob("*.o"))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from buda_emu.kernels.dense_product import _block_for, dense_product
+from buda_emu.kernels.dense_product import dense_product
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.matmul import (
@@ -250,7 +250,9 @@ def test_moving_a_tile_keeps_every_bit() -> None:
 
 @pytest.mark.parametrize("features", ["+sse2", "+avx2,+fma", "+avx2,+avx512f,+avx512vl"])
 def test_blocks_tile_the_tile(features: str) -> None:
-    block = _block_for(features)
+    from buda_emu.kernels.intrinsics.dense_product import block_for
+
+    block = block_for(features)
     assert 32 % block.rows == 0
     assert 32 % (block.width * block.vectors) == 0
     places = len(block.kept) * len(block.cells) * block.width

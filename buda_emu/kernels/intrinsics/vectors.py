@@ -5,7 +5,7 @@ from typing import Final
 from llvmlite import ir
 from numba.core import cgutils
 
-from buda_emu.kernels.tile_memory import FLOAT, Builder, Value, splat
+from buda_emu.kernels.intrinsics.code import FLOAT, Builder, Value, splat
 
 __all__ = ["I16", "I32", "Vectors"]
 

@@ -1,0 +1,78 @@
+"""A kernel becomes machine code, by numba: imported only by a process that meets a kernel, or kinds of arguments, anew.
+
+The machine code stands by itself. Of numba's runtime it brings along what it needs (`runtime.py`), it refers to the C
+library, to CPython's C functions and to `loading.OBJECTS`, and all that it defines but its entry point is its own.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+import numba
+from numba.core import types
+from numba.core.registry import cpu_target
+from numba.extending import typeof_impl
+
+import buda_emu.kernels.intrinsics as _intrinsics
+from buda_emu.errors import InternalError
+from buda_emu.kernels.entry_point import emit_entry_point
+from buda_emu.kernels.jit import Helper, Kernel
+from buda_emu.kernels.loading import ENTRY
+from buda_emu.kernels.runtime import emit_runtime
+
+__all__ = ["machine_code"]
+
+_ = _intrinsics  # known to numba from here on
+_C_LIBRARY: Final = {
+    "malloc", "free", "memcpy", "memmove", "memset", "sqrt", "sqrtf", "fma", "fmaf", "fmod", "fmodf", "floor", "floorf",
+    "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "round", "roundf",
+}  # fmt: skip
+"""Functions of it whose results are the same everywhere."""
+
+
+def machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
+    """Machine code for such arguments, for `loading.load`."""
+    dispatcher = _dispatcher(kernel)
+    kinds = tuple(map(numba.typeof, arguments))
+    dispatcher.compile(kinds)
+    compiled = dispatcher.overloads[kinds]
+    context: Any = cpu_target.target_context
+    symbol = f"{ENTRY}_{os.urandom(12).hex()}"
+    library = context.codegen().create_library(symbol)
+    module = library.create_ir_module(symbol)
+    emit_entry_point(context, module, symbol, compiled.fndesc)
+    emit_runtime(module)
+    return len(symbol).to_bytes(4, "little") + symbol.encode() + _object(context.codegen(), module, compiled, symbol)
+
+
+def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
+    linked = llvm.parse_assembly(str(module))
+    linked.link_in(compiled.library._get_module_for_linking(), preserve=True)
+    for item in (*linked.functions, *linked.global_variables):
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
+    builder = llvm.create_pass_builder(codegen._tm, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_always_inliner_pass()
+    passes.run(linked, builder)
+    linked.verify()
+    declared = {item.name for item in linked.functions if item.is_declaration}
+    foreign = {name for name in declared - _C_LIBRARY if not name.startswith(("llvm.", "Py"))}
+    if foreign:
+        raise InternalError(f"kernel {compiled.fndesc.qualname} needs {', '.join(sorted(foreign))} of numba's runtime")
+    return codegen._tm.emit_object(linked)
+
+
+def _dispatcher(function: Helper) -> Any:
+    if function.dispatcher is None:
+        njit: Any = numba.njit
+        compiled = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        function.dispatcher = compiled(function.py_func)
+    return function.dispatcher
+
+
+@typeof_impl.register(Helper)
+def _typeof_helper(value: Helper, _context: Any) -> Any:
+    return types.Dispatcher(_dispatcher(value))

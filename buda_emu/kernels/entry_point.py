@@ -1,0 +1,180 @@
+"""The door of a kernel's machine code: a function of Python's C API that looks whether the arguments are of the kinds
+that the kernel was compiled for, takes them apart, and calls it without the GIL.
+
+Arrays are read where numpy's and CPython's headers declare their fields, and never copied or counted: the caller holds
+them meanwhile.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.np import numpy_support
+
+from buda_emu.kernels.intrinsics.code import Builder, Value
+
+__all__ = ["emit_entry_point"]
+
+_BYTE: Final = ir.IntType(8)
+_POINTER: Final = _BYTE.as_pointer()
+_WORD: Final = ir.IntType(32)
+_SIZE: Final = ir.IntType(64)
+# Where fields lie: CPython's object.h, floatobject.h, tupleobject.h, numpy's ndarraytypes.h and arrayscalars.h.
+_HEAD: Final = object.__basicsize__
+_TYPE: Final = _HEAD - 8
+_ARRAY_DATA, _ARRAY_NDIM, _ARRAY_SHAPE, _ARRAY_STRIDES, _ARRAY_DTYPE, _ARRAY_FLAGS = (
+    _HEAD + offset for offset in (0, 8, 16, 24, 40, 48)
+)
+_DTYPE_ORDER, _DTYPE_NUMBER = _HEAD + 10, _HEAD + 12
+_TUPLE_SIZE, _TUPLE_ITEMS = _HEAD, tuple.__basicsize__
+_IS_TUPLE: Final = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
+_C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_...
+_FAILED: Final = b"a kernel could not be completed: not enough memory\0"
+
+
+def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any) -> None:
+    """`PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for what numba compiled."""
+    function = ir.Function(module, ir.FunctionType(_POINTER, [_POINTER, _POINTER.as_pointer(), _SIZE]), symbol)
+    builder: Builder = ir.IRBuilder(function.append_basic_block())
+    _Door(context, builder, function.append_basic_block("other")).emit(function.args, kernel)
+
+
+class _Door:
+    def __init__(self, context: Any, builder: Builder, other: Any) -> None:
+        self.context = context
+        self.builder = builder
+        self.other = other
+
+    def emit(self, given: Any, kernel: Any) -> None:
+        builder = self.builder
+        _, arguments, count = given
+        self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
+        places = [builder.gep(arguments, [_SIZE(number)]) for number in range(len(kernel.argtypes))]
+        values = [self.value(builder.load(place), kind) for place, kind in zip(places, kernel.argtypes, strict=True)]
+        call_convention = self.context.call_conv
+        native = ir.Function(
+            builder.module, call_convention.get_function_type(kernel.restype, kernel.argtypes), kernel.llvm_func_name
+        )
+        thread = self.call("PyEval_SaveThread", _POINTER)
+        status, result = call_convention.call_function(builder, native, kernel.restype, kernel.argtypes, values)
+        self.call("PyEval_RestoreThread", ir.VoidType(), thread)
+        with builder.if_then(status.is_error, likely=False):
+            said = ir.Constant(ir.ArrayType(_BYTE, len(_FAILED)), bytearray(_FAILED))
+            text = cgutils.global_constant(builder.module, "failed", said)
+            self.call("PyErr_SetString", ir.VoidType(), self.known("MemoryError"), builder.bitcast(text, _POINTER))
+            builder.ret(_POINTER(None))
+        builder.ret(self.result(result, types.unliteral(kernel.restype)))
+        builder.position_at_end(self.other)
+        builder.ret(self.call("Py_NewRef", _POINTER, self.known("NotImplemented")))
+
+    # ------------------------------------------------------------------------------------------------ pieces of code
+    def call(self, name: str, kind: Any, *arguments: Value) -> Value:
+        """A call of a C function of CPython."""
+        declared = ir.FunctionType(kind, [argument.type for argument in arguments])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, declared, name), arguments)
+
+    def known(self, name: str) -> Value:
+        """The address of one of `loading.OBJECTS`."""
+        name = f"buda_emu.{name}"
+        found = self.builder.module.globals.get(name)
+        return found or ir.GlobalVariable(self.builder.module, _BYTE, name)
+
+    def field(self, thing: Value, offset: int, kind: Any) -> Value:
+        place = self.builder.gep(thing, [_SIZE(offset)])
+        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
+
+    def require(self, holds: Value) -> None:
+        """From here on it holds; where not, others are to serve these arguments."""
+        block = self.builder.append_basic_block()
+        self.builder.cbranch(holds, block, self.other)
+        self.builder.position_at_end(block)
+
+    def is_of(self, thing: Value, name: str) -> Value:
+        return self.builder.icmp_unsigned("==", self.field(thing, _TYPE, _POINTER), self.known(name))
+
+    # ----------------------------------------------------------------------------------------------------- arguments
+    def value(self, thing: Value, kind: Any) -> Value:
+        """What numba calls with for an object; control leaves where it is none of that kind."""
+        if isinstance(kind, types.Array):
+            return self.array(thing, kind)
+        if isinstance(kind, types.BaseTuple):
+            return self.tuple(thing, kind)
+        if kind == types.boolean:
+            true = self.builder.icmp_unsigned("==", thing, self.known("true"))
+            self.require(self.builder.or_(true, self.builder.icmp_unsigned("==", thing, self.known("false"))))
+            return true
+        if kind == types.int64:
+            return self.integer(thing)
+        if kind == types.float64:
+            self.require(self.builder.or_(self.is_of(thing, "float"), self.is_of(thing, "float64")))
+        elif isinstance(kind, types.Integer | types.Float):
+            self.require(self.is_of(thing, str(kind)))
+        else:
+            raise TypeError(f"a kernel takes arrays, numbers and tuples of these, no {kind}")
+        return self.field(thing, _HEAD, self.context.get_value_type(kind))
+
+    def integer(self, thing: Value) -> Value:
+        self.require(self.is_of(thing, "int"))
+        found = self.call("PyLong_AsLongLong", _SIZE, thing)
+        with self.builder.if_then(self.builder.icmp_signed("==", found, _SIZE(-1)), likely=False):
+            failed = self.builder.icmp_unsigned("!=", self.call("PyErr_Occurred", _POINTER), _POINTER(None))
+            with self.builder.if_then(failed, likely=False):
+                self.builder.ret(_POINTER(None))  # OverflowError
+        return found
+
+    def tuple(self, thing: Value, kind: Any) -> Value:
+        flags = self.call("PyType_GetFlags", _SIZE, self.field(thing, _TYPE, _POINTER))
+        self.require(self.builder.icmp_unsigned("!=", self.builder.and_(flags, _SIZE(_IS_TUPLE)), _SIZE(0)))
+        self.require(self.builder.icmp_signed("==", self.field(thing, _TUPLE_SIZE, _SIZE), _SIZE(len(kind))))
+        items = [
+            self.value(self.field(thing, _TUPLE_ITEMS + 8 * number, _POINTER), item) for number, item in enumerate(kind)
+        ]
+        return self.context.make_tuple(self.builder, kind, items)
+
+    def array(self, thing: Value, kind: Any) -> Value:
+        builder = self.builder
+        dtype: np.dtype[Any] = numpy_support.as_dtype(kind.dtype)
+        self.require(self.is_of(thing, "ndarray"))
+        self.require(builder.icmp_signed("==", self.field(thing, _ARRAY_NDIM, _WORD), _WORD(kind.ndim)))
+        described = self.field(thing, _ARRAY_DTYPE, _POINTER)
+        self.require(builder.icmp_signed("==", self.field(described, _DTYPE_NUMBER, _WORD), _WORD(dtype.num)))
+        self.require(builder.icmp_signed("==", self.field(described, _DTYPE_ORDER, _BYTE), _BYTE(ord(dtype.byteorder))))
+        wanted = _ALIGNED | (_WRITABLE if kind.mutable else 0) | {"C": _C_ORDER, "F": _F_ORDER, "A": 0}[kind.layout]
+        looked_at = _ALIGNED | _WRITABLE | (_C_ORDER if kind.layout == "C" else _C_ORDER | _F_ORDER)
+        flags = self.field(thing, _ARRAY_FLAGS, _WORD)
+        self.require(builder.icmp_signed("==", builder.and_(flags, _WORD(looked_at)), _WORD(wanted)))
+
+        sizes = ir.ArrayType(_SIZE, kind.ndim)
+        array = self.context.make_array(kind)(self.context, builder)
+        array.meminfo = _POINTER(None)
+        array.parent = _POINTER(None)
+        array.itemsize = _SIZE(dtype.itemsize)
+        array.data = builder.bitcast(self.field(thing, _ARRAY_DATA, _POINTER), array.data.type)
+        items = _SIZE(1)
+        for name, offset in (("shape", _ARRAY_SHAPE), ("strides", _ARRAY_STRIDES)):
+            listed = self.field(thing, offset, _POINTER)
+            setattr(array, name, builder.load(builder.bitcast(listed, sizes.as_pointer())))
+        for size in cgutils.unpack_tuple(builder, array.shape, kind.ndim):
+            items = builder.mul(items, size)
+        array.nitems = items
+        return array._getvalue()
+
+    # -------------------------------------------------------------------------------------------------------- result
+    def result(self, value: Value, kind: Any) -> Value:
+        """As numba: a Python number, or None."""
+        builder = self.builder
+        if kind == types.none:
+            return self.call("Py_NewRef", _POINTER, self.known("None"))
+        if kind == types.boolean:
+            return self.call("PyBool_FromLong", _POINTER, builder.zext(value, _SIZE))
+        if isinstance(kind, types.Float):
+            wide = value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
+            return self.call("PyFloat_FromDouble", _POINTER, wide)
+        if kind in types.unsigned_domain:
+            wide = value if value.type == _SIZE else builder.zext(value, _SIZE)
+            return self.call("PyLong_FromUnsignedLongLong", _POINTER, wide)
+        if kind in types.signed_domain:
+            wide = value if value.type == _SIZE else builder.sext(value, _SIZE)
+            return self.call("PyLong_FromLongLong", _POINTER, wide)
+        raise TypeError(f"a kernel returns None or a number, no {kind}")

@@ -1,0 +1,53 @@
+"""What the code of intrinsics is built from: LLVM types, vectors, functions that several calls share."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from llvmlite import ir
+from numba.core.cgutils import get_or_insert_function
+
+__all__ = ["FLOAT", "SIZE", "Builder", "Value", "call_shared", "llvm_fma", "splat", "tile_pointer"]
+
+# llvmlite says nothing of its types.
+Builder: TypeAlias = Any
+Value: TypeAlias = Any
+
+FLOAT: Final = ir.FloatType()
+SIZE: Final = ir.IntType(64)
+
+
+def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
+    """Call the LLVM function `name` of this module, whose body emit(builder, *arguments) makes at its first use.
+
+    Code that is used in several places is compiled once, and LLVM cannot unroll it into each of them.
+    """
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), [value.type for value in arguments]), name
+        )
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inside: Builder = ir.IRBuilder(function.append_basic_block())
+        emit(inside, *function.args)
+        inside.ret_void()
+    builder.call(function, arguments)
+
+
+def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
+    """A vector of that type, every element of it the value."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
+
+
+def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
+    """The address of a tile as pointer to its first float, or to another type."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """The LLVM instruction for a scalar or vector of float or double, for intrinsics that build their own code."""
+    element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
+    name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
+    return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])

@@ -1,0 +1,126 @@
+"""Compiled kernels on disk: in the user's cache directory, in a folder named by the version and by the hash of every
+source that may be compiled in, a file for each kernel, kinds of arguments and processor.
+
+Machine code is run as it is, so nothing is read or written where others could have put it (`caches.usable`), and a file
+whose checksum does not hold is as if it were not there: it is compiled, and written, again.
+"""
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable, Generator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.caches import own_caches, read_kept, usable, write_kept
+from buda_emu.version import __version__
+
+__all__ = ["cache_folder", "place", "read", "write"]
+
+_ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
+_MAGIC: Final = b"buda-emu kernel 2\n"
+_MOST_BYTES: Final = 256 << 20
+_OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
+
+
+def cache_folder() -> Path | None:
+    """Where the project's compiled kernels are kept; None when they cannot be."""
+    return _directory(Path(__file__).parent)
+
+
+def place(function: Callable[..., Any], variant: str) -> str | None:
+    """The file for a function's machine code; None where it cannot be kept. `variant`: what else it depends on."""
+    code = function.__code__
+    values = tuple(_constant(cell.cell_contents) for cell in function.__closure__ or ())
+    if None in values or not os.path.isfile(code.co_filename):  # noqa: PTH113 - of every kernel
+        return None
+    directory = _directory(Path(code.co_filename).parent)
+    if directory is None:
+        return None
+    settings = sorted(
+        item for item in os.environ.items() if item[0].startswith("NUMBA_") and item[0] not in _OF_NO_CONSEQUENCE
+    )
+    constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
+    file = Path(code.co_filename).name
+    source = (file, function.__qualname__, code.co_firstlineno, code.co_code, constants, values)
+    digest = hashlib.sha256(repr((source, variant, settings)).encode()).hexdigest()[:24]
+    return os.path.join(directory, f"{re.sub('[^A-Za-z0-9_]', '', function.__name__)}-{digest}.o")  # noqa: PTH118
+
+
+def read(file: str) -> bytes | None:
+    """The machine code that was written there; None where that is nothing, damaged, or maybe somebody else's."""
+    if not usable(os.path.dirname(file)):  # noqa: PTH120
+        return None
+    found = read_kept(file, _MAGIC, _MOST_BYTES)
+    return None if found is None else bytes(found)
+
+
+def write(file: str, code: bytes) -> None:
+    """Keep machine code, if that can be."""
+    write_kept(file, _MAGIC, code, _MOST_BYTES)
+
+
+def _constant(value: Any) -> str | None:
+    """What a function finds in the scope around it, as text; None where that says nothing of its value."""
+    if isinstance(value, int | float | str | bytes | np.generic):
+        return repr(value)
+    function = getattr(value, "py_func", None)
+    return None if function is None else f"{function.__module__}.{function.__qualname__}"
+
+
+def _directory(sources: Path) -> Path | None:
+    """The folder for compiled kernels whose file lies in `sources`, made if need be; None when it cannot be written,
+    or others could put files there."""
+    try:
+        directory = own_caches() / _folder_name(sources)
+    except (OSError, RuntimeError):  # RuntimeError: no home directory
+        return None
+    return directory if usable(directory) and os.access(directory, os.W_OK) else None
+
+
+@cache
+def _folder_name(sources: Path) -> str:
+    return f"kernels-{__version__}-{_sources_hash(sources)}"
+
+
+def _sources_hash(sources: Path) -> str:
+    """Hash of all that compiled code depends on, besides the processor and its own function."""
+    package = Path(__file__).parent.parent
+    folders = {package / room for room in _ROOMS}
+    if not any(sources.is_relative_to(folder) for folder in folders):
+        folders.add(sources)
+    digest = hashlib.sha256(f"{np.__version__} {sys.version} {sys.platform}".encode())
+    digest.update(_compiler())
+    for folder in sorted(map(str, folders)):
+        for path in sorted(_sources(folder)):
+            digest.update(os.path.relpath(path, folder).replace(os.sep, "/").encode())
+            with open(path, "rb") as file:  # noqa: PTH123 - at every start: pathlib takes three times as long
+                digest.update(file.read())
+    return digest.hexdigest()[:16]
+
+
+def _compiler() -> bytes:
+    """numba's and LLVM's versions: as their packages state them, as importing them takes longer than most runs."""
+    found = b""
+    for package in ("numba", "llvmlite"):
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise OSError(f"{package} is not installed")
+        with open(os.path.join(os.path.dirname(spec.origin), "_version.py"), "rb") as file:  # noqa: PTH118, PTH120, PTH123
+            found += file.read()
+    return found
+
+
+def _sources(folder: str) -> Generator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.path
