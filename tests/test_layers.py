@@ -21,7 +21,7 @@ ALLOWED = {
     "pytest_plugin.py": {"pytest"},
     "cli": set(),
     "numerics": {"numpy"},
-    "kernels": {"numpy", "numba", "llvmlite"},
+    "kernels": {"numpy"},
     "tensor": {"numpy"},
     "device": {"numpy"},
     "timeline": {"numpy"},
@@ -44,6 +44,14 @@ ALLOWED = {
 }
 OWN = {
     "compiler/train/joint.py": {"torch"},  # imported with the first model that is trained
+    "kernels/loading.py": {"llvmlite"},  # imported with the first call of a kernel
+    **{
+        path.relative_to(PACKAGE).as_posix(): {"numba", "llvmlite"}  # imported when a kernel is compiled
+        for path in (
+            *(PACKAGE / "kernels" / name for name in ("compiling.py", "entry_point.py", "runtime.py")),
+            *(PACKAGE / "kernels" / "intrinsics").glob("*.py"),
+        )
+    },
     "report/terminal/drawn_table.py": {"rich"},  # imported with the first table that is printed
     "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
     **{

@@ -4,7 +4,6 @@ In a kernel `fma` is the machine's instruction (LLVM's `llvm.fma`, an exact call
 Python it is computed exactly by other means. `fma_f32` is the same for arrays.
 """
 
-from fractions import Fraction
 from math import isfinite, isinf
 from typing import Any
 
@@ -46,6 +45,8 @@ def _fma_f64(a: float, b: float, c: float) -> float:
         return a * b + c
     if isinf(c):
         return c
+    from fractions import Fraction  # only where a kernel is called in Python
+
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         # a * b may only have underflowed to zero; then it was not zero and c, its opposite, is not zero either.

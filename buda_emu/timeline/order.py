@@ -36,7 +36,7 @@ class Order:
 
     def before_each(self, first: Ints, second: Ints) -> Flags:
         """The same for pairs of tasks, [pairs] each; many at once are as quick as one. Raises HostError."""
-        from buda_emu.kernels.timeline_order import ask_before  # numba
+        from buda_emu.kernels.timeline_order import ask_before  # and LLVM with it
 
         for tasks in (first, second):
             if tasks.size and not 0 <= int(tasks.min()) <= int(tasks.max()) < self.tasks:

@@ -26,14 +26,21 @@ _C2: Final = float.fromhex("0x1.ebfce50fac4f3p-13")
 _C3: Final = float.fromhex("0x1.c6af84b912394p-20")
 
 
-def _power_bits(step: int) -> int:
-    """The bits of 2^(step/32), less `step` at the place where m is added: so m // 32 reaches the exponent alone."""
+def _power_bits() -> list[int]:
+    """For each step the bits of 2^(step/32), less `step` at the place where m is added: so m // 32 reaches the exponent
+    alone."""
     digits = Context(prec=40)
-    power = digits.power(Decimal(2), digits.divide(Decimal(step), Decimal(_STEPS)))
-    return int(np.float64(float(power)).view(np.int64)) - (step << 47)
+    ratio = Decimal(2)
+    for _ in range(5):
+        ratio = digits.sqrt(ratio)
+    power, bits = Decimal(1), list[int]()
+    for step in range(_STEPS):
+        bits.append(int(np.float64(float(power)).view(np.int64)) - (step << 47))
+        power = digits.multiply(power, ratio)
+    return bits
 
 
-_POWERS: Final = np.array([_power_bits(step) for step in range(_STEPS)], np.int64)
+_POWERS: Final = np.array(_power_bits(), np.int64)
 
 
 @kernel

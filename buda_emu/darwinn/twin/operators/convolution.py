@@ -122,7 +122,7 @@ def _computed(call: Call, name: str, x: Array, kernel: Array, where: Geometry, s
     if largest >= 1 << 31:
         reference = {"conv": conv_reference, "depthwise": depthwise_reference}[name]
         return finished(reference(x, kernel, where), scale).astype(y.dtype)
-    from buda_emu.kernels.darwinn import convolution as kernels  # numba
+    from buda_emu.kernels.darwinn import convolution as kernels  # and LLVM with it
 
     run: Callable[..., Any] = {"conv": kernels.conv, "depthwise": kernels.depthwise}[name]
     out = np.empty((x.shape[0], *where.out, len(scale.bias)), np.int16)
