@@ -30,7 +30,6 @@ _DTYPE_ORDER, _DTYPE_NUMBER = _HEAD + 10, _HEAD + 12
 _TUPLE_SIZE, _TUPLE_ITEMS = _HEAD, tuple.__basicsize__
 _IS_TUPLE: Final = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
 _C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_...
-_FAILED: Final = b"a kernel could not be completed: not enough memory\0"
 
 
 def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any) -> None:
@@ -60,9 +59,7 @@ class _Door:
         status, result = call_convention.call_function(builder, native, kernel.restype, kernel.argtypes, values)
         self.call("PyEval_RestoreThread", ir.VoidType(), thread)
         with builder.if_then(status.is_error, likely=False):
-            said = ir.Constant(ir.ArrayType(_BYTE, len(_FAILED)), bytearray(_FAILED))
-            text = cgutils.global_constant(builder.module, "failed", said)
-            self.call("PyErr_SetString", ir.VoidType(), self.known("MemoryError"), builder.bitcast(text, _POINTER))
+            self.tell(builder.load(status.excinfoptr))
             builder.ret(_POINTER(None))
         builder.ret(self.result(result, types.unliteral(kernel.restype)))
         builder.position_at_end(self.other)
@@ -92,6 +89,13 @@ class _Door:
 
     def is_of(self, thing: Value, name: str) -> Value:
         return self.builder.icmp_unsigned("==", self.field(thing, _TYPE, _POINTER), self.known(name))
+
+    def tell(self, raised: Value) -> None:
+        """The exception as numba left it, which is pickled, goes to `jit.Kernel`."""
+        data, size = (self.builder.extract_value(raised, number) for number in range(2))
+        pickled = self.call("PyBytes_FromStringAndSize", _POINTER, data, self.builder.sext(size, _SIZE))
+        self.call("PyErr_SetObject", ir.VoidType(), self.known("Raised"), pickled)
+        self.call("Py_DecRef", ir.VoidType(), pickled)
 
     # ----------------------------------------------------------------------------------------------------- arguments
     def value(self, thing: Value, kind: Any) -> Value:

@@ -22,7 +22,7 @@ import numpy as np
 
 from buda_emu.kernels import kept
 from buda_emu.kernels.kept import cache_folder
-from buda_emu.kernels.kinds import kinds_of, plain
+from buda_emu.kernels.kinds import Raised, kinds_of, plain
 
 __all__ = ["Compilation", "Helper", "Kernel", "cache_folder", "compilations", "disabled", "helper", "kernel"]
 
@@ -62,9 +62,13 @@ class Kernel(Helper):
         self._latest: Callable[..., Any] = _knows_nothing
 
     def __call__(self, *arguments: Any) -> Any:
-        """The result. Raises TypeError for what no kernel takes."""
-        result = self._latest(*arguments)
-        return self._other(arguments) if result is NotImplemented else result
+        """The result. Raises TypeError for what no kernel takes, and what the function raises."""
+        try:
+            result = self._latest(*arguments)
+            return self._other(arguments) if result is NotImplemented else result
+        except Raised as raised:
+            error = raised.exception
+        raise error
 
     def _other(self, arguments: tuple[Any, ...]) -> Any:
         for entry in list(self._known.values()):

@@ -1,11 +1,23 @@
-"""What a kernel is called with: the kind of each argument as text, and plain objects in place of their relatives."""
+"""What a kernel is called with: the kind of each argument as text, and plain objects in place of their relatives; and
+what it raises."""
 
+import pickle
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["kinds_of", "plain"]
+__all__ = ["Raised", "kinds_of", "plain"]
+
+
+class Raised(Exception):  # noqa: N818 - nobody sees it
+    """What a kernel raised, pickled as (class, arguments, place)."""
+
+    @property
+    def exception(self) -> BaseException:
+        """The exception itself."""
+        kind, arguments, _ = pickle.loads(self.args[0])
+        return kind(*arguments)
 
 
 def kinds_of(arguments: Iterable[Any]) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
+from buda_emu.kernels.kinds import Raised
+
 __all__ = ["ENTRY", "OBJECTS", "load", "processor"]
 
 ENTRY: Final = "buda_emu_kernel"
@@ -16,7 +18,7 @@ OBJECTS: Final[dict[str, Any]] = {
     "buda_emu.true": True,
     "buda_emu.int": int,
     "buda_emu.float": float,
-    "buda_emu.MemoryError": MemoryError,
+    "buda_emu.Raised": Raised,
     "buda_emu.NotImplemented": NotImplemented,
     "buda_emu.None": None,
     "buda_emu.false": False,
