@@ -67,7 +67,7 @@ class Kernel(Helper):
             result = self._latest(*arguments)
             return self._other(arguments) if result is NotImplemented else result
         except Raised as raised:
-            error = raised.exception
+            error = raised.exception(self.py_func.__name__)
         raise error
 
     def _other(self, arguments: tuple[Any, ...]) -> Any:

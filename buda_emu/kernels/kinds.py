@@ -13,11 +13,12 @@ __all__ = ["Raised", "kinds_of", "plain"]
 class Raised(Exception):  # noqa: N818 - nobody sees it
     """What a kernel raised, pickled as (class, arguments, place)."""
 
-    @property
-    def exception(self) -> BaseException:
-        """The exception itself."""
+    def exception(self, kernel: str) -> BaseException:
+        """The exception itself. What it was to say is only known where all of it stands in the source."""
         kind, arguments, _ = pickle.loads(self.args[0])
-        return kind(*arguments)
+        if all(isinstance(argument, str | int | float) for argument in arguments or ()):
+            return kind(*arguments or ())
+        return kind(f"raised in kernel {kernel}; with NUMBA_DISABLE_JIT=1 it says why")
 
 
 def kinds_of(arguments: Iterable[Any]) -> str:

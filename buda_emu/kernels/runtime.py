@@ -62,9 +62,14 @@ def _emit_memory(module: Any) -> None:
     _define(module, "NRT_MemInfo_alloc_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), aligned)
     _define(module, "NRT_MemInfo_alloc_safe_aligned", ir.FunctionType(_POINTER, [_SIZE, _WORD]), aligned)
 
+    def unmanaged(builder: Builder, size: Value) -> Value:
+        return builder.call(malloc, [size])
+
     def release(builder: Builder, block: Value) -> None:
         builder.call(free, [block])
 
+    _define(module, "NRT_Allocate", ir.FunctionType(_POINTER, [_SIZE]), unmanaged)
+    _define(module, "NRT_Free", ir.FunctionType(void, [_POINTER]), release)
     _define(module, "NRT_MemInfo_call_dtor", ir.FunctionType(void, [_POINTER]), release)
 
 

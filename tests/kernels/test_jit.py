@@ -320,6 +320,17 @@ def test_what_a_kernel_raises(caches: Path) -> None:
 
 
 @compiled_only
+def test_an_exception_that_says_what_it_saw(caches: Path) -> None:
+    def fill(target: Any, source: Any) -> None:
+        target[:] = source
+
+    kernel = jit.kernel(fill)
+    kernel(np.zeros(3), np.ones(3))
+    with pytest.raises(ValueError, match="raised in kernel fill; with NUMBA_DISABLE_JIT"):
+        kernel(np.zeros(3), np.ones(4))
+
+
+@compiled_only
 def test_a_kernel_lets_other_threads_run(caches: Path) -> None:
     """It counts in memory until another thread, in Python, writes there."""
     from buda_emu.kernels.crew import wait_for_change
