@@ -14,6 +14,16 @@ def conditions() -> str:
     return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {one:.1f}"
 
 
+def processor() -> str:
+    """What the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
 def public_netlists() -> list[Path]:
     """The corpus' netlists by size, smallest first. Empty without the corpus."""
     return sorted((SHARED / "corpus" / "netlists").rglob("*.yaml"), key=lambda path: (path.stat().st_size, path))

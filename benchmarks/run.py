@@ -5,6 +5,8 @@
     python benchmarks/run.py --vectors                    # all public vectors of the corpus
     python benchmarks/run.py --vectors-heavy --threads 2  # the big ones
     python benchmarks/run.py -k bert_mha --vectors        # some
+    python benchmarks/run.py --keep                       # and keep the results of this machine in benchmarks/results
+    python benchmarks/run.py --compare OLD.json           # what got slower since the last of these results
 
 Each netlist is run once to warm up (kernels compiled or loaded, memory in place), then `--repeat` times on a new
 machine. Seconds: `load` the document, `push` its inputs, `first` the programs with planning, `run` the programs on a
@@ -13,15 +15,21 @@ the most memory that the process ever held, in MiB. `ratio`: reference seconds /
 above 1 is faster than the reference on a machine whose sgemm is as fast. The speed of a virtual machine changes from
 second to second with what its neighbours do: `sgemm`, numpy's in GFLOP/s on one thread, is the mean of what was
 measured just before and after each run.
+
+With --keep and --compare every repetition goes through all stages, each beside a yardstick (tools/bench_history.py),
+and what differs by more than the repetitions do among themselves is told. Exit code 1: something got slower.
 """
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import resource
+import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +40,14 @@ os.environ["MKL_NUM_THREADS"] = "1"
 import numpy as np
 
 import buda_emu as be
-from conditions import ROOT, SHARED, conditions
+from conditions import ROOT, SHARED, conditions, processor
 
+sys.path.append(str(ROOT / "tools"))
+
+from bench_history import changes, file_of, keep, latest, read
+
+Figures = dict[str, list[float]]
+Figures = dict[str, list[float]]
 REFERENCE_SGEMM = 105.0  # GFLOP/s of one core of the machine that ran the reference (corpus/README)
 
 
@@ -152,17 +166,109 @@ def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, fl
     return took
 
 
-def main() -> None:
+def copy(seconds: float) -> float:
+    """GB/s that numpy copies, of 32 MiB at a time."""
+    source = np.ones(8 << 20, np.float32)
+    target = np.empty_like(source)
+    count, start = 0, time.perf_counter()
+    while not count or time.perf_counter() < start + seconds:
+        np.copyto(target, source)
+        count += 1
+    return count * source.nbytes / (time.perf_counter() - start) / 1e9
+
+
+def events(text: bytes) -> float:
+    """Seconds in which libyaml hands out the events of a text."""
+    import yaml
+
+    start = time.perf_counter()
+    for _ in yaml.parse(text, yaml.CSafeLoader):
+        pass
+    return time.perf_counter() - start
+
+
+def ratios(job: Job, threads: int, precision: str, repeat: int, beside: Figures) -> Figures:
+    """Every stage beside its yardstick, for each repetition; what the yardsticks measured is added to `beside`."""
+    found: Figures = {"load": [], "push": [], "run": [], "pop": []}
+    text = job.path.read_bytes()
+
+    def paired(stage: str, call: Callable[[], Any]) -> Any:
+        yardstick = {"load": "libyaml", "run": "sgemm"}.get(stage, "copy")
+
+        def speed() -> float:
+            return len(text) / events(text) if stage == "load" else sgemm(0.02) if stage == "run" else copy(0.01)
+
+        before, start = speed(), time.perf_counter()
+        value = call()
+        took = time.perf_counter() - start
+        mean = (before + speed()) / 2
+        found[stage].append(took * mean / (len(text) if stage == "load" else 1))
+        beside[yardstick].append(mean / (1e6 if stage == "load" else 1))
+        return value
+
+    inputs = job.inputs(be.load(job.path, arch=job.arch))
+    measure(job, threads, precision, 0)  # kernels compiled or loaded, memory in place
+    for _ in range(repeat):
+        netlist = paired("load", lambda: be.load(job.path, arch=job.arch, cache=False))
+        with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
+            paired("push", lambda e=emulator: [e.push(name, array) for name, array in inputs])
+            paired("run", lambda e=emulator: [e.run(program, job.parameters) for program in job.programs])
+            paired("pop", emulator.outputs)
+    return found
+
+
+def lasting(jobs: Iterable[Job], args: argparse.Namespace) -> int:
+    """Measure ratios, keep them, compare them; 1 when something got slower."""
+    machine = {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()}
+    beside: Figures = {"sgemm": [], "copy": [], "libyaml": []}
+    run: dict[str, Any] = {
+        "at": datetime.date.today().isoformat(),
+        "version": be.__version__,
+        "threads": args.threads,
+        "precision": args.precision,
+        "ratios": {},
+    }
+    for job in jobs:
+        found = ratios(job, args.threads, args.precision, args.repeat, beside)
+        run["ratios"][job.name] = {stage: [float(f"{ratio:.4g}") for ratio in found[stage]] for stage in found}
+        print(" ".join(f"{stage} {statistics.median(found[stage]):9.4g}" for stage in found), job.name, flush=True)
+    run["yardsticks"] = {name: float(f"{statistics.median(values):.4g}") for name, values in beside.items()}
+    slower = 0
+    if args.compare is not None:
+        old = latest(read(args.compare), run)
+        if old is None:
+            print(f"{args.compare}: no run with {args.threads} threads in precision {args.precision}")
+            return 2
+        found_changes = changes(old["ratios"], run["ratios"])
+        for change in found_changes:
+            word = "slower" if change.factor > 1 else "faster"
+            print(f"{word}: {change.netlist}, {change.stage}: {change.factor:.2f} times of {old['at']}")
+        slower = sum(change.factor > 1 for change in found_changes)
+        print(f"{slower} slower, {len(found_changes) - slower} faster, the rest within noise")
+    if args.keep:
+        path = file_of(machine, ROOT / "benchmarks" / "results")
+        keep(path, machine, run)
+        print(f"kept in {path.relative_to(ROOT)}; tools/generate_docs.py writes the page of the history")
+    return 1 if slower else 0
+
+
+def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_selection(parser)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="format")
-    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--repeat", type=int, help="default 1, with --keep or --compare 15")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--least", type=float, default=0.0, metavar="S", help="print only what took S seconds or more")
+    parser.add_argument("--keep", action="store_true", help="add the results to those of this machine")
+    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="results to compare with")
     args = parser.parse_args()
     print(f"{conditions()}; {args.threads} threads, {args.precision}")
+    lasts = args.keep or args.compare is not None
+    args.repeat = args.repeat or (15 if lasts else 1)
+    if lasts:
+        return lasting(selected(args), args)
     stages = " ".join(f"{name:>8}" for name in ("load", "push", "first", "run", "cpu", "pop"))
     print(f"{stages} {'peak':>7} {'reference':>10} {'sgemm':>6} {'ratio':>7}  netlist")
     rows: dict[str, dict[str, float]] = {}
@@ -181,7 +287,8 @@ def main() -> None:
         ratio = theirs / sum(_there(took) for took in known.values())
         print(f"together: run {ours:.2f} s, reference {theirs:.2f} s, ratio {ratio:.2f} of {len(known)} netlists")
     if args.json is not None:
-        args.json.write_text(json.dumps({"threads": args.threads, "netlists": rows}, indent=1))
+        args.json.write_text(json.dumps({"schema_version": 1, "threads": args.threads, "netlists": rows}, indent=1))
+    return 0
 
 
 def _there(took: dict[str, float]) -> float:
@@ -198,4 +305,4 @@ def _line(name: str, took: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

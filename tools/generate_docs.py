@@ -15,6 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench_history import page as history_page  # noqa: E402
 from buda_emu.api.backend.differences import DIFFERENCES  # noqa: E402 - found through the path above
 from buda_emu.checker import Rule  # noqa: E402
 from buda_emu.cli import formats, ops  # noqa: E402
@@ -207,6 +208,7 @@ def pages() -> dict[str, str]:
         "darwinn-format.md": format_page(_table),
         **vpux_pages(_table),
         "gemini-rules.md": _schedule_rules(),
+        "performance-history.md": history_page(ROOT / "benchmarks" / "results"),
         "compile-operators.md": OPERATORS.format(
             aten=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.aten_rows()]),
             onnx=_table(support.OPERATOR_HEADERS, [_bare(row) for row in support.onnx_rows()]),

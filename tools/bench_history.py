@@ -1,0 +1,123 @@
+"""Benchmark results that last: a file for each machine, what got slower since, and the page of the history.
+
+Seconds say little on a machine that is slower while its neighbours are busy. So what is kept are ratios: each
+repetition beside a yardstick that was measured just before and after it. `run` counts the GFLOP that numpy's sgemm
+would have done meanwhile, `push` and `pop` the GB that numpy would have copied, and `load` is a multiple of the time in
+which libyaml hands out the events of the same text.
+
+File: {"schema_version", "machine": {...}, "runs": [{"at", "version", "threads", "precision", "yardsticks": {name:
+number}, "ratios": {netlist: {stage: [one for each repetition]}}}]}, the latest run last.
+"""
+
+import json
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+SCHEMA_VERSION: Final = 1
+STAGES: Final = {"load": "x libyaml", "push": "GB", "run": "GFLOP", "pop": "GB"}
+NOISE: Final = 1.1
+"""What differs by less says nothing, however well the repetitions agree: the layout of memory alone makes so much."""
+Ratios = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+class Change(NamedTuple):
+    """A stage of a netlist that takes `factor` times what it took."""
+
+    netlist: str
+    stage: str
+    factor: float
+
+
+def file_of(machine: Mapping[str, Any], folder: Path) -> Path:
+    """Where the results of a machine are kept."""
+    words = re.sub(r"[^a-z0-9.]+", "-", f"{machine['processor']} {machine['cores']} cores".lower())
+    return folder / f"{words.strip('-')}.json"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A file of results. Raises ValueError for one of another kind or version."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    version = found.get("schema_version") if isinstance(found, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"{path}: schema_version {version!r}, not {SCHEMA_VERSION}: no file of benchmark results")
+    return found
+
+
+def keep(path: Path, machine: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    """Add a run to a machine's results."""
+    found = read(path) if path.exists() else {"schema_version": SCHEMA_VERSION, "machine": dict(machine), "runs": []}
+    found["runs"].append(run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def latest(found: Mapping[str, Any], run: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The last of a machine's runs that can be compared with this one: as many threads, the same precision."""
+    same = [old for old in found["runs"] if all(old[key] == run[key] for key in ("threads", "precision"))]
+    return same[-1] if same else None
+
+
+def changes(old: Ratios, new: Ratios) -> list[Change]:
+    """What differs beyond noise, the slowest first: every repetition of one is above three quarters of the other's, and
+    the medians differ by more than NOISE."""
+    found: list[Change] = []
+    for netlist, stages in new.items():
+        for stage, ratios in stages.items():
+            before = old.get(netlist, {}).get(stage)
+            if not before:
+                continue
+            (_, middle, most), (_, middle_before, most_before) = _quartiles(ratios), _quartiles(before)
+            factor = middle / middle_before
+            if (min(ratios) > most_before and factor > NOISE) or (min(before) > most and factor < 1 / NOISE):
+                found.append(Change(netlist, stage, factor))
+    return sorted(found, key=lambda change: -change.factor)
+
+
+def page(folder: Path) -> str:
+    """The page of the history, of all machines of a folder."""
+    return PAGE + "\n".join(_machine(read(path)) for path in sorted(folder.glob("*.json")))
+
+
+PAGE: Final = """\
+# How fast it was
+
+What `python benchmarks/run.py --keep` measured, on each machine and over time. No seconds, which follow the machine's
+mood, but ratios with what it was measured to do beside each repetition: `run` counts the GFLOP that numpy's sgemm would
+have done meanwhile on one thread, `push` and `pop` the GB that numpy would have copied, `load` is a multiple of the
+time in which libyaml hands out the events of the text. Medians, and half the distance of the quartiles in per cent;
+small is fast. How to measure and compare: [contributing.md](contributing.md#benchmarks).
+
+"""
+
+
+def _machine(found: Mapping[str, Any]) -> str:
+    machine = found["machine"]
+    lines = [f"## {machine['processor']}, {machine['cores']} cores, Python {machine['python']}", ""]
+    runs: Sequence[Mapping[str, Any]] = found["runs"]
+    titles = [f"{run['at']}, {run['version']}, {run['precision']}, {run['threads']} threads" for run in runs]
+    lines += [f"| netlist | stage | {' | '.join(titles)} |", f"|---|---|{'---:|' * len(runs)}"]
+    stages = dict.fromkeys((name, stage) for run in runs for name, kinds in run["ratios"].items() for stage in kinds)
+    for name, stage in stages:
+        cells = [_cell(run["ratios"].get(name, {}).get(stage)) for run in runs]
+        lines.append(f"| {name} | {stage}, {STAGES[stage]} | {' | '.join(cells)} |")
+    for key, unit in (("sgemm", "GFLOP/s"), ("copy", "GB/s"), ("libyaml", "MB/s")):
+        figures = [f"{run['yardsticks'][key]:.3g}" for run in runs]
+        lines.append(f"| yardstick | {key}, {unit} | {' | '.join(figures)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(ratios: Sequence[float] | None) -> str:
+    if not ratios:
+        return "-"
+    least, middle, most = _quartiles(ratios)
+    return f"{middle:.3g} ± {50 * (most - least) / middle:.0f} %"
+
+
+def _quartiles(ratios: Sequence[float]) -> tuple[float, float, float]:
+    if len(ratios) == 1:
+        return ratios[0], ratios[0], ratios[0]
+    least, middle, most = statistics.quantiles(ratios, n=4, method="inclusive")
+    return least, middle, most
