@@ -54,7 +54,7 @@ def test_check_loads_no_numpy(root, child_environment):
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled or cached")
-@pytest.mark.parametrize("precision", ["format", "device"])
+@pytest.mark.parametrize("precision", ["format", pytest.param("device", marks=pytest.mark.slow)])
 def test_a_warm_run_needs_no_compiler_and_gives_the_same_bytes(root, child_environment, tmp_path, precision):
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path / "caches")}
     arguments = ["run", "-q", str(root / "netlists" / "matmul.yaml"), "--precision", precision, "--outputs"]
