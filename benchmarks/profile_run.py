@@ -12,6 +12,7 @@ slower and leaves kernels as they are, so the share of Python is an upper bound.
 import argparse
 import cProfile
 import pstats
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -51,11 +52,13 @@ def profiled(job: Job, seconds: float) -> tuple[Counter[str], Counter[str], int]
 
 def part(file: str, function: str) -> str:
     """A kernel's name, or the room of Python code."""
+    kernel = re.fullmatch(r"<built-in method buda_emu\.kernels\.(?:\w+\.)*(\w+)>", function)
+    if kernel is not None:
+        return kernel[1]
     path = Path(file)
     if not path.is_relative_to(PACKAGE):
         return "Python: elsewhere"
-    room = path.relative_to(PACKAGE).parts[0]
-    return function if room == "kernels" else f"Python: {room}"
+    return f"Python: {path.relative_to(PACKAGE).parts[0]}"
 
 
 def main() -> None:

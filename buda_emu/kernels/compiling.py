@@ -11,7 +11,12 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numba
 from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import register_pass
 from numba.core.registry import cpu_target
+from numba.core.typed_passes import NativeLowering
 from numba.extending import typeof_impl
 
 import buda_emu.kernels.intrinsics as _intrinsics
@@ -31,6 +36,7 @@ _C_LIBRARY: Final = {
 """Functions of it whose results are the same everywhere."""
 
 
+@global_compiler_lock
 def machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
     """Machine code for such arguments, for `loading.load`."""
     dispatcher = _dispatcher(kernel)
@@ -68,7 +74,9 @@ def _object(codegen: Any, module: Any, compiled: Any, symbol: str) -> bytes:
 def _dispatcher(function: Helper) -> Any:
     if function.dispatcher is None:
         njit: Any = numba.njit
-        compiled = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        compiled = njit(
+            error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler
+        )  # fmt: skip
         function.dispatcher = compiled(function.py_func)
     return function.dispatcher
 
@@ -76,3 +84,35 @@ def _dispatcher(function: Helper) -> Any:
 @typeof_impl.register(Helper)
 def _typeof_helper(value: Helper, _context: Any) -> Any:
     return types.Dispatcher(_dispatcher(value))
+
+
+# ---------------------------------------------------------------------------------------------- numba, but for its end
+class _Library(JITCodeLibrary):
+    """Code of one function, optimised, that others link: numba would make machine code of each by itself, too."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "buda_emu_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        done = super().run_pass(state)
+        entry = list[Any]().copy  # stands for the function: a built-in one, as numba asks for, and like no other
+        state.targetctx.insert_user_function(entry, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=entry)
+        return done
+
+
+class _Compiler(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [(_Lowering if step is NativeLowering else step, why) for step, why in passes.passes]
+        passes.finalize()
+        return [passes]

@@ -98,7 +98,7 @@ class Kernel(Helper):
             code = self._compiled(arguments)
             if place is not None:
                 kept.write(place, code)
-        return load(code, self.py_func.__name__)
+        return load(code, self.py_func.__module__, self.py_func.__name__)
 
     def _compiled(self, arguments: tuple[Any, ...]) -> bytes:
         name = self.py_func.__name__

@@ -45,8 +45,11 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def load(code: bytes, name: str) -> Callable[..., Any]:
-    """The function in machine code from `compiling.machine_code`: NotImplemented for arguments of another kind."""
+def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
+    """The function in machine code from `compiling.machine_code`: NotImplemented for arguments of another kind.
+
+    Profilers and debuggers see it as a built-in function of that module and name.
+    """
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol, machine_code = code[_SIZE_BYTES : _SIZE_BYTES + size].decode(), code[_SIZE_BYTES + size :]
     engine = _engine()
@@ -56,8 +59,8 @@ def load(code: bytes, name: str) -> Callable[..., Any]:
     _doors.append(door)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return make(ctypes.addressof(door), None, None)
+    make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
+    return make(ctypes.addressof(door), None, module)
 
 
 @cache
