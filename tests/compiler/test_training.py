@@ -85,7 +85,7 @@ def test_float32_copies_take_steps_that_the_format_cannot_hold():
             np.corrcoef((found[name] - first[name]).ravel(), (item.detach().numpy() - first[name]).ravel())[0, 1]
             for name, item in module.named_parameters()
         )
-    assert alike["Float32"] > 0.9 > 0.8 > alike[""]
+    assert alike["Float32"] > 0.85 > 0.7 > alike[""]
     wide = both["Float32"]
     weight = wide.parameters()["0.weight"]
     assert (weight != wide.state()["0.weight"]).any()  # which the model reads
