@@ -17,13 +17,13 @@ from gpt import Block
 from lines import write_lines
 
 DIGITS, LENGTH, BATCH, STEPS, RATE = 10, 8, 32, 300, 0.01
-LAYERS, UNSEEN = 2, 512
+LAYERS, UNSEEN = 1, 512
 
 
 class Sorter(nn.Module):
     """Scores [batch, digits, places]: which digit stands at each place of the sorted row."""
 
-    def __init__(self, width=32, heads=4, layers=2):
+    def __init__(self, width=32, heads=4, layers=LAYERS):
         super().__init__()
         self.digits, self.places = nn.Embedding(DIGITS, width), nn.Parameter(0.02 * torch.randn(LENGTH, width))
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
@@ -50,7 +50,7 @@ def main(arguments=None):
     parser.add_argument("--precision", nargs="+", default=["ideal"], choices=("ideal", "format", "device"))
     given = parser.parse_args(arguments)
     torch.manual_seed(0)
-    first = Sorter(layers=LAYERS)
+    first = Sorter()
     batches = [rows(BATCH, seed) for seed in range(given.steps)]
     unseen = rows(UNSEEN, 10**6)
 
@@ -58,10 +58,14 @@ def main(arguments=None):
         with torch.no_grad():
             return (net(unseen[0]).argmax(1) == unseen[1]).all(1).float().mean().item()
 
+    def rate(step):
+        return RATE * (1 - step / given.steps)
+
     net = copy.deepcopy(first)
-    optimizer = torch.optim.Adam(net.parameters(), lr=RATE)
+    optimizer = torch.optim.Adam(net.parameters())
     losses = {"torch": []}
-    for x, y in batches:
+    for step, (x, y) in enumerate(batches):
+        optimizer.param_groups[0]["lr"] = rate(step)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(net(x), y)
         loss.backward()
@@ -70,7 +74,7 @@ def main(arguments=None):
     print(f"torch: loss {mean(losses['torch'][-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted", flush=True)
     for precision in given.precision:
         net = copy.deepcopy(first)
-        training = be.compile(net, (batches[0][0],), loss="cross_entropy", optimizer="adam", learning_rate=RATE)
+        training = be.compile(net, (batches[0][0],), loss="cross_entropy", optimizer="adam", learning_rate=rate)
         own = losses[precision] = [training.train_step(x, y, precision=precision) for x, y in batches]
         training.load_into(net)
         print(f"{precision}: loss {mean(own[-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted", flush=True)

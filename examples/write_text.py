@@ -17,8 +17,8 @@ TEXT = """a tile has thirty two rows and thirty two columns. a queue holds tiles
 writes the next one. a graph is a set of ops on the cores of a chip. an epoch runs one graph. a program runs epochs. """
 TEXT = " ".join(TEXT.split()) + " "
 LETTERS = sorted(set(TEXT))
-LENGTH, BATCH, STEPS, RATE = 96, 6, 250, 0.01
-LAYERS, WRITTEN = 2, 88
+LENGTH, BATCH, STEPS, RATE = 96, 6, 400, 0.01
+WIDTH, LAYERS, WRITTEN = 64, 1, 88
 
 
 class Learning(nn.Module):
@@ -41,7 +41,7 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     torch.manual_seed(0)
     codes = torch.tensor([LETTERS.index(letter) for letter in TEXT * 2])
-    model = GPT(len(LETTERS), 32, 4, LAYERS, LENGTH)
+    model = GPT(len(LETTERS), WIDTH, 4, LAYERS, LENGTH)
     places = torch.arange(LENGTH)[None].repeat(BATCH, 1)
     random = torch.Generator().manual_seed(1)
 
@@ -52,7 +52,7 @@ def main(arguments=None):
 
     x, y = batch()
     training = be.compile(
-        Learning(model), x, loss="cross_entropy", optimizer="adam", learning_rate=lambda step: RATE / (1 + step / 100)
+        Learning(model), x, loss="cross_entropy", optimizer="adam", learning_rate=lambda step: RATE / (1 + step / 200)
     )
     losses = []
     for step in range(given.steps):

@@ -6,7 +6,7 @@ from typing import Any
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
-from buda_emu.compiler.mixed import Mixed
+from buda_emu.compiler.mixed import Mixed, wide_df
 from buda_emu.compiler.recipe import Recipe
 
 
@@ -30,6 +30,7 @@ def compile(  # noqa: A001 - as be.compile
     optimizer: str = "sgd",
     learning_rate: Any = 0.01,
     optimizer_options: Mapping[str, float] | None = None,
+    optimizer_df: str = "",
     target: Any = None,
     microbatches: int = 1,
     keeps: Mapping[int, str] | None = None,
@@ -50,7 +51,8 @@ def compile(  # noqa: A001 - as be.compile
 
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
-    `optimizer_options`, `target` (an example) and `microbatches` count, which mean nothing without.
+    `optimizer_options`, `optimizer_df` ("Float32": of master copies of the parameters, of gradient sums and of what the
+    optimizer keeps), `target` (an example) and `microbatches` count, which mean nothing without.
 
     `keeps`: by the number of an output, the input that it is kept in for the next run, a cache; a mapping of names to
     Programs as `source` is several models that share caches. A CompiledPrograms is returned (docs/generate.md).
@@ -75,7 +77,8 @@ def compile(  # noqa: A001 - as be.compile
     from buda_emu.compiler.train.programs import training_graph
     from buda_emu.compiler.train.training import CompiledTraining
 
-    choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches)
+    df = wide_df(optimizer_df, recipe.device)
+    choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df)
     graph = training_graph(source, inputs, target, choices)
     return CompiledTraining(*recipe.placed(graph, entries=max(2, microbatches)), choices)
 

@@ -3,7 +3,7 @@ format of their operand (FRONTEND 3.5)."""
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -89,3 +89,25 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
             source = tiles.ops.get(op.uses[1 if op.attrs.get("identity") else 0].source)
             df = source.precision.df if source is not None else ""
         op.precision = Precision(df, acc, fidelity)
+
+
+def widen(tiles: TileGraph) -> None:
+    """What writes a state that is kept in a format of its own gives that format, and a program that changes such a
+    state computes in it (a sum is only added to)."""
+    stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
+    changes = {store.op: store for store in tiles.stores.values() if not store.accumulate}
+    wide = {tiles.ops[name].program: stored[name] for name in changes if stored[name]}
+    for op in tiles.ops.values():
+        df = stored.get(op.name, wide.get(op.program, ""))
+        if df:
+            op.precision = replace(op.precision, df=df)
+
+
+def wide_df(df: str, target: Target) -> str:
+    """A format that states may be kept in beside the model's. Raises HostError for another."""
+    if df not in ("", "Float32"):
+        raise HostError(f"compile: optimizer_df {df!r} is not one of: Float32")
+    if df and (_family(target.activation_df) != "b" or target.arch.name == "grayskull"):
+        where = f"--df {target.df} on {target.arch.name}"
+        raise HostError(f"compile: optimizer_df Float32 cannot stand beside {where}")
+    return df

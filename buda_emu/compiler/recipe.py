@@ -7,7 +7,7 @@ from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules
+from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules, widen
 from buda_emu.compiler.passes.pipeline import run_passes
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.placement import Placement
@@ -48,6 +48,7 @@ class Recipe:
         if self.fuse:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)
+        widen(tiles)
         placement = place(tiles, self.device, self.aim, entries=entries)
         give_room(placement)
         return graph, placement, _title(graph, self.device)

@@ -61,6 +61,47 @@ def test_steps_are_those_of_torch(name, options, own):
     follows(training, module, OPTIMIZERS[name](module.parameters(), lr=0.05, **own), zip(x, y, strict=True))
 
 
+def test_float32_copies_take_steps_that_the_format_cannot_hold():
+    """Of 1e-4 a step, which 8 bits of mantissa lose beside weights of 0.1."""
+    x, y = batches(12)
+    module = net()
+    first = {name: item.detach().numpy().copy() for name, item in module.named_parameters()}
+    both = {
+        df: be.compile(module, (x[0],), loss="mse", optimizer="adam", learning_rate=1e-4, optimizer_df=df)
+        for df in ("", "Float32")
+    }
+    assert both["Float32"].check(strict=True) == ()
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-4)
+    for a, b in zip(x, y, strict=True):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(module(a), b).backward()
+        optimizer.step()
+        for training in both.values():
+            training.train_step(a, b, precision="device")
+    alike = {}
+    for df, training in both.items():
+        found = training.parameters()
+        alike[df] = min(
+            np.corrcoef((found[name] - first[name]).ravel(), (item.detach().numpy() - first[name]).ravel())[0, 1]
+            for name, item in module.named_parameters()
+        )
+    assert alike["Float32"] > 0.85 > 0.7 > alike[""]
+    wide = both["Float32"]
+    weight = wide.parameters()["0.weight"]
+    assert (weight != wide.state()["0.weight"]).any()  # which the model reads
+    wide.load_into(module)
+    np.testing.assert_array_equal(module[0].weight.detach().numpy(), weight)
+    wide.set_parameters({"0.weight": first["0.weight"]})
+    np.testing.assert_array_equal(wide.parameters()["0.weight"], first["0.weight"])
+    np.testing.assert_allclose(wide.state()["0.weight"], first["0.weight"], rtol=2**-7)
+
+
+@pytest.mark.parametrize("options", [{"df": "Float16"}, {"arch": "grayskull"}, {"optimizer_df": "Bfp8_b"}])
+def test_float32_copies_stand_beside_some_formats_only(options):
+    with pytest.raises(be.HostError, match="optimizer_df"):
+        be.compile(net(), (batches(1)[0][0],), loss="mse", **{"optimizer_df": "Float32", **options})
+
+
 def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
     module = net()
     x, y = batches(3, 24)

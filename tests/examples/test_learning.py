@@ -32,8 +32,7 @@ def test_a_classifier_trains_in_a_block_format(monkeypatch, capsys, tmp_path):
     assert len(curves(tmp_path / "digits.svg")) == 4
 
 
-def test_a_sorter_takes_the_steps_of_torch(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(learn_to_sort, "LAYERS", 1)
+def test_a_sorter_takes_the_steps_of_torch(capsys, tmp_path):
     learn_to_sort.main(["--steps", "2", "--picture", str(tmp_path / "sort.svg")])
     out = capsys.readouterr().out
     found = losses(out)
@@ -43,7 +42,7 @@ def test_a_sorter_takes_the_steps_of_torch(monkeypatch, capsys, tmp_path):
 
 
 def test_a_gpt_goes_on_writing(monkeypatch, capsys):
-    for name, value in {"LAYERS": 1, "LENGTH": 32, "WRITTEN": 5}.items():
+    for name, value in {"WIDTH": 32, "LENGTH": 32, "WRITTEN": 5}.items():
         monkeypatch.setattr(write_text, name, value)
     write_text.main(["--steps", "1"])
     first, last = capsys.readouterr().out.splitlines()

@@ -79,10 +79,11 @@ class Builder:
         self.graph.nodes[node.name] = node
         return node
 
-    def state(self, label: str, initial: Any, *, slots: int = 1, dim: int = 0) -> Node:
-        """A state as it is when a program begins; each program has a node of its own for it."""
+    def state(self, label: str, initial: Any, *, slots: int = 1, dim: int = 0, df: str = "") -> Node:
+        """A state as it is when a program begins; each program has a node of its own for it. `df`: the format that it
+        is kept in, "" the model's."""
         array = np.asarray(initial)
-        attrs = {"label": label, "initial": array, "slots": slots, "dim": dim}
+        attrs = {"label": label, "initial": array, "slots": slots, "dim": dim, "df": df}
         node = Node(self.unique(label), "state", (), attrs, array.shape, array.dtype.name, label)
         self.graph.nodes[node.name] = node
         return node

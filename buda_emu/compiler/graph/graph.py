@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 SOURCES = ("input", "constant", "state")
-"""Ops that read no other node. A state is a tensor that the device keeps from run to run: attributes `label`, and
-`initial`, its value at first. With `slots` a program writes one of so many equal parts
-of dimension `dim` at a time, and reads all of them."""
+"""Ops that read no other node. A state is a tensor that the device keeps from run to run: attributes `label`,
+`initial`, its value at first, and `df`, its format where that is not the model's. With `slots` a program writes one of
+so many equal parts of dimension `dim` at a time, and reads all of them."""
 FORWARD = "fwd_0"
 
 

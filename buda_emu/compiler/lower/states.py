@@ -36,7 +36,9 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
         if not initial.shape:
             held[:] = initial
         queue = low.unused(safe_name(label))
-        known = low.out.states[queue] = State(queue, label, initial.shape, dtype, layout, held, slots)
+        nodes = [node for node in low.graph if node.op == "state" and node.attrs["label"] == label]
+        df = next((node.attrs["df"] for node in nodes if node.attrs["df"]), "")
+        known = low.out.states[queue] = State(queue, label, initial.shape, dtype, layout, held, slots, df)
     return known
 
 

@@ -113,7 +113,7 @@ class State:
     """A ram that programs read and write: `held` is what the host fills it with, [t, rows, columns] in elements.
 
     With several `slots` it is read whole through this ram of one entry, and written slot by slot through another one
-    on the same memory, whose entries follow each other along t (NETLIST 1.10).
+    on the same memory, whose entries follow each other along t (NETLIST 1.10). `df`: its format, "" the model's.
     """
 
     queue: str
@@ -123,6 +123,7 @@ class State:
     layout: Layout
     held: Words
     slots: int = 1
+    df: str = ""
 
     @property
     def shape(self) -> Shape:

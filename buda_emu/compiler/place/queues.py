@@ -72,7 +72,8 @@ def _state(found: Placement, state: State) -> Queue:
     store = found.tiles.stores.get(state.queue)
     blocks = found.ops[store.op].blocks if store else input_blocks(state.shape)
     source = store.op if store else "HOST"
-    return Queue(state.written, source, "state", blocks, found.target.activation_df, "ram", state.slots, "dram", ())
+    df = state.df or found.target.activation_df
+    return Queue(state.written, source, "state", blocks, df, "ram", state.slots, "dram", ())
 
 
 def _readers(found: Placement) -> dict[str, list[Placed]]:

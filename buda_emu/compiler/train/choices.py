@@ -13,23 +13,32 @@ LOSSES = ("mse", "cross_entropy")
 BACKWARD, OPTIMIZE = "bwd_0", "opt_0"
 GRADIENT = "grad_acc_"
 """In front of a parameter's name: the sum of its gradients (FRONTEND 5)."""
+MASTER = ".master"
+"""Behind a parameter's name: the copy of it that the optimizer changes, where that is kept in another format."""
 NUMBER = "optimizer."
 """In front of the names of the numbers that the host pushes before a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """`options` of the optimizer, complete; `loss`: one of LOSSES or a function of output and target."""
+    """`options` of the optimizer, complete; `loss`: one of LOSSES or a function of output and target;
+    `df` of what the optimizer keeps, "" the model's."""
 
     loss: Any
     optimizer: Optimizer
     options: Numbers
     learning_rate: float | Schedule
     microbatches: int
+    df: str = ""
 
     @staticmethod
     def named(
-        loss: Any, optimizer: str, options: Mapping[str, float] | None, learning_rate: Any, microbatches: int
+        loss: Any,
+        optimizer: str,
+        options: Mapping[str, float] | None,
+        learning_rate: Any,
+        microbatches: int,
+        df: str = "",
     ) -> "Choices":
         """From words and numbers. Raises HostError for one that makes no sense."""
         if not callable(loss) and loss not in LOSSES:
@@ -40,4 +49,4 @@ class Choices:
         if microbatches < 1:
             raise HostError(f"compile: microbatches={microbatches}")
         found = optimizer_named(optimizer, options)
-        return Choices(loss, *found, rate, microbatches)
+        return Choices(loss, *found, rate, microbatches, df)

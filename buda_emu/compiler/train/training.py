@@ -15,7 +15,7 @@ from buda_emu.compiler.emit.programs import LOOP, ZERO, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Graph
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, NUMBER, OPTIMIZE, Choices
+from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices
 from buda_emu.errors import HostError
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
@@ -92,7 +92,7 @@ class CompiledTraining(CompiledModel):
     # --------------------------------------------------------------------------------------- parameters and state
     def parameters(self) -> dict[str, Array]:
         """Of the module, as they are on the machine now: float32 by the module's names."""
-        return {name: self._state(name) for name in self._trained()}
+        return {name: self._state(self._copies(name)[-1]) for name in self._trained()}
 
     def gradients(self) -> dict[str, Array]:
         """Of the last step, by the names of the module's parameters: zeros before the first one."""
@@ -109,7 +109,7 @@ class CompiledTraining(CompiledModel):
 
         torch: Any = import_module("torch")  # not all of it has types
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        trained, states = self._trained(), self.state()
+        trained, states = self._trained(), {**self.state(), **self.parameters()}
         for name, array in states.items():
             if name not in own:
                 if name in trained:
@@ -123,7 +123,7 @@ class CompiledTraining(CompiledModel):
     def set_parameters(self, arrays: Mapping[str, Any]) -> None:
         """Give parameters, or anything else that `state` names, new values. Raises HostError for an unknown name or
         another shape."""
-        for name, item in arrays.items():
+        for name, item in ((copy, item) for own, item in arrays.items() for copy in self._copies(own)):
             state = self.placement.tiles.state(name)
             array = np.asarray(as_numpy(item), np.float32)
             if state is None or array.shape != state.host_shape:
@@ -135,6 +135,10 @@ class CompiledTraining(CompiledModel):
             self._held[state.queue] = held
             if self._machine is not None:
                 self._machine.push(state.queue, held)
+
+    def _copies(self, name: str) -> list[str]:
+        """A parameter's states: the one that the model reads, and perhaps the one that the optimizer changes."""
+        return [name, name + MASTER] if self.placement.tiles.state(name + MASTER) else [name]
 
     def _trained(self) -> list[str]:
         return [output.state.removeprefix(GRADIENT) for output in self.graph.outputs if output.accumulate]
