@@ -189,7 +189,7 @@ def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32]
     exponents = (first & i32(_EXPONENT)) >> 1, (second & i32(_EXPONENT)) >> 1
     pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
     weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)
-    weak |= (pair != 0) & (np.minimum(*exponents) < LEAST >> 1)
+    weak |= (pair != 0) & (np.minimum(*exponents) < LEAST >> 1) | (np.maximum(*exponents) > MOST >> 1)
     special[0] |= bool(weak.any())
     return first, second, pair
 
@@ -348,8 +348,11 @@ def _emit_factors(
         builder.icmp_signed("<", pair, code.word(LEAST_PRODUCT >> 1)),
         builder.icmp_signed("<", weaker, code.word(LEAST >> 1)),
     )
-    weak = builder.and_(builder.not_(none), weak)
-    code.note(builder.or_(weak, builder.icmp_signed(">", pair, code.word(MOST_PRODUCT >> 1))), special)
+    strong = builder.or_(
+        builder.icmp_signed(">", pair, code.word(MOST_PRODUCT >> 1)),
+        builder.icmp_signed(">", code.largest(*exponents), code.word(MOST >> 1)),
+    )
+    code.note(builder.or_(builder.and_(builder.not_(none), weak), strong), special)
     return first, second, pair
 
 
