@@ -83,6 +83,14 @@ def test_what_is_left_to_integers(exponents, left_out):
     assert compare(a, b, "Float16_b", "bf16", "wormhole_b0", "LoFi") == left_out
 
 
+def test_infinities_times_zeros():
+    stream = np.random.default_rng(4)
+    a, b = (src_words(stream, (TILES, 1024), "Float16_b", "normal") for _ in range(2))
+    a[:, ::7], b[:, ::5] = 0xFF800000, 0
+    assert compare(a, b, "Float16_b", "bf16", "wormhole_b0", "HiFi2") == [True, True, True]
+    assert compare(b, a, "Float16_b", "fp32", "wormhole_b0", "HiFi2") == [True, True, True]
+
+
 @pytest.mark.tiny
 @pytest.mark.parametrize(("register", "mode"), [("Float16", "fp16"), ("Tf32", "fp32")])
 def test_in_plain_python_too(register, mode):

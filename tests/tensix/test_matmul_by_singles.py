@@ -88,6 +88,17 @@ def test_what_is_left_to_integers(mode, middles, taken):
     assert np.array_equal(singles, integers if taken else dst)
 
 
+@pytest.mark.parametrize("mode", ["bf16", "fp32"])
+def test_infinities_times_small_numbers_and_zeros(mode):
+    stream = np.random.default_rng(6)
+    in0, in1 = words(stream, (1, 1024), "Float16_b", 60, 2, zeros=0.3), words(stream, (1, 1024), "Float16_b", 127, 2)
+    in1[0, ::9] = 0xFF800000
+    dst = start(stream, mode, "Float16_b", 120, 3)
+    for pair in ((in0, in1), (in1, in0)):
+        singles, integers, left_out = both(dst, *pair, "HiFi3", kernel_setting("b", mode, "wormhole_b0"))
+        assert left_out or np.array_equal(singles, integers)
+
+
 @pytest.mark.parametrize("exponent", [2, 240, 255])
 def test_words_of_dst_at_the_ends_are_left_to_integers(exponent):
     stream = np.random.default_rng(4)

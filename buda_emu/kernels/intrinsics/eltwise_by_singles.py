@@ -180,8 +180,11 @@ def _emit_factors(
         builder.icmp_signed("<", pair, code.word(LEAST_PRODUCT >> 1)),
         builder.icmp_signed("<", weaker, code.word(LEAST >> 1)),
     )
-    weak = builder.and_(builder.not_(none), weak)
-    code.note(builder.or_(weak, builder.icmp_signed(">", pair, code.word(MOST_PRODUCT >> 1))), special)
+    strong = builder.or_(
+        builder.icmp_signed(">", pair, code.word(MOST_PRODUCT >> 1)),
+        builder.icmp_signed(">", code.largest(*exponents), code.word(MOST >> 1)),
+    )
+    code.note(builder.or_(builder.and_(builder.not_(none), weak), strong), special)
     return first, second, pair
 
 

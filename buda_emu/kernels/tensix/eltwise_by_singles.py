@@ -202,7 +202,7 @@ def _factors(a: Any, b: Any, lift: int, special: Any) -> tuple[NDArray[np.int32]
     exponents = (first & i32(EXPONENT)) >> 1, (second & i32(EXPONENT)) >> 1
     pair = np.where((exponents[0] == 0) | (exponents[1] == 0), i32(0), exponents[0] + exponents[1])
     weak = (pair != 0) & (pair < LEAST_PRODUCT >> 1) | (pair > MOST_PRODUCT >> 1)
-    weak |= (pair != 0) & (np.minimum(*exponents) < LEAST >> 1)
+    weak |= (pair != 0) & (np.minimum(*exponents) < LEAST >> 1) | (np.maximum(*exponents) > MOST >> 1)
     special[0] |= bool(weak.any())
     return first, second, pair
 

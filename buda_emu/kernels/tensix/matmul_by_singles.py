@@ -34,6 +34,7 @@ WIDTH: Final = 16  # of a panel
 FLOAT_BIAS: Final = 127
 # What exponents must be for singles (`_in_reach`), of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
+MOST_PART: Final = 250  # and no infinities
 FINEST: Final = 12  # of the last phase's products below those of the first
 LEAST_SUM: Final = LOWEST_COMMON + 10  # an accumulation leaves nothing smaller than 2^-10 of its common exponent
 MOST_SUM: Final = 200
@@ -139,10 +140,11 @@ def matmul_by_singles(
                     low = a_ranges[j, 0] + b_ranges[i, 0] + bias - FINEST
                     high = a_ranges[j, 1] + b_ranges[i, 1] + bias + 1
                     weakest = min(a_ranges[j, 0], b_ranges[i, 0]) + lift
+                    strongest = max(a_ranges[j, 1], b_ranges[i, 1]) + lift
                     if dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < LOWEST_COMMON:
                         dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
                     least, most = dst_ranges[place, 0], dst_ranges[place, 1]
-                    if not _in_reach(mode, least, most, low, high, weakest):
+                    if not _in_reach(mode, least, most, low, high, weakest, strongest):
                         taken[place] = False
                         left_out[group * per_slice + (top + i) * cols + left + j - start] = True
                         continue
@@ -183,14 +185,14 @@ def _lower_exponents(word: Lanes, offset: int) -> None:
 
 
 @helper
-def _in_reach(mode: int, least: int, most: int, low: int, high: int, weakest: int) -> bool:
+def _in_reach(mode: int, least: int, most: int, low: int, high: int, weakest: int, strongest: int) -> bool:
     """Whether singles hold all that comes up: words from `least` to `most`, sums from `low` to `high`, operands from
-    `weakest` on. Exponents of 5 bits always are."""
+    `weakest` to `strongest`. Exponents of 5 bits always are."""
     if mode == FP16:
         return True
     if mode == BF16 and (least < LOWEST_COMMON or most > MOST_WORD):
         return False
-    return low >= LEAST_SUM and high <= MOST_SUM and weakest >= LEAST_PART
+    return low >= LEAST_SUM and high <= MOST_SUM and weakest >= LEAST_PART and strongest <= MOST_PART
 
 
 @helper
