@@ -43,7 +43,9 @@ _HOW = ("paths", "timeout")  # settings that a baseline may be held against with
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
     parser.add_argument(
-        "path", nargs="+", metavar="PATH",
+        "path",
+        nargs="+",
+        metavar="PATH",
         help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
     )
     which = parser.add_argument_group("which netlists")

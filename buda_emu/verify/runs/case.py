@@ -374,9 +374,7 @@ def _own(image: "DeviceImage | None", queue: str) -> "ModelOutput | None":
     return image.model.by_queue.get(queue) if image is not None and image.model is not None else None
 
 
-def _expected(
-    queue: Queue, reference: Files, image: "DeviceImage | None"
-) -> tuple[NDArray[Any], str] | None:
+def _expected(queue: Queue, reference: Files, image: "DeviceImage | None") -> tuple[NDArray[Any], str] | None:
     """Entries from outside and where they come from. A model's output may have the model's own shape."""
     own = _own(image, queue.name)
     whole = whole_array(reference, queue.name) if own is not None else None
