@@ -6,7 +6,7 @@ library, to CPython's C functions and to `loading.OBJECTS`, and all that it defi
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import llvmlite.binding as llvm
 import numba
@@ -100,7 +100,7 @@ class _Library(JITCodeLibrary):
 class _Lowering(NativeLowering):
     _name = "buda_emu_lowering"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: Any) -> Literal[True]:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         done = super().run_pass(state)
