@@ -3,6 +3,7 @@ networks, beside the first legal choice, and on several chips.
 
     python benchmarks/placing.py [NAME ...]           # needs torch; the vendor's netlists beside the project
     python benchmarks/placing.py --chips 1,2,4 bert_base resnet50
+    python benchmarks/placing.py --efforts            # low, default and high effort on twelve models
 
 Same sizes, number format, fidelity, microbatch, chip and timing model. The weights are random: cycles do not depend on
 them. The vendor's BERT-base begins behind the embeddings, as does ours here.
@@ -12,48 +13,16 @@ import argparse
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor, nn
-
 import buda_emu as be
-from full_size_models import Attention, Block, build
+from full_size_models import build
+from vendor_models import Source, attention, encoders, mobilenet_v3, t5_decoder
 
 NETLISTS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "netlists"
-
-
-class Encoders(nn.Module):
-    """Layers of a BERT on hidden states, with a mask that is added to the scores."""
-
-    def __init__(self, layers: int, width: int, heads: int) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(
-            Block(width, heads, norm_first=False, epsilon=1e-12, approximate="tanh") for _ in range(layers)
-        )
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Hidden states [1, 128, width], mask [1, 1, 1, 128]."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x
-
-
-Source = tuple[nn.Module, tuple[Tensor, ...]]
-
-
-def encoders(layers: int, width: int, heads: int) -> Source:
-    """A model and its inputs."""
-    torch.manual_seed(0)
-    return Encoders(layers, width, heads).eval(), (torch.randn(1, 128, width), torch.zeros(1, 1, 1, 128))
-
-
-def attention() -> Source:
-    """Multi-head attention of BERT's small test."""
-    torch.manual_seed(0)
-    return Attention(128, 4).eval(), (torch.randn(1, 128, 128), torch.zeros(1, 1, 128, 128))
 
 
 class Case(NamedTuple):
@@ -65,6 +34,8 @@ class Case(NamedTuple):
     fidelity: str
     microbatch: int
     netlist: str
+    keeps: int = 0
+    """Outputs behind the first that go to caches."""
 
 
 CASES = {
@@ -90,6 +61,13 @@ CASES = {
     "resnet50": Case(
         lambda: build("resnet50"), "wormhole_b0", "Bfp8_b", "LoFi", 64, "dbd/test/netlists/resnet50.yaml"
     ),
+    "mobilenet_v3": Case(
+        mobilenet_v3, "wormhole_b0", "Float16_b", "HiFi2", 64,
+        "perf_lib/graph_tests/blackhole/mobilenet_v3_hifi2_fp16b.yaml",
+    ),
+    "t5_decoder": Case(
+        t5_decoder, "wormhole_b0", "Float16_b", "HiFi3", 1, "verif/graph_tests/netlists/t5_wormhole_b0.yaml", 24
+    ),
 }  # fmt: skip
 
 
@@ -110,27 +88,49 @@ def vendor(name: str) -> float:
 def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, Any]:
     """Inputs per second, seconds of be.compile, the compiled model."""
     start = time.process_time()
+    if case.keeps:
+        options["keeps"] = {1 + number: f"past_{number}" for number in range(case.keeps)}
     model = be.compile(
         *source, arch=case.arch, df=case.df, fidelity=case.fidelity, microbatch=case.microbatch, **options
     )
     return model.perf().inputs_per_second, time.process_time() - start, model
 
 
+MORE = ("resnet18", "mobilenet_v2", "vit_b_16", "whisper_tiny")
+"""Models that join the cases in the comparison of efforts: wormhole_b0, Float16_b, HiFi3, rounds of 64."""
+
+
+def efforts(names: Sequence[str]) -> None:
+    """A row for each model: inputs per second of each effort, default's share of high's, and seconds."""
+    print("| model | low | default | high | default of high | CPU s, default | high |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name in names or (*CASES, *MORE):
+        case = CASES.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", 64, "")
+        source = case.source()
+        low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
+        print(f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
+              f"{default[1]:.0f} | {high[1]:.0f} |", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """Print a table for docs/placing.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[[], *CASES], help="default: all")
+    parser.add_argument("names", nargs="*", choices=[[], *CASES, *MORE], help="default: all")
+    parser.add_argument("--efforts", action="store_true", help="compare efforts instead")
     parser.add_argument("--chips", default="", help="compare numbers of chips instead, as in 1,2,4")
     parser.add_argument("--effort", default="default")
     parser.add_argument("--report", action="store_true", help="where each one's time goes")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.efforts:
+        efforts(args.names)
+        return
     if args.chips:
         print("| network | chips | inputs/s | times |\n| --- | ---: | ---: | ---: |")
     else:
         print("| network | on | inputs a round | vendor's inputs/s | ours | times | first legal | CPU s |")
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name in args.names or CASES:
+    for name in [name for name in args.names or CASES if name in CASES]:
         case = CASES[name]
         source = case.source()
         if args.chips:

@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--objective", default="throughput", metavar="WORD",
         help="what is searched for: throughput (default), latency or cores",
     )  # fmt: skip
-    parser.add_argument("--chips", type=int, default=1, metavar="N", help="cut the model over so many chips")
+    parser.add_argument(
+        "--chips", default="1", metavar="N", help="cut the model over so many chips, or over those of a cluster's file"
+    )
     parser.add_argument(
         "--microbatch", type=int, metavar="N",
         help="inputs that go through an epoch before the next begins; default: 64, of objective latency 1",
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     parser.add_argument(
         "--dump-after", action="append", default=[], metavar="PASS",
-        help="print the graph behind a pass; all passes: import, gelu, decompose, affine, common, dead",
+        help="print the graph behind a pass; all passes: import, gelu, decompose, affine, windows, common, dead",
     )  # fmt: skip
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")

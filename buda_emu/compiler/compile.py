@@ -1,6 +1,7 @@
 """The job in one call: a model in, a compiled one out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from buda_emu.compiler.compiled import CompiledModel
@@ -22,7 +23,7 @@ def compile(  # noqa: A001 - as be.compile
     fuse: bool = True,
     effort: str = "default",
     objective: str = "throughput",
-    chips: int = 1,
+    chips: int | str | PathLike[str] = 1,
     microbatch: int | None = None,
     name: str = "",
     dump: Callable[[str, Graph], None] | None = None,
@@ -45,9 +46,9 @@ def compile(  # noqa: A001 - as be.compile
     and the graph behind it.
 
     `effort` ("low", "default", "high") is how long placing searches, `objective` ("throughput", "latency", "cores") for
-    what; `chips` is over how many the model is cut, `microbatch` how many inputs go through an epoch before the next
-    begins (default: 64, of objective latency 1; fewer where memory is full). What keeps states from input to input
-    (training, caches) is placed in order, one input at a time, on one chip (docs/placing.md).
+    what; `chips` is over how many the model is cut, or the path of a cluster's file; `microbatch` how many inputs go
+    through an epoch before the next begins (default: 64, of objective latency 1; fewer where memory is full). What
+    keeps states from input to input (training, caches) takes one chip and one input at a time (docs/placing.md).
 
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),

@@ -14,7 +14,7 @@ from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.compiler.emit.netlist_text import netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import below, made_up
-from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin
+from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.streaming import joined, stream
 from buda_emu.errors import HostError
@@ -98,9 +98,9 @@ class CompiledModel:
         nodes = {graph[name].attrs["label"]: graph[name] for name in graph.inputs}
         inputs = tuple(
             ModelInput(
-                queue.name, queue.label, nodes[queue.label].shape, nodes[queue.label].dtype, queue.view,
+                queue.name, queue.label, host_shape(nodes[queue.label]), nodes[queue.label].dtype, queue.view,
                 (queue.shape[0], queue.shape[1] * 32, queue.shape[2] * 32), queue.indices, queue.gather,
-                below(graph, nodes[queue.label]),
+                below(graph, nodes[queue.label]), nodes[queue.label].attrs.get("windows"),
             )
             for queue in tiles.inputs.values()
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Array, Graph, Node
+from buda_emu.compiler.graph.graph import Array, Graph, Node, host_shape
 
 
 def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
@@ -14,8 +14,8 @@ def made_up(graph: Graph, seed: int = 0) -> tuple[Array, ...]:
 def _one(graph: Graph, node: Node, rng: np.random.Generator) -> Array:
     kind = np.dtype(node.dtype)
     if kind.kind == "f":
-        return rng.standard_normal(node.shape).astype(kind)
-    return rng.integers(0, below(graph, node), node.shape).astype(kind)
+        return rng.standard_normal(host_shape(node)).astype(kind)
+    return rng.integers(0, below(graph, node), host_shape(node)).astype(kind)
 
 
 def below(graph: Graph, node: Node) -> int:

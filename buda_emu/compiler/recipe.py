@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import PathLike
 
+from buda_emu.compiler.cluster import Chips, chips_of
 from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.graph import Graph
@@ -30,11 +32,17 @@ class Recipe:
     def named(
         *, arch: str = "wormhole_b0", df: str = "Float16_b", fidelity: str = "HiFi3", acc_df: str = "",
         mixed: Mixed = None, fuse: bool = True, name: str = "", dump: Callable[[str, Graph], None] | None = None,
-        effort: str = "default", objective: str = "throughput", chips: int = 1, microbatch: int | None = None,
+        effort: str = "default", objective: str = "throughput",
+        chips: int | str | PathLike[str] = 1, microbatch: int | None = None,
     ) -> "Recipe":  # fmt: skip
         """From the words of `compile`. Raises HostError for a wrong one."""
         device = Target.named(arch, df, fidelity, acc_df)
-        aim = Aim.named(effort, objective, chips, microbatch)
+        given = chips_of(chips, arch)
+        if isinstance(given, Chips):
+            aim = Aim.named(effort, objective, len(given.ids), microbatch, given.ids)
+            device = device.harvested(given.harvested)
+        else:
+            aim = Aim.named(effort, objective, given, microbatch)
         return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:

@@ -48,6 +48,13 @@ class Target:
             raise HostError("compile: grayskull cannot sum in Float32")  # V090
         return Target(ARCHS[arch], df, fidelity, acc_df)
 
+    def harvested(self, rows: int) -> "Target":
+        """Of a chip that lacks its last rows (PERF 1). Raises HostError where none is left."""
+        height, width = self.arch.grid
+        if rows >= height:
+            raise HostError(f"compile: {rows} of {height} rows harvested")
+        return replace(self, arch=replace(self.arch, grid=(height - rows, width))) if rows else self
+
     def of(self, own: Precision) -> "Target":
         """For an op that has formats of its own."""
         if own == Precision():
@@ -103,16 +110,20 @@ class Target:
 class Aim:
     """What is placed for (docs/placing.md). `effort`: how long is searched; `objective`: most inputs per second, the
     shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`: inputs that go
-    through an epoch before the next begins; unless it is `firm`, fewer where memory is full."""
+    through an epoch before the next begins; unless it is `firm`, fewer where memory is full; `ids` of the chips, where
+    they are not counted from 0."""
 
     effort: str = "default"
     objective: str = "throughput"
     chips: int = 1
     microbatch: int = MICROBATCH
     firm: bool = False
+    ids: tuple[int, ...] = ()
 
     @staticmethod
-    def named(effort: str, objective: str, chips: int, microbatch: int | None) -> "Aim":
+    def named(
+        effort: str, objective: str, chips: int, microbatch: int | None, ids: tuple[int, ...] = ()
+    ) -> "Aim":  # fmt: skip
         """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
         for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
             if word not in words:
@@ -123,7 +134,7 @@ class Aim:
         for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= most:
                 raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
-        return Aim(effort, objective, chips, microbatch, firm)
+        return Aim(effort, objective, chips, microbatch, firm, ids)
 
 
 ONE_BY_ONE = Aim("low", microbatch=1)

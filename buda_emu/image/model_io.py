@@ -4,7 +4,7 @@ An image of `buda-emu compile` says it under `buda_emu_model` in device.json; th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, cast
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
+from buda_emu.image.host_windows import Windows
 
 Array = NDArray[Any]
 KEY = "buda_emu_model"
@@ -27,7 +28,7 @@ NO_INDEX = 0xFFFFFFFF
 class ModelInput:
     """A queue that one input of the model goes to. `extent` [t, rows, columns] of the queue in elements, `view` the
     leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words; `below`:
-    whole numbers that the model takes are 0 up to this."""
+    whole numbers that the model takes are 0 up to this; `windows`: what is laid side by side first."""
 
     queue: str
     label: str
@@ -38,6 +39,7 @@ class ModelInput:
     indices: bool = False
     gather: tuple[int, ...] = ()
     below: int = 2
+    windows: Windows | None = None
 
     def entries(self, array: Any) -> Array | None:
         """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
@@ -61,7 +63,7 @@ class ModelInput:
         given = np.asarray(array)
         if given.shape != self.shape:
             raise HostError(f"input {self.label}: shape {list(given.shape)}, the model takes {list(self.shape)}")
-        flat = given.reshape(-1)
+        flat = (self.windows.apply(given) if self.windows else given).reshape(-1)
         if self.gather:
             flat = flat[list(self.gather)]
         if self.indices:
@@ -112,6 +114,17 @@ class ModelOutput:
         return held
 
 
+def _input(fields: Mapping[str, Any]) -> ModelInput:
+    """Raises HostError for windows that do not give what the queue holds."""
+    windows = Windows.of(fields["windows"]) if fields.get("windows") else None
+    found = replace(ModelInput(**fields), windows=windows)
+    if windows and (
+        len(windows.perm) != len(found.shape) or prod(windows.shape(found.shape)) != prod(found.view) or found.indices
+    ):
+        raise HostError(f"windows of input {found.label} do not give the {list(found.view)} of queue {found.queue}")
+    return found
+
+
 def _plain(item: Any) -> Any:
     return item if isinstance(item, str) else asdict(item)
 
@@ -152,7 +165,7 @@ class ModelIo:
             if source["schema_version"] != 1:
                 raise HostError(f"{KEY}: schema_version {source['schema_version']} is not known")
             fields = [[{key: plain(item) for key, item in entry.items()} for entry in source[name]] for name in _PARTS]
-            inputs = tuple(ModelInput(**item) for item in fields[0])
+            inputs = tuple(_input(item) for item in fields[0])
             return ModelIo(plain(source["labels"]), inputs, tuple(ModelOutput(**item) for item in fields[1]))
         except (KeyError, TypeError, AttributeError) as error:
             raise HostError(f"{KEY}: not what buda-emu compile writes: {error}") from None

@@ -40,12 +40,12 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
             yield ""
             yield f"  # {heading}"
         for queue in mine:
-            yield f"  {queue.name}: {flow(_queue(queue))}"
+            yield f"  {queue.name}: {flow(_queue(queue, placement.device(queue.chip)))}"
     yield ""
     yield "graphs:"
     for graph, name in graph_names(placement).items():
         yield f"  {name}:"
-        yield f"    target_device: {graph.chip}"
+        yield f"    target_device: {placement.device(graph.chip)}"
         yield f"    input_count: {placement.microbatch}"
         source = None
         for placed in placement.ops.values():
@@ -88,10 +88,10 @@ def _blocking(blocks: Blocks) -> dict[str, Any]:
     return {"t": blocks.t, "mblock": blocks.mblock, "ublock": blocks.ublock}
 
 
-def _queue(queue: Queue) -> dict[str, Any]:
+def _queue(queue: Queue, device: int) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "input": queue.input, "type": queue.type, "entries": queue.entries, "grid_size": queue.blocks.grid,
-        **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": queue.chip, "loc": queue.loc,
+        **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": device, "loc": queue.loc,
     }  # fmt: skip
     if queue.alias:
         fields["alias"] = queue.alias

@@ -1,6 +1,6 @@
 """The programs of a placed graph: loops, pointers and queue settings (FRONTEND 5, 6)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +22,11 @@ class Cache(NamedTuple):
 
 
 CACHE: Final = Cache()
+ONE_ROUND: Final[Mapping[str, str]] = {
+    LOOP: "1", ZERO: "1", CACHE.write_index: "0", CACHE.inner_count: "1", CACHE.inner_increment: "0",
+    CACHE.outer_count: "1", CACHE.outer_increment: "1",
+}  # fmt: skip
+"""Parameters of any program for a round of inputs."""
 
 
 def program_name(program: str) -> str:

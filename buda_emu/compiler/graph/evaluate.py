@@ -14,7 +14,8 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     values: dict[str, Array] = {}
     for node in graph:
         if node.op == "input":
-            values[node.name] = np.asarray(inputs[node.attrs["label"]])
+            given, windows = np.asarray(inputs[node.attrs["label"]]), node.attrs.get("windows")
+            values[node.name] = windows.apply(given) if windows else given
             continue
         if node.op in ("constant", "state"):
             values[node.name] = node.attrs["value" if node.op == "constant" else "initial"]

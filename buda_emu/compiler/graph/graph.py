@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 SOURCES = ("input", "constant", "state")
-"""Ops that read no other node. A state is a tensor that the device keeps from run to run: attributes `label`,
-`initial`, its value at first, and `df`, its format where that is not the model's. With `slots` a program writes one of
-so many equal parts of dimension `dim` at a time, and reads all of them."""
+"""Ops that read no other node. An input has its `label`; with `windows` the host lays side by side what they see of a
+tensor of `host_shape`, and the node's shape is that of the result. A state is a tensor that the device keeps from run
+to run: attributes `label`, `initial`, its value at first, and `df`, its format where that is not the model's. With
+`slots` a program writes one of so many equal parts of dimension `dim` at a time, and reads all of them."""
 FORWARD = "fwd_0"
 
 
@@ -37,6 +38,11 @@ class Node:
     def value(self) -> Array:
         """Of a constant."""
         return self.attrs["value"]
+
+
+def host_shape(node: Node) -> Shape:
+    """What the host has of an input."""
+    return node.attrs.get("host_shape", node.shape)
 
 
 @dataclass(frozen=True, slots=True)

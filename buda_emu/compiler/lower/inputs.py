@@ -17,8 +17,10 @@ from buda_emu.errors import UnsupportedError
 @lowers("input")
 def input_(low: Lowering, node: Node) -> Value:
     """A queue that holds the values: the last dimension along columns, the one before along rows, unless another
-    division of the same order of elements takes fewer tiles."""
-    return queued(low, node, best_layout(node.shape))
+    division of the same order of elements takes fewer tiles. What windows see lies along columns, their places along
+    rows."""
+    layout = standard(node.shape, len(node.shape) - 2) if "windows" in node.attrs else best_layout(node.shape)
+    return queued(low, node, layout)
 
 
 def queued(low: Lowering, node: Node, layout: Layout) -> Value:

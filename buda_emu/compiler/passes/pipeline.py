@@ -9,6 +9,7 @@ from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.host_windows import host_windows
 from buda_emu.compiler.passes.integers import integers
 from buda_emu.compiler.target import Target
 
@@ -18,6 +19,7 @@ PASSES: dict[str, tuple[Pass, str]] = {
     "integers": (integers, FRONT),
     "decompose": (decompose, CORE),
     "affine": (affine, CORE),
+    "windows": (host_windows, CORE),
     "common": (common, CORE),
     "dead": (dead, CORE),
 }

@@ -15,7 +15,7 @@ from buda_emu.compiler.place.blocks import (
     grids,
     l1_bytes,
 )
-from buda_emu.compiler.place.cost import op_cycles, size_of_tile, tiles_read, transfer_cycles
+from buda_emu.compiler.place.cost import op_cycles, size_of_tile, streamed_bytes, tiles_read, transfer_cycles
 from buda_emu.compiler.place.regrid import as_cut, cuts_of
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
@@ -26,13 +26,14 @@ DEEP = 8
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A division, the constants that stay in L1, and the estimated cycles of one input: of a core (`math`), and of the
-    slowest of the core and its transfers."""
+    """A division, the constants that stay in L1, the estimated cycles of one input, of a core (`math`), and of the
+    slowest of the core and its transfers, and what DRAM moves for it."""
 
     blocks: Blocks
     held: frozenset[str]
     math: float
     cycles: float
+    streamed: float = 0.0
 
     @property
     def cores(self) -> int:
@@ -44,7 +45,7 @@ def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
     """What low effort takes: the smallest grid within a measure of work, parameters in DRAM (FRONTEND 4.6)."""
     blocks = choose_blocks(target, op)
     held, target = pickers(op), target.of(op.precision)
-    return Choice(blocks, held, *_estimate(target, tiles, op, blocks, held))
+    return _estimated(target, tiles, op, blocks, held)
 
 
 def pickers(op: TileOp) -> frozenset[str]:
@@ -70,10 +71,10 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
 
 
 def quicker(found: list[Choice]) -> list[Choice]:
-    """Without those that take as many cores as another and are slower."""
+    """Without those that take as many cores as another, and are slower without reading less of DRAM."""
     kept: list[Choice] = []
-    for choice in sorted(found, key=lambda choice: (choice.cores, choice.cycles)):
-        if not kept or choice.cycles < kept[-1].cycles:
+    for choice in sorted(found, key=lambda choice: (choice.cores, choice.cycles, choice.streamed)):
+        if all(choice.cycles < other.cycles or choice.streamed < other.streamed for other in kept):
             kept.append(choice)
     return kept
 
@@ -112,7 +113,7 @@ def _of_grid(
         blocks = divided(target, op, grid, size) if cut is None else divided_as(target, op, grid, cut)
         if blocks is not None and buffer_bytes(target, op, blocks, held=size) <= l1_bytes(target):
             held = must | frozenset(order[:count])
-            found = Choice(blocks, held, *_estimate(target, tiles, op, blocks, held))
+            found = _estimated(target, tiles, op, blocks, held)
             return replace(found, blocks=deepened(target, op, blocks, size))
     return None
 
@@ -132,8 +133,7 @@ def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
     return best
 
 
-def _estimate(
-    target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]
-) -> tuple[float, float]:
+def _estimated(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
     math = op_cycles(target, op, blocks)
-    return math, max(math, transfer_cycles(target, tiles, op, blocks, held))
+    cycles = max(math, transfer_cycles(target, tiles, op, blocks, held))
+    return Choice(blocks, held, math, cycles, streamed_bytes(target, tiles, op, held))

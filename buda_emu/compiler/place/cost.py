@@ -21,9 +21,11 @@ from buda_emu.timing.rates import GATHER, STREAM
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Bytes in a cycle: of all DRAM channels together, of the host link."""
+    """Bytes in a cycle: of all DRAM channels together, of each of the `channels`, of the host link."""
 
     dram: float
+    channel: float
+    channels: int
     host: float
 
 
@@ -32,8 +34,8 @@ def speeds(arch: str) -> Speeds:
     """Of one chip."""
     from buda_emu.timing.rates import speed
 
-    rates = speed(device(arch), {}).rates()
-    return Speeds(rates.dram * device(arch).dram_channels, rates.host)
+    rates, channels = speed(device(arch), {}).rates(), device(arch).dram_channels
+    return Speeds(rates.dram * channels, rates.dram, channels, rates.host)
 
 
 @cache
@@ -111,8 +113,22 @@ def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks
     """Of the slowest operand on its way into a core, or of the result out of it."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     most = prod(op.shape) // prod(blocks.grid) * size / STREAM
+    rates = speeds(target.arch.name)
     for number, use in enumerate(op.uses):
-        if use.source not in held:
-            rate = GATHER if use.source in tiles.ops else STREAM
-            most = max(most, tiles_read(tiles, op, blocks, number) * size / rate)
+        if use.source in held:
+            continue
+        most = max(most, tiles_read(tiles, op, blocks, number) * size / (GATHER if use.source in tiles.ops else STREAM))
+        if use.source in tiles.constants:  # in as many buffers as columns of cores read (OPS 6.1)
+            buffers = min(max(blocks.grid), rates.channels)
+            most = max(most, prod(tiles.shape_of(use.source)) * size / (buffers * rates.channel))
     return most
+
+
+def streamed_bytes(target: Target, tiles: TileGraph, op: TileOp, held: frozenset[str]) -> float:
+    """Bytes of inputs and constants that an op reads of DRAM for each input; of an output that it writes."""
+    size = size_of_tile(target.activation_df, target.arch.alignment)
+    read = [use.source for use in op.uses if use.source not in tiles.ops and use.source not in held]
+    if op.type == "embedding":  # of the table the rows that are picked
+        read[0] = op.name
+    total = sum(prod(tiles.shape_of(name)) for name in read)
+    return float(size * (total + (prod(op.shape) if op.attrs.get("untilize") else 0)))

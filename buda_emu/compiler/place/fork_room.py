@@ -8,8 +8,8 @@ from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes
 from buda_emu.compiler.place.candidates import pickers
 from buda_emu.compiler.place.cost import size_of_tile, tiles_read
 from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
+from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.place.queues import Memory
 from buda_emu.compiler.target import Target
 from buda_emu.spec.ops import OP_TYPES
 

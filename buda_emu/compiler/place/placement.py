@@ -66,6 +66,12 @@ class Placement:
     epochs: int = 0
     microbatch: int = 1
     given: TileGraph | None = None
+    ids: tuple[int, ...] = ()
+    """Of the chips, where they are not counted from 0."""
+
+    def device(self, chip: int) -> int:
+        """The id of a chip of the pipeline."""
+        return self.ids[chip] if self.ids else chip
 
     def source(self, name: str, reader: Placed) -> str:
         """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant

@@ -1,19 +1,14 @@
 """Queues of a placed graph, and their addresses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import gcd, prod
+from math import gcd
 
 from buda_emu.compiler.lower.tiles import Shape, State
 from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
-from buda_emu.compiler.target import Target
-from buda_emu.errors import UnsupportedError
-from buda_emu.spec.formats import tile_bytes
-
-DRAM_BASE = 0x10000000
-"""Safely above what the backend keeps (NETLIST V153)."""
-HOST_WINDOW = 0x20000000
+from buda_emu.compiler.place.traffic import Readers, traffic
 
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
@@ -25,30 +20,42 @@ def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int
 def add_queues(found: Placement, rounds: int) -> None:
     """All queues with their addresses. What is no constant holds so many rounds of inputs: with two the host can be a
     round ahead. Raises MemoryFullError when memory is full."""
-    target, tiles, entries = found.target, found.tiles, rounds * found.microbatch
-    memory = Memory(target)
     readers = _readers(found)
+    for queue in _queues(found, readers, rounds * found.microbatch):
+        found.queues[queue.name] = queue
+    memory = Memory(found.target)
+    moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
+    busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
+    for queue in busiest:  # what moves most chooses its channels first
+        if not queue.alias:
+            memory.add(found, queue, moved[queue.name])
+    for queue in busiest:
+        if queue.alias:
+            found.queues[queue.name] = replace(queue, addresses=found.queues[queue.alias].addresses)
+
+
+def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]:
+    """Inputs, constants, states, what lies between epochs, outputs."""
+    target, tiles = found.target, found.tiles
     for queue in tiles.inputs.values():
         df = "RawUInt32" if queue.indices else target.activation_df
         own = readers.get(queue.name, [])
         grid = (1, 1) if queue.indices or not _spreads(own) else (_common(own, 0, queue.shape[1]), 1)
         blocks = input_blocks(queue.shape, grid)
-        memory.add(found, Queue(queue.name, "HOST", "input", blocks, df, "queue", entries, "dram", ()))
+        yield Queue(queue.name, "HOST", "input", blocks, df, "queue", entries, "dram", ())
     for item in tiles.constants.values():
         for chip in sorted({placed.chip for placed in readers[item.name]}):
             own = [placed for placed in readers[item.name] if placed.chip == chip]
             df, layout, blocks = _constant(found, item.name, own[0])
             kind = "queue" if item.kind in ("words", "table") else "ram"
             name = constant_queue(item.name, chip)
-            memory.add(
-                found, Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
-            )
+            yield Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
     for state in tiles.states.values():
-        written = memory.add(found, _state(found, state))
+        written = _state(found, state)
+        yield written
         if state.slots > 1:  # all slots as one entry (NETLIST 1.10)
             blocks = replace(written.blocks, t=written.blocks.t * state.slots)
-            whole = replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
-            found.queues[whole.name] = whole
+            yield replace(written, name=state.queue, input="HOST", blocks=blocks, entries=1, alias=written.name)
     for name, own in readers.items():
         producer = found.ops.get(name)
         later = [placed for placed in own if producer is not None and placed.epoch != producer.epoch]
@@ -56,15 +63,16 @@ def add_queues(found: Placement, rounds: int) -> None:
             continue
         found.between[name] = f"e2e_{name}"
         df = target.of(producer.op.precision).activation_df
-        memory.add(found, Queue(f"e2e_{name}", name, "between", producer.blocks, df, "queue", entries,
-                                "dram", (), chip=later[0].chip))  # fmt: skip
+        yield Queue(
+            f"e2e_{name}", name, "between", producer.blocks, df, "queue", entries, "dram", (), chip=later[0].chip
+        )
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
         loc = "host" if found.chips == 1 else "dram"  # V157: only the first chip reaches the host's memory
         df = target.of(placed.op.precision).output_df
-        memory.add(found, Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (),
-                                chip=0 if loc == "host" else placed.chip))  # fmt: skip
+        chip = 0 if loc == "host" else placed.chip
+        yield Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (), chip=chip)
 
 
 def _state(found: Placement, state: State) -> Queue:
@@ -76,9 +84,9 @@ def _state(found: Placement, state: State) -> Queue:
     return Queue(state.written, source, "state", blocks, df, "ram", state.slots, "dram", ())
 
 
-def _readers(found: Placement) -> dict[str, list[Placed]]:
+def _readers(found: Placement) -> Readers:
     """The ops that read each tensor, in order."""
-    readers: dict[str, list[Placed]] = {}
+    readers: Readers = {}
     for placed in found.ops.values():
         for name in dict.fromkeys(use.source for use in placed.op.uses):
             readers.setdefault(name, []).append(placed)
@@ -120,58 +128,3 @@ def _constant(found: Placement, name: str, reader: Placed) -> tuple[str, str, Bl
     height = 1 if product and number == 1 else gcd(rows, r)
     width = 1 if product and number == 0 else gcd(columns, c)
     return df, "tilized", input_blocks(item.shape, (height, width))
-
-
-class MemoryFullError(UnsupportedError):
-    """Queues of so many inputs do not fit."""
-
-
-class Memory:
-    """Addresses: the DRAM channel with the fewest bytes takes the next buffer; outputs of a single chip go to the
-    host."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._next: dict[int, list[int]] = {}
-        self._host = 0
-
-    @staticmethod
-    def behind(found: Placement) -> "Memory":
-        """The DRAM behind all queues of a placement."""
-        memory = Memory(found.target)
-        for queue in found.queues.values():
-            used, size = memory._used(queue.chip), memory._size(queue)
-            for channel, address in queue.addresses if queue.loc == "dram" else ():
-                used[channel] = max(used[channel], address + size)
-        return memory
-
-    def _used(self, chip: int) -> list[int]:
-        """Where each channel of a chip is free."""
-        return self._next.setdefault(chip, [DRAM_BASE] * self._target.arch.dram_channels)
-
-    def _size(self, queue: Queue) -> int:
-        """Bytes of one buffer."""
-        align, blocks = self._target.arch.alignment, queue.blocks
-        tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
-        tilized = queue.layout == "tilized" and queue.role != "output"
-        size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
-        return -(-size // align) * align
-
-    def add(self, found: Placement, queue: Queue) -> Queue:
-        """Give a queue its addresses. Raises MemoryFullError when memory is full."""
-        used, size = self._used(queue.chip), self._size(queue)
-        places: list[tuple[int, int]] = []
-        for _ in range(prod(queue.blocks.grid)):
-            if queue.loc == "host":
-                places.append((0, self._host))
-                self._host += size
-                if self._host > HOST_WINDOW:
-                    raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW >> 20} MiB")
-                continue
-            channel = min(range(len(used)), key=lambda number: (used[number], number))
-            if used[channel] + size > self._target.arch.dram_channel_bytes:
-                raise MemoryFullError(f"compile: {queue.name}: the DRAM of one {self._target.arch.name} is full")
-            places.append((channel, used[channel]))
-            used[channel] += size
-        made = found.queues[queue.name] = replace(queue, addresses=tuple(places))
-        return made

@@ -25,9 +25,9 @@ STEP = 0.2
 def cuts(line: Line, aim: Aim, full: float) -> list[int]:
     """The first op of each epoch, then the number of ops."""
     count = len(line.ops)
-    reach = _reach(line, aim, full)
-    levels = [LEVELS - 1] if aim.objective == "cores" else range(LEVELS)
-    paces = line.paces[list(levels)]
+    reach = np.minimum(_reach(line, aim, full), line.stops[None, :])
+    levels = np.array([LEVELS - 1] if aim.objective == "cores" else range(LEVELS), np.int64)
+    paces = line.paces[levels]
     best = np.full(count + 1, np.inf)
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
@@ -36,17 +36,18 @@ def cuts(line: Line, aim: Aim, full: float) -> list[int]:
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
-        ends = np.maximum(reach[list(levels), i][:, None] - back, i + 1)
+        ends = np.maximum(reach[levels, i][:, None] - back, i + 1)
+        moved = line.moved(i, ends, levels)
         pace = np.broadcast_to(paces[:, None], ends.shape)
         if aim.objective == "cores":
-            time = 1.0 + line.moved[i, ends] * 1e-15
+            time = 1.0 + moved * 1e-15
         else:
-            pace = np.maximum(pace, line.moved[i, ends] / (rates.dram * aim.chips))
+            pace = np.maximum(pace, moved / (rates.dram * aim.chips))
             depth = line.level[ends] - line.level[i]
             load = (line.loaded[ends] - line.loaded[i]) / (rates.dram * aim.chips)
             time = (aim.microbatch + STEP * depth) * pace + load
         total = best[i] + time
-        alone = reach[list(levels), i] <= i  # an op that never keeps this pace
+        alone = reach[levels, i] <= i  # an op that never keeps this pace
         total[alone] = np.inf
         order = np.argsort(-total, axis=None)  # the best is written last
         ends, total = ends.ravel()[order], total.ravel()[order]

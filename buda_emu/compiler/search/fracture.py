@@ -17,17 +17,19 @@ _AT_END = ("relu_en", "relu_threshold", "relu_mode")
 """Attributes of the product that the last addition takes over."""
 
 
-def fractured(line: Line) -> TileGraph:
-    """The graph with slow pickers cut; the same object when there is none."""
-    cores = prod(line.target.arch.grid)
-    limit = sum(min(choice.cycles * choice.cores for choice in own) for own in line.best) / cores
+def fractured(line: Line, chips: int, share: float) -> TileGraph:
+    """The graph with pickers cut that take longer than a share of the work of all ops, spread over the cores of all
+    chips; the same object when there is none."""
+    cores = prod(line.target.arch.grid) * chips
+    limit = share * sum(min(choice.cycles * choice.cores for choice in own) for own in line.best) / cores
     tiles = line.tiles
     for op, own in zip(line.ops, line.best, strict=True):
-        product = _product(tiles, op) if own[-1].cycles > limit else None
+        quickest = min(choice.cycles for choice in own)
+        product = _product(tiles, op) if quickest > limit else None
         if product is None:
             continue
         taps = op.shape[0]
-        count = next((n for n in range(2, taps + 1) if taps % n == 0 and own[-1].cycles / n <= limit), taps)
+        count = next((n for n in range(2, taps + 1) if taps % n == 0 and quickest / n <= limit), taps)
         tiles = _cut(tiles, op, product, count)
     return tiles
 

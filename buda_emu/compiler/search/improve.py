@@ -7,7 +7,7 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.judge import Judged, judged
-from buda_emu.compiler.search.line import Line, likeness
+from buda_emu.compiler.search.line import STEP, Line, likeness
 from buda_emu.compiler.search.pack import pack
 from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.search.wiring import Wires, rewired
@@ -26,6 +26,8 @@ class Budget:
 
 
 BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3)}
+WAITING = 1.15
+"""An epoch so much slower than all that works in it waits for room in buffers."""
 
 
 def improved(line: Line, spots: Spots, make: Make, budget: Budget, chips: int) -> Spots:
@@ -72,19 +74,24 @@ class _Epoch:
         part = epoch_of(placement, self.epoch)
         best, told = self._wired(mine, part, judged(part))
         factors: dict[str, float] = {}
+        step = STEP
         for _ in range(self.budget.rounds):
-            for item in told.run.epochs[0].timing.ops:
+            timing = told.run.epochs[0].timing
+            if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
+                step *= 2
+            for item in timing.ops:
                 said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
                 factors[item.op] = max(factors.get(item.op, 1.0), said)
             first = min(self.line.index[name] for name in mine)
-            packed, end = pack(self.line.corrected(factors), first, first + len(mine), self.epoch, self.chips)
+            packed, end = pack(self.line.corrected(factors, step), first, first + len(mine), self.epoch, self.chips)
             if end < first + len(mine):
                 break
             part = epoch_of(self.make({**spots, **packed}), self.epoch)
             found, now = self._wired(packed, part, judged(part))
-            if _cycles(now) >= _cycles(told):
+            if _cycles(now) < _cycles(told):
+                best, told = found, now
+            elif step == STEP:
                 break
-            best, told = found, now
         return best
 
     def _wired(self, spots: Spots, part: Placement, before: Judged) -> tuple[Spots, Judged]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.place.candidates import Choice, choices, pickers, quicker
-from buda_emu.compiler.place.cost import size_of_tile
+from buda_emu.compiler.place.cost import size_of_tile, speeds
 from buda_emu.compiler.target import Target
 
 Floats = NDArray[np.float64]
@@ -26,12 +26,13 @@ NEVER = 1 << 20
 
 @dataclass(frozen=True)
 class Line:
-    """`ops` in an order in which they can run; `found[n]` are the choices of op n, `best[n]` those without slower ones
-    of as many cores."""
+    """`ops` in an order in which they can run; `plain[n]` are the choices of op n, `found[n]` the same with estimates
+    of what waits for room, `best[n]` those without slower ones of as many cores."""
 
     target: Target
     tiles: TileGraph
     ops: list[TileOp]
+    plain: list[list[Choice]]
     found: list[list[Choice]]
     best: list[list[Choice]]
 
@@ -50,17 +51,19 @@ class Line:
             else:
                 own = known[key]
             found.append(own)
-        spans = _spans(ops)
-        found = [[_holding(choice, spans[op.name]) for choice in own] for op, own in zip(ops, found, strict=True)]
-        return Line(target, tiles, ops, found, [quicker(own) for own in found])
+        return Line(target, tiles, ops, found, [], []).corrected({})
 
-    def corrected(self, factors: Mapping[str, float]) -> "Line":
-        """The same with the estimates of some ops multiplied."""
+    def corrected(self, factors: Mapping[str, float], step: float = STEP) -> "Line":
+        """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain."""
+        spans = _spans(self.ops)
         found = [
-            [replace(choice, cycles=choice.cycles * factors.get(op.name, 1.0)) for choice in own]
-            for op, own in zip(self.ops, self.found, strict=True)
+            [
+                _holding(replace(item, cycles=item.cycles * factors.get(op.name, 1.0)), step * spans[op.name])
+                for item in own
+            ]
+            for op, own in zip(self.ops, self.plain, strict=True)
         ]
-        return Line(self.target, self.tiles, self.ops, found, [quicker(own) for own in found])
+        return Line(self.target, self.tiles, self.ops, self.plain, found, [quicker(own) for own in found])
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -68,20 +71,48 @@ class Line:
         return {op.name: number for number, op in enumerate(self.ops)}
 
     @cached_property
+    def stops(self) -> NDArray[np.int64]:
+        """[i]: the first op behind i of another program; programs share no epoch (FRONTEND 5)."""
+        count = len(self.ops)
+        found = np.full(count + 1, count, np.int64)
+        for number in range(count - 2, -1, -1):
+            same = self.ops[number].program == self.ops[number + 1].program
+            found[number] = found[number + 1] if same else number + 1
+        return found
+
+    @cached_property
     def paces(self) -> Floats:
         """Cycles for each input, ascending."""
-        low = min((own[-1].cycles for own in self.best), default=1.0)
-        high = max((own[0].cycles for own in self.best), default=1.0)
+        low = min((choice.cycles for own in self.best for choice in own), default=1.0)
+        high = max((choice.cycles for own in self.best for choice in own), default=1.0)
         return np.geomspace(max(low, 1.0), max(high, low + 1.0) * 1.001, LEVELS)
 
     @cached_property
-    def need(self) -> NDArray[np.int64]:
-        """[pace, op]: the fewest cores with which the op keeps the pace."""
-        table = np.full((LEVELS, len(self.ops)), NEVER, np.int64)
+    def _least(self) -> tuple[NDArray[np.int64], Floats]:
+        """[pace, op]: cores of the choice that keeps the pace with the least share of a chip, and what DRAM moves."""
+        need = np.full((LEVELS, len(self.ops)), NEVER, np.int64)
+        streamed = np.zeros((LEVELS, len(self.ops)))
         for number, own in enumerate(self.best):
-            for choice in reversed(own):
-                table[self.paces >= choice.cycles, number] = choice.cores
-        return table
+            cycles, cores, moved = (
+                np.array([getattr(choice, name) for choice in own], np.float64)
+                for name in ("cycles", "cores", "streamed")
+            )
+            share = cores[None, :] + moved[None, :] * self.cores_a_byte(self.paces)[:, None]
+            share[cycles[None, :] > self.paces[:, None]] = np.inf
+            which = share.argmin(1)
+            kept = np.isfinite(share[np.arange(LEVELS), which])
+            need[kept, number] = cores[which[kept]]
+            streamed[:, number] = moved[which]
+        return need, streamed
+
+    def cores_a_byte(self, pace: Floats) -> Floats:
+        """What a byte that DRAM moves for each input is worth, in cores: shares of a chip at a pace."""
+        return prod(self.target.arch.grid) / (speeds(self.target.arch.name).dram * pace)
+
+    @property
+    def need(self) -> NDArray[np.int64]:
+        """[pace, op]: the cores with which the op keeps the pace."""
+        return self._least[0]
 
     @cached_property
     def _edges(self) -> tuple[list[int], list[int], Floats]:
@@ -99,10 +130,21 @@ class Line:
                     bytes_.append(prod(self.tiles.ops[name].shape) * size)
         return makers, readers, np.array(bytes_)
 
+    def moved(self, i: int, ends: NDArray[np.int64], levels: NDArray[np.int64]) -> Floats:
+        """[pace, end]: DRAM bytes of one input for the ops from i up to each end, if they are an epoch: what they read
+        of earlier ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
+        own = self._streamed
+        return self._between[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
+
     @cached_property
-    def moved(self) -> Floats:
-        """[i, j]: DRAM bytes of one input for the ops from i up to j, if they are an epoch: what they read of earlier
-        ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
+    def _streamed(self) -> Floats:
+        """[pace, j]: what ops before j read and write beside the results of others."""
+        own = np.cumsum(self._least[1], axis=1)
+        return np.concatenate([np.zeros((LEVELS, 1)), own], axis=1)
+
+    @cached_property
+    def _between(self) -> Floats:
+        """[i, j]: DRAM bytes of results that cross the ends of an epoch of the ops from i up to j."""
         count = len(self.ops)
         makers, readers, size = self._edges
         earlier = np.zeros((count + 1, count + 1))  # [a, b]: bytes of uses with producer < a and consumer < b
@@ -117,21 +159,10 @@ class Line:
         for maker, reader in last.items():
             later[maker + 1, reader] += written[maker]
         later = later.cumsum(0)[:, ::-1].cumsum(1)[:, ::-1]
-        own = np.concatenate([[0.0], np.cumsum([self._streamed(op, n) for n, op in enumerate(self.ops)])])
         i, j = np.arange(count + 1)[:, None], np.arange(count + 1)[None, :]
         read = earlier[i, j] - earlier[i, i]
         write = later[j, j] - later[i, j]
-        return read + write + own[j] - own[i]
-
-    def _streamed(self, op: TileOp, number: int) -> float:
-        """Bytes of inputs and constants that an op reads for each input; of an output that it writes."""
-        size = size_of_tile(self.target.activation_df, self.target.arch.alignment)
-        held = self.best[number][0].held
-        read = [use.source for use in op.uses if use.source not in self.tiles.ops and use.source not in held]
-        if op.type == "embedding":  # of the table the rows that are picked
-            read[0] = op.name
-        total = sum(prod(self.tiles.shape_of(name)) for name in read)
-        return float(size * (total + (prod(op.shape) if op.attrs.get("untilize") else 0)))
+        return read + write
 
     @cached_property
     def loaded(self) -> Floats:
@@ -155,21 +186,20 @@ class Line:
 
 
 def _spans(ops: list[TileOp]) -> dict[str, int]:
-    """How many ops lie between the end of an op and that of its last reader, on the longest way."""
+    """How many ops lie between the end of an op and that of its last reader, on the longest way; `FAR` at most."""
     level: dict[str, int] = {}
     last: dict[str, int] = {}
     for op in ops:
         level[op.name] = 1 + max((level.get(use.source, 0) for use in op.uses), default=0)
         for use in op.uses:
             last[use.source] = max(last.get(use.source, 0), level[op.name])
-    return {op.name: max(0, last.get(op.name, 0) - level[op.name] - 1) for op in ops}
+    return {op.name: min(FAR, max(0, last.get(op.name, 0) - level[op.name] - 1)) for op in ops}
 
 
-def _holding(choice: Choice, span: int) -> Choice:
+def _holding(choice: Choice, inputs: float) -> Choice:
     """Slower where its buffer cannot hold all inputs that are on the way beside a short branch: the others wait."""
-    need = STEP * min(span, FAR)
     capacity = choice.blocks.buf_size_mb / choice.blocks.t
-    return replace(choice, cycles=choice.cycles * max(1.0, need / capacity)) if span else choice
+    return replace(choice, cycles=choice.cycles * max(1.0, inputs / capacity)) if inputs else choice
 
 
 def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.room import Room
@@ -34,11 +36,12 @@ def _at(line: Line, start: int, stop: int, epoch: int, chips: int, pace: float) 
     """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
     found: dict[str, Spot] = {}
     fits: list[list[Choice]] = []
+    worth = float(line.cores_a_byte(np.array([pace]))[0])
     for own in line.found[start:stop]:
         quick = [choice for choice in own if choice.cycles <= pace]
         if not quick:
             return found, start
-        fits.append(sorted(quick, key=lambda choice: (choice.cores, choice.cycles))[:TRIES])
+        fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
     for chip in range(chips):
         if start == stop:
             break

@@ -1,15 +1,16 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice
 from buda_emu.compiler.place.decision import Spot, placed
+from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.place.queues import MemoryFullError
 from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
@@ -22,6 +23,10 @@ from buda_emu.errors import HostError, UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that high effort takes rectangles to cover."""
+ROOMY = 1.0
+"""Inputs that are on the way in each op of a chain, where epochs are long."""
+FRACTURES = (1.0, 0.3)
+"""A picker is cut where it takes more than such a share of the work of all ops, spread over all cores."""
 
 
 def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
@@ -30,11 +35,14 @@ def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: i
     if aim.chips > 1 and target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
     if tiles.states:  # what an input leaves in a ram the next one reads
-        aim = replace(aim, effort="low", microbatch=1)
+        if aim.chips > 1:
+            raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
+        trains = any(not op.program.startswith("fwd") for op in tiles.ops.values())
+        aim = replace(aim, effort="low" if trains else aim.effort, microbatch=1)
     while True:
         try:
             found = _place(tiles, target, aim, entries)
-            found.given = tiles
+            found.given, found.ids = tiles, aim.ids
             return found
         except MemoryFullError:
             if aim.microbatch == 1 or aim.firm:
@@ -46,25 +54,38 @@ def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placemen
     first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim.microbatch, entries)
     if aim.effort == "low":
         return first
-    line = Line.of(tiles, target)
-    cut = fractured(line)
-    if cut is not tiles:
-        tiles, line = cut, Line.of(cut, target)
+    plain = Line.of(tiles, target)
 
-    def make(spots: dict[str, Spot]) -> Placement:
-        return placed(tiles, target, spots, aim.microbatch, entries)
+    def make(line: Line, spots: dict[str, Spot]) -> Placement:
+        return placed(line.tiles, target, spots, aim.microbatch, entries)
 
     if aim.objective == "cores":
-        return min(make(searched_spots(line, aim, FULL)), first, key=_cores)
-    best, spots = judged(first), None
-    for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
-        found = improved(line, searched_spots(line, aim, full), make, BUDGETS["default"], aim.chips)
-        now = judged(make(found))
-        if spots is None or now.cycles < best.cycles:
-            best, spots = min(now, best, key=_cycles), found
-    if aim.effort == "high" and spots is not None:
-        best = min(judged(make(improved(line, spots, make, BUDGETS["high"], aim.chips))), best, key=_cycles)
+        return min(make(plain, searched_spots(plain, aim, FULL)), first, key=_cores)
+    best, kept = judged(first), None
+    for line in _lines(plain, aim):
+        for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
+            found = improved(line, searched_spots(line, aim, full), partial(make, line), BUDGETS["default"], aim.chips)
+            now = judged(make(line, found))
+            if kept is None or now.cycles < best.cycles:
+                best, kept = min(now, best, key=_cycles), (line, found)
+    if aim.effort == "high" and kept is not None:
+        line, spots = kept
+        found = improved(line, spots, partial(make, line), BUDGETS["high"], aim.chips)
+        best = min(judged(make(line, found)), best, key=_cycles)
     return best.placement
+
+
+def _lines(plain: Line, aim: Aim) -> Iterator[Line]:
+    """With slow pickers cut into fewer and more parts; those that are equal once."""
+    known: set[tuple[str, ...]] = set()
+    for share in FRACTURES:
+        tiles = fractured(plain, aim.chips, share)
+        if tuple(tiles.ops) not in known:
+            known.add(tuple(tiles.ops))
+            line = plain if tiles is plain.tiles else Line.of(tiles, plain.target)
+            yield line
+            if aim.chips > 1:  # longer chains
+                yield line.corrected({}, ROOMY)
 
 
 def _cycles(found: Judged) -> float:

@@ -1,0 +1,186 @@
+"""Networks of which the vendor's compiler's netlists are known, at the sizes that those have."""
+
+import torch
+import torch.nn.functional as fn
+from torch import Tensor, nn
+
+from full_size_models import Attention, Block, RmsNorm
+
+Source = tuple[nn.Module, tuple[Tensor, ...]]
+
+
+class Encoders(nn.Module):
+    """Layers of a BERT on hidden states, with a mask that is added to the scores."""
+
+    def __init__(self, layers: int, width: int, heads: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            Block(width, heads, norm_first=False, epsilon=1e-12, approximate="tanh") for _ in range(layers)
+        )
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states [1, 128, width], mask [1, 1, 1, 128]."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+def encoders(layers: int, width: int, heads: int) -> Source:
+    """A model and its inputs."""
+    torch.manual_seed(0)
+    return Encoders(layers, width, heads).eval(), (torch.randn(1, 128, width), torch.zeros(1, 1, 1, 128))
+
+
+def attention() -> Source:
+    """Multi-head attention of BERT's small test."""
+    torch.manual_seed(0)
+    return Attention(128, 4).eval(), (torch.randn(1, 128, 128), torch.zeros(1, 1, 128, 128))
+
+
+class SqueezeExcite(nn.Module):
+    """Each channel times a gate that all channels' means decide on."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        inner = max(8, (width // 4 + 4) // 8 * 8)
+        inner += 8 if inner < 0.9 * width / 4 else 0
+        self.reduce, self.expand = nn.Conv2d(width, inner, 1), nn.Conv2d(inner, width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of the same shape."""
+        gate = self.expand(fn.relu(self.reduce(x.mean((2, 3), keepdim=True))))
+        return x * fn.hardsigmoid(gate)
+
+
+def _norm(width_in: int, width: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+    conv = nn.Conv2d(width_in, width, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(width))
+
+
+class MobileBlock(nn.Module):
+    """Wider, each channel by itself, gated, narrower."""
+
+    def __init__(
+        self, width_in: int, inner: int, width: int, kernel: int, stride: int, *, gated: bool, hard: bool
+    ) -> None:
+        super().__init__()
+        activation = nn.Hardswish if hard else nn.ReLU
+        wider = [_norm(width_in, inner, 1), activation()] if inner != width_in else []
+        gates = [SqueezeExcite(inner)] if gated else []
+        self.path = nn.Sequential(
+            *wider, _norm(inner, inner, kernel, stride, inner), activation(), *gates, _norm(inner, width, 1)
+        )
+        self.skips = stride == 1 and width_in == width
+
+    def forward(self, x: Tensor) -> Tensor:
+        """By the stride smaller."""
+        y = self.path(x)
+        return x + y if self.skips else y
+
+
+MOBILE_BLOCKS = (
+    (16, 16, 3, 1, False, False), (64, 24, 3, 2, False, False), (72, 24, 3, 1, False, False),
+    (72, 40, 5, 2, True, False), (120, 40, 5, 1, True, False), (120, 40, 5, 1, True, False),
+    (240, 80, 3, 2, False, True), (200, 80, 3, 1, False, True), (184, 80, 3, 1, False, True),
+    (184, 80, 3, 1, False, True), (480, 112, 3, 1, True, True), (672, 112, 3, 1, True, True),
+    (672, 160, 5, 2, True, True), (960, 160, 5, 1, True, True), (960, 160, 5, 1, True, True),
+)  # fmt: skip
+"""Of MobileNet v3 large: inner width, width, kernel, stride, gated, with hard swish."""
+
+
+class MobileNetV3(nn.Module):
+    """MobileNet v3 large as timm has it, 224 x 224."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        blocks: list[nn.Module] = []
+        width = 16
+        for inner, out, kernel, stride, gated, hard in MOBILE_BLOCKS:
+            blocks.append(MobileBlock(width, inner, out, kernel, stride, gated=gated, hard=hard))
+            width = out
+        self.stem = nn.Sequential(_norm(3, 16, 3, 2), nn.Hardswish())
+        self.blocks = nn.Sequential(*blocks)
+        self.last = nn.Sequential(_norm(160, 960, 1), nn.Hardswish())
+        self.head, self.classifier = nn.Conv2d(960, 1280, 1), nn.Linear(1280, 1000)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores of an image [1, 3, 224, 224]."""
+        x = self.last(self.blocks(self.stem(x))).mean((2, 3), keepdim=True)
+        return self.classifier(fn.hardswish(self.head(x)).flatten(1))
+
+
+def mobilenet_v3() -> Source:
+    """With statistics of norms that are not 0 and 1."""
+    torch.manual_seed(0)
+    model = MobileNetV3()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean = torch.randn(module.num_features) * 0.1
+            module.running_var = torch.rand(module.num_features) + 0.5
+    return model.eval(), (torch.randn(1, 3, 224, 224),)
+
+
+class CachedLayer(nn.Module):
+    """A layer of T5's decoder whose keys and values of earlier windows, and of the encoder, are given."""
+
+    def __init__(self, width: int, heads: int, inner: int, memory: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2, self.norm3 = RmsNorm(width), RmsNorm(width), RmsNorm(width)
+        self.q, self.k, self.v, self.o, self.cross_q, self.cross_o = (
+            nn.Linear(width, width, bias=False) for _ in range(6)
+        )
+        self.wi, self.wo = nn.Linear(width, inner, bias=False), nn.Linear(inner, width, bias=False)
+        for name in ("cross_k", "cross_v"):
+            self.register_buffer(name, torch.randn(1, heads, memory, width // heads))
+
+    def _split(self, x: Tensor) -> Tensor:
+        batch, count, width = x.shape
+        return x.reshape(batch, count, self.heads, width // self.heads).transpose(1, 2)
+
+    def forward(
+        self, x: Tensor, mask: Tensor, memory_mask: Tensor, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The layer's result, its own keys and values."""
+        batch, count, width = x.shape
+        y = self.norm1(x)
+        q, k, v = self._split(self.q(y)), self._split(self.k(y)), self._split(self.v(y))
+        scores = q @ torch.cat([keys, k], 2).transpose(2, 3) + mask
+        mixed = torch.softmax(scores, -1) @ torch.cat([values, v], 2)
+        x = x + self.o(mixed.transpose(1, 2).reshape(batch, count, width))
+        scores = self._split(self.cross_q(self.norm2(x))) @ self.cross_k.transpose(2, 3) + memory_mask
+        mixed = torch.softmax(scores, -1) @ self.cross_v
+        x = x + self.cross_o(mixed.transpose(1, 2).reshape(batch, count, width))
+        return x + self.wo(fn.relu(self.wi(self.norm3(x)))), k, v
+
+
+class T5Decoder(nn.Module):
+    """T5-base's decoder for a window of 32 tokens behind 480 that caches hold, beside 64 of the encoder. Keys and
+    values of the encoder's side are constants: in the vendor's netlist, too, they lie in DRAM and nothing computes
+    them."""
+
+    def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, inner: int = 3072) -> None:
+        super().__init__()
+        self.shared = nn.Embedding(32128, width)
+        self.layers = nn.ModuleList(CachedLayer(width, heads, inner, 64) for _ in range(layers))
+        self.norm = RmsNorm(width)
+        self.register_buffer("bias", torch.randn(1, heads, 32, 512))
+
+    def forward(self, tokens: Tensor, mask: Tensor, memory_mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
+        """Tokens [1, 32]; masks of ones and zeros, [1, 1, 1, 512] and [1, 1, 1, 64]."""
+        x = self.shared(tokens)
+        far, memory_far = self.bias + (1 - mask) * -1e9, (1 - memory_mask) * -1e9
+        kept: list[Tensor] = []
+        for number, layer in enumerate(self.layers):
+            x, *own = layer(x, far, memory_far, *past[2 * number : 2 * number + 2])
+            kept += own
+        scores = fn.linear(self.norm(x) * x.shape[-1] ** -0.5, self.shared.weight)
+        return (scores, *kept)
+
+
+def t5_decoder() -> Source:
+    """With empty caches."""
+    torch.manual_seed(0)
+    model = T5Decoder().eval()
+    past = [torch.zeros(1, 12, 480, 64)] * 24
+    return model, (torch.zeros(1, 32, dtype=torch.int64), torch.ones(1, 1, 1, 512), torch.ones(1, 1, 1, 64), *past)

@@ -1,0 +1,83 @@
+"""Addresses of queues: in the DRAM channels that move least, in the host's memory."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+from buda_emu.compiler.place.placement import Placement, Queue
+from buda_emu.compiler.target import Target
+from buda_emu.errors import UnsupportedError
+from buda_emu.spec.formats import tile_bytes
+
+DRAM_BASE = 0x10000000
+"""Safely above what the backend keeps (NETLIST V153)."""
+HOST_WINDOW = 0x20000000
+
+
+class MemoryFullError(UnsupportedError):
+    """Queues of so many inputs do not fit."""
+
+
+class Memory:
+    """A buffer goes to the channel that moves least in the epochs of its queue; of equal ones, to that with the fewest
+    bytes. Outputs of a single chip go to the host."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._next: dict[int, list[int]] = {}
+        self._moved: dict[tuple[int, int], list[float]] = {}
+        self._host = 0
+
+    @staticmethod
+    def behind(found: Placement) -> "Memory":
+        """The DRAM behind all queues of a placement."""
+        memory = Memory(found.target)
+        for queue in found.queues.values():
+            used, size = memory._used(queue.chip), memory._size(queue)
+            for channel, address in queue.addresses if queue.loc == "dram" else ():
+                used[channel] = max(used[channel], address + size)
+        return memory
+
+    def _used(self, chip: int) -> list[int]:
+        """Where each channel of a chip is free."""
+        return self._next.setdefault(chip, [DRAM_BASE] * self._target.arch.dram_channels)
+
+    def _busy(self, chip: int, epoch: int) -> list[float]:
+        """Bytes that each channel of a chip moves for one input of an epoch."""
+        return self._moved.setdefault((chip, epoch), [0.0] * self._target.arch.dram_channels)
+
+    def _size(self, queue: Queue) -> int:
+        """Bytes of one buffer."""
+        align, blocks = self._target.arch.alignment, queue.blocks
+        tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
+        tilized = queue.layout == "tilized" and queue.role != "output"
+        size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
+        return -(-size // align) * align
+
+    def add(self, found: Placement, queue: Queue, moved: Mapping[int, float] | None = None) -> None:
+        """Give a queue its addresses. `moved`: bytes that it moves for one input in each epoch. Raises MemoryFullError
+        when memory is full."""
+        buffers = prod(queue.blocks.grid)
+        each = {epoch: size / buffers for epoch, size in (moved or {}).items()}
+        places = [self._place(queue, each) for _ in range(buffers)]
+        found.queues[queue.name] = replace(queue, addresses=tuple(places))
+
+    def _place(self, queue: Queue, moved: Mapping[int, float]) -> tuple[int, int]:
+        """Of one buffer."""
+        size = self._size(queue)
+        if queue.loc == "host":
+            at, self._host = self._host, self._host + size
+            if self._host > HOST_WINDOW:
+                raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW >> 20} MiB")
+            return 0, at
+        used = self._used(queue.chip)
+        busy = {epoch: self._busy(queue.chip, epoch) for epoch in moved}
+        room = [n for n, at in enumerate(used) if at + size <= self._target.arch.dram_channel_bytes]
+        if not room:
+            raise MemoryFullError(f"compile: {queue.name}: the DRAM of one {self._target.arch.name} is full")
+        channel = min(room, key=lambda n: (max((own[n] for own in busy.values()), default=0.0), used[n], n))
+        for epoch, own in busy.items():
+            own[channel] += moved[epoch]
+        at = used[channel]
+        used[channel] = at + size
+        return channel, at
