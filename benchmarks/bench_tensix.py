@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.eltwise import elwadd_tiles, elwmul_tiles
+from buda_emu.kernels.tensix.eltwise_by_singles import add_by_singles, multiply_by_singles
 from buda_emu.kernels.tensix.integer import int_matmul_tiles
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.maxpool import reduce_max_tiles
@@ -108,13 +109,16 @@ def per_datum(rng: np.random.Generator, seconds: float) -> None:
     codes[16], codes[32] = (a >> np.uint32(16)).astype(np.uint16), a
     shared = rng.integers(100, 140, (TILES, 64)).astype(np.uint8)
     index = np.arange(TILES, dtype=np.int32)
+    left_out = np.zeros(TILES, np.bool_)
     calls: dict[str, Call] = {}
     for mode in ("bf16", "fp32"):
         setting = kernel_setting("b", mode, "wormhole_b0")
-        calls[f"add, {mode}"] = partial(elwadd_tiles, 0, TILES, dst, a, b, False, False, *setting)
-        for fidelity in ("LoFi", "HiFi4"):
-            call = partial(elwmul_tiles, 0, TILES, dst, a, b, phase_mask(fidelity), *setting)
-            calls[f"multiply {fidelity}, {mode}"] = call
+        calls[f"add, {mode}"] = partial(add_by_singles, 0, TILES, dst, a, b, False, *setting[:2], left_out)
+        calls[f"add, {mode}, by integers"] = partial(elwadd_tiles, 0, TILES, dst, a, b, False, False, *setting)
+        for fidelity in ("LoFi", "HiFi3", "HiFi4"):
+            factors = (0, TILES, dst, a, b, phase_mask(fidelity))
+            calls[f"multiply {fidelity}, {mode}"] = partial(multiply_by_singles, *factors, *setting[:2], left_out)
+            calls[f"multiply {fidelity}, {mode}, by integers"] = partial(elwmul_tiles, *factors, *setting)
         calls[f"copy, {mode}"] = partial(copy_to_dst_tiles, 0, TILES, dst, a, *setting[:2])
         for dim in "rc":
             line = (dim == "c", KEPT["Float16_b"], *setting[:2], False)
@@ -127,7 +131,7 @@ def per_datum(rng: np.random.Generator, seconds: float) -> None:
     calls["unpack Bfp8_b"] = partial(unpacker("Bfp8_b", "Bfp8_b", "wormhole_b0"), 0, TILES, dst, codes[8], shared)
     for name, call in calls.items():
         took = best_of(call, seconds)
-        print(f"{name:>24} {1e6 * took / TILES:>9.2f} us per tile {1e-6 * a.size / took:>9.0f} Melement/s", flush=True)
+        print(f"{name:>34} {1e6 * took / TILES:>9.2f} us per tile {1e-6 * a.size / took:>9.0f} Melement/s", flush=True)
 
 
 def main() -> None:
