@@ -10,9 +10,11 @@ import zipfile
 import pytest
 
 import buda_emu as be
+from buda_emu.image.archive import open_archive
 from buda_emu.image.device_image import check_image
 from buda_emu.image.member import Limits
-from buda_emu.image.rules import RULES, ImageError
+from buda_emu.image.names import checked_name
+from buda_emu.image.rules import RULES, ImageError, Place
 from small_images import TOP, bin_entry, good, members, parts, tar_bytes, values, write, zip_bytes
 
 
@@ -177,6 +179,31 @@ def test_more_bytes_than_allowed(tmp_path):
 def test_a_zip_that_unpacks_to_too_much(tmp_path):
     data = zip_bytes(with_member(f"{TOP}/zeros", bytes(8 << 20)), zipfile.ZIP_DEFLATED)
     refused(tmp_path, data, "image-size", "more than 100 times", limits=Limits(ratio_from=1 << 20))
+
+
+@pytest.mark.parametrize(("length", "good"), [(1024, True), (1025, False)])
+def test_the_longest_name(length, good):
+    folders = f"{TOP}/" + "/".join(["x" * 200] * 4)
+    name = f"{folders}/{'y' * (length - len(folders) - 1)}"
+    if good:
+        assert checked_name(name, False, Place("a.tti")) == name
+        return
+    with pytest.raises(ImageError, match="over 1024 characters"):
+        checked_name(name, False, Place("a.tti"))
+
+
+def test_neither_large_nor_well_packed_archives_are_bombs(tmp_path):
+    zeros, noise = bytes(1 << 16), os.urandom(1 << 16)
+    for number, (content, limits) in enumerate([
+        (noise, Limits(ratio_from=1 << 10, ratio=2)),  # large, and hardly packed
+        (zeros, Limits(ratio_from=1 << 20, ratio=2)),  # well packed, and small
+    ]):
+        path = tmp_path / f"{number}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{TOP}/data", content)
+        assert open_archive(path, limits).has(f"{TOP}/data")
+    with pytest.raises(ImageError, match="more than 2 times"):
+        open_archive(path, Limits(ratio_from=1 << 10, ratio=2))
 
 
 def test_the_defaults_refuse_a_bomb_of_a_gigabyte(tmp_path):

@@ -54,6 +54,7 @@ def test_tensors_come_back(form, container, tmp_path):
 def test_device_json_says_what_it_is(tmp_path):
     image = loaded(tmp_path, SOURCE, TENSORS)
     data, state = image.metadata, image.metadata.compiled_graph_state
+    assert state.has_cache_buffers is False
     assert data.missing == ()
     assert data.extra == state.extra == {}
     assert data.pybuda_pip_version_id == "9.9"

@@ -86,6 +86,17 @@ def test_kernel_moves_are_the_definition(kind, load_mode, store_mode):
     assert mismatches(by_kernel(IDENTITY, image, load_mode, store_mode), store(load(image, load_mode), store_mode)) == 0
 
 
+@pytest.mark.tiny
+def test_the_greater_of_two_is_that_of_floats_and_minus_zero_lies_below_zero():
+    values = np.array([-np.inf, -3.5, -1.0, -1e-40, -0.0, 0.0, 1e-40, 1.0, 2.0, 3.5, np.inf], np.float32)
+    a, b = (grid.ravel().view(np.uint32) for grid in np.meshgrid(values, values))
+    order = np.arange(values.size)  # they are written down in order
+    first, second = (grid.ravel() for grid in np.meshgrid(order, order))
+    assert greater(a, b).tolist() == values.view(np.uint32)[np.maximum(first, second)].tolist()
+    unit = NumpyUnit()
+    assert unit.greater(a, b).tolist() == greater(a, b).tolist()
+
+
 CONVERSIONS = {
     **{str(limit): lambda u, x, limit=limit: u.to_integer(x, limit) for limit in LIMITS.values()},
     "float": lambda u, x: u.to_float(x),

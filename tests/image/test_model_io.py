@@ -1,0 +1,70 @@
+"""Inputs and outputs of a model by their names, on its queues."""
+
+import numpy as np
+import pytest
+
+from buda_emu.errors import HostError
+from buda_emu.image.model_io import INFINITE, ModelInput, ModelIo, ModelOutput
+
+TWO = ModelIo(
+    ("a", "b"),
+    (ModelInput("qa", "a", (2, 3), "float32", (1, 2, 3), (1, 32, 32)),
+     ModelInput("qb", "b", (4,), "float32", (1, 1, 2), (1, 32, 32), gather=(3, 0))),
+    (ModelOutput("qo", "o", (2, 3), "float32", (1, 2, 3)),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"a": 0}, "inputs: no b; the model takes a, b"),
+        ({"a": 0, "b": 0, "c": 0, "d": 0}, "inputs: unknown c, d; the model takes a, b"),
+        ({"a": 0, "c": 0}, "inputs: no b; unknown c; the model takes a, b"),
+    ],
+)
+def test_names_that_are_missing_or_unknown(given, says):
+    with pytest.raises(HostError) as caught:
+        TWO.queues(given)
+    assert str(caught.value) == says
+
+
+def test_inputs_lie_in_the_leading_part_of_their_queues():
+    made = TWO.queues({"a": np.arange(6.0).reshape(2, 3), "b": np.array([5.0, 6.0, 7.0, 8.0])})
+    assert {name: array.shape for name, array in made.items()} == {"qa": (1, 1, 32, 32), "qb": (1, 1, 32, 32)}
+    assert made["qa"][0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert made["qb"][0, 0, 0, :2].tolist() == [8, 5]
+    assert made["qa"].sum() == 15
+    assert made["qb"].sum() == 13
+    with pytest.raises(HostError, match=r"input a: shape \[3, 2\], the model takes \[2, 3\]"):
+        TWO.queues({"a": np.zeros((3, 2)), "b": np.zeros(4)})
+
+
+def test_outputs_are_tensors_of_the_model_one_for_each_entry():
+    held = np.arange(2 * 32 * 32, dtype=np.float32).reshape(2, 1, 32, 32)
+    one, two = TWO.by_queue["qo"].from_queue(held[:1]), TWO.by_queue["qo"].from_queue(held)
+    assert one.tolist() == [[0, 1, 2], [32, 33, 34]]
+    assert two.shape == (2, 2, 3)
+    assert two[1, 0, 0] == 1024
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "expected"),
+    [
+        ("float32", [INFINITE, -INFINITE, 1.5], [np.inf, -np.inf, 1.5]),
+        ("float64", [INFINITE, 0.0, -1.5], [np.inf, 0.0, -1.5]),
+        ("int32", [1.6, np.nan, -2.4], [2, 0, -2]),
+        ("bool", [0.2, 1.0, np.nan], [False, True, False]),
+    ],
+)
+def test_numbers_become_those_of_the_models_type(dtype, values, expected):
+    output = ModelOutput("q", "o", (3,), dtype, (1, 1, 3))
+    found = output.from_queue(np.array(values, np.float32).reshape(1, 1, 1, 3))
+    assert found.dtype == np.dtype(dtype)
+    assert found.tolist() == expected
+
+
+def test_json_and_back():
+    assert ModelIo.from_json(TWO.as_json()) == TWO
+    for broken in ({**TWO.as_json(), "schema_version": 2}, {"schema_version": 1}, {**TWO.as_json(), "inputs": [1]}):
+        with pytest.raises(HostError, match="buda_emu"):
+            ModelIo.from_json(broken)
