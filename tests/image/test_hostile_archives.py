@@ -194,10 +194,12 @@ def test_the_longest_name(length, good):
 
 def test_neither_large_nor_well_packed_archives_are_bombs(tmp_path):
     zeros, noise = bytes(1 << 16), os.urandom(1 << 16)
-    for number, (content, limits) in enumerate([
-        (noise, Limits(ratio_from=1 << 10, ratio=2)),  # large, and hardly packed
-        (zeros, Limits(ratio_from=1 << 20, ratio=2)),  # well packed, and small
-    ]):
+    for number, (content, limits) in enumerate(
+        [
+            (noise, Limits(ratio_from=1 << 10, ratio=2)),  # large, and hardly packed
+            (zeros, Limits(ratio_from=1 << 20, ratio=2)),  # well packed, and small
+        ]
+    ):
         path = tmp_path / f"{number}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{TOP}/data", content)
