@@ -15,9 +15,8 @@ class ArrayKey:
     __slots__ = ("_array", "_hash")
 
     def __init__(self, array: NDArray[Any]) -> None:
-        self._array = np.ascontiguousarray(array)
-        flat = self._array.reshape(-1)
-        picked = flat[:: max(1, flat.size // _SAMPLES)]
+        self._array = array
+        picked = array.flat[np.arange(0, array.size, max(1, array.size // _SAMPLES))]
         self._hash = hash((array.shape, array.dtype.str, picked.tobytes()))
 
     def __hash__(self) -> int:
@@ -31,4 +30,8 @@ class ArrayKey:
             return True
         if one.shape != two.shape or one.dtype != two.dtype:
             return False
-        return bool(np.array_equal(one.reshape(-1).view(np.uint8), two.reshape(-1).view(np.uint8)))
+        return bool(np.array_equal(_bits(one), _bits(two)))
+
+
+def _bits(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

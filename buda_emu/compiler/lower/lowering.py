@@ -97,9 +97,11 @@ class Lowering:
     def constant(self, values: NDArray[Any], kind: str = "value", suffix: str = "constant") -> str:
         """The name of a queue that holds [t, rows, columns]; equal ones are one."""
         values = np.ascontiguousarray(values)
-        if values.dtype.kind == "f":
+        if values.dtype.kind == "f" and not -1e38 <= values.min() <= values.max() <= 1e38:  # or not a number
             values = np.nan_to_num(values, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
-            values = np.clip(values, -1e38, 1e38).astype(np.float32)  # so that no sum of two is infinite
+            values = np.clip(values, -1e38, 1e38)  # so that no sum of two is infinite
+        if values.dtype.kind == "f":
+            values = values.astype(np.float32, copy=False)
         key = (kind, ArrayKey(values))
         if key not in self._known:
             name = self.name(suffix)
@@ -188,9 +190,10 @@ class Lowering:
         self, value: Value, matrix: NDArray[np.float32], layout: Layout, *, suffix: str = "columns", **flags: bool
     ) -> Value:
         """Columns times a constant [columns before, columns after], the same for every slice of t."""
-        kind = "picker" if np.isin(matrix, (0, 1)).all() else "value"
+        kind = "picker" if _zeros_and_ones(matrix) else "value"
         extent = layout.extent
-        held = self.constant(matrix[None].astype(np.float32), kind, "weights" if kind == "value" else "ones")
+        floats = matrix[None].astype(np.float32, copy=False)
+        held = self.constant(floats, kind, "weights" if kind == "value" else "ones")
         right = Use(held, _broadcast_z(extent[0]))
         shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
         name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
@@ -230,6 +233,11 @@ class Lowering:
         """The value of a constant node."""
         node = self.graph[name]
         return node.value if node.op == "constant" else None
+
+
+def _zeros_and_ones(matrix: NDArray[Any]) -> bool:
+    """Whether nothing else is in it; the first row tells nearly always."""
+    return all(bool(((part == 0) | (part == 1)).all()) for part in (matrix[:1], matrix))
 
 
 def positions(layout: Layout, axis: str) -> NDArray[np.int64]:

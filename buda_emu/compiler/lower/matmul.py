@@ -39,7 +39,11 @@ def weighted(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     layout = value.layout
     held = np.zeros((layout.extent[2], padded(width)), np.float32)
     inner = Layout((layout.dims[dim],), layout.extent)
-    held[inner.place("c").ravel(), :width] = matrix
+    places = inner.place("c").ravel()
+    if (np.diff(places) == 1).all():
+        held[places[0] : places[0] + len(places), :width] = matrix
+    else:
+        held[places, :width] = matrix
     dims = list(layout.dims)
     dims[dim] = (Piece(width, "c", 1),) if width > 1 else ()
     return low.times(value, held, Layout(tuple(dims), (*layout.extent[:2], padded(width))), suffix="matmul")
