@@ -15,6 +15,7 @@ from buda_emu.image.device_image import check_image
 from buda_emu.image.member import Limits
 from buda_emu.image.names import checked_name
 from buda_emu.image.rules import RULES, ImageError, Place
+from buda_emu.image.tar_index import _MOST_EXTENSIONS, tar_members
 from small_images import TOP, bin_entry, good, members, parts, tar_bytes, values, write, zip_bytes
 
 
@@ -292,6 +293,20 @@ def extension(data):
     info = tarfile.TarInfo("extension")
     info.type, info.size = tarfile.XHDTYPE, len(data)
     return info.tobuf() + data + bytes(-len(data) % 512)
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_as_many_extension_headers_in_front_of_every_member(over):
+    headers = extension(b"7 k=v1\n") * (_MOST_EXTENSIONS + over)
+    empty = tarfile.TarInfo(f"{TOP}/a").tobuf()
+    data = headers[: len(headers) - over * len(extension(b"7 k=v1\n"))] + empty + headers + empty + bytes(1024)
+    found = tar_members(io.BytesIO(data), len(data), Place("a.tti"), Limits())
+    assert next(found).size == 0
+    if over:
+        with pytest.raises(ImageError, match="extension headers are in front of a member"):
+            next(found)
+    else:
+        assert len([*found]) == 1
 
 
 def test_many_records_in_an_extension_header(tmp_path):

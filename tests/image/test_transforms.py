@@ -6,6 +6,7 @@ import pytest
 import buda_emu as be
 from buda_emu.api.run_netlist import run_netlist
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.image.transforms import _batch, _joined
 from small_images import bin_entry as entry
 from small_images import members, netlist_text, parts, tar_bytes, values, write
 from small_netlists import queue
@@ -205,6 +206,19 @@ def test_indices_of_an_embedding(batch, tmp_path):
             found.host_input("ids", wrong)
 
 
+def test_groups_of_indices_go_down_a_tile_then_to_the_next(tmp_path):
+    content, files = parts(net=netlist_text(more=[queue("ids", df="RawUInt32", mblock=(1, 2))]))
+    state = content["compiled_graph_state"]
+    state["ordered_input_names"] = ["ids"]
+    state["ordered_input_runtime_tensor_transforms"] = [{"type": "EmbeddingIndex", "original_shape": dims(1, 1056)}]
+    found = be.load_image(write(tmp_path / "x.tti", tar_bytes(members(content, files))))
+    got = found.host_input("ids", np.arange(1056, dtype=np.int64).reshape(1, -1))
+    assert got.shape == (1, 1, 32, 64)
+    assert np.array_equal(got[0, 0, :, :32].ravel(), np.arange(1024))
+    assert got[0, 0, 0, 32:].tolist() == list(range(1024, 1056))
+    assert not got[0, 0, 1:, 32:].any()
+
+
 def test_indices_that_do_not_divide_into_rows_of_tiles(tmp_path):
     content, files = parts(net=netlist_text(more=[queue("ids", df="RawUInt32", mblock=(3, 1))]))
     state = content["compiled_graph_state"]
@@ -315,3 +329,23 @@ def test_outputs_are_stacked(tmp_path):
 def test_without_a_role_an_output_is_as_it_is(tmp_path):
     array = values()
     assert image(tmp_path).host_output("out", array) is array
+
+
+@pytest.mark.parametrize(
+    ("given", "stated", "good"),
+    [((4, 3, 5), (2, 3, 5), True), ((3, 2, 5), (2, 2, 5), False), ((2, 3, 4), (2, 3, 5), False),
+     ((2, 3), (2, 3, 5), False), ((0, 3, 5), (2, 3, 5), False)],
+)  # fmt: skip
+def test_the_outermost_dimension_may_be_a_multiple(given, stated, good):
+    if good:
+        _batch("x", np.zeros(given), stated)
+        return
+    with pytest.raises(HostError, match=r"x: shape .*the image states"):
+        _batch("x", np.zeros(given), stated)
+
+
+@pytest.mark.parametrize("dim", [4, 5, -5])
+def test_outputs_have_four_dimensions(dim):
+    arrays = {name: np.zeros((2, 1, 3, 4)) for name in "ab"}
+    with pytest.raises(HostError, match=f"cannot be concatenated along dimension {dim}"):
+        _joined("ab", arrays, dim, 1)
