@@ -21,11 +21,9 @@ from buda_emu.timing.rates import GATHER, STREAM
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Bytes in a cycle: of all DRAM channels together, of each of the `channels`, of the host link."""
+    """Bytes in a cycle: of all DRAM channels together, of the host link."""
 
     dram: float
-    channel: float
-    channels: int
     host: float
 
 
@@ -34,8 +32,8 @@ def speeds(arch: str) -> Speeds:
     """Of one chip."""
     from buda_emu.timing.rates import speed
 
-    rates, channels = speed(device(arch), {}).rates(), device(arch).dram_channels
-    return Speeds(rates.dram * channels, rates.dram, channels, rates.host)
+    rates = speed(device(arch), {}).rates()
+    return Speeds(rates.dram * device(arch).dram_channels, rates.host)
 
 
 @cache
@@ -113,14 +111,10 @@ def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks
     """Of the slowest operand on its way into a core, or of the result out of it."""
     size = size_of_tile(target.activation_df, target.arch.alignment)
     most = prod(op.shape) // prod(blocks.grid) * size / STREAM
-    rates = speeds(target.arch.name)
     for number, use in enumerate(op.uses):
-        if use.source in held:
-            continue
-        most = max(most, tiles_read(tiles, op, blocks, number) * size / (GATHER if use.source in tiles.ops else STREAM))
-        if use.source in tiles.constants:  # in as many buffers as columns of cores read (OPS 6.1)
-            buffers = min(max(blocks.grid), rates.channels)
-            most = max(most, prod(tiles.shape_of(use.source)) * size / (buffers * rates.channel))
+        if use.source not in held:
+            rate = GATHER if use.source in tiles.ops else STREAM
+            most = max(most, tiles_read(tiles, op, blocks, number) * size / rate)
     return most
 
 
