@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Feed:
     """Makes the same inputs as often as they are asked for, without keeping them. `reference`: tensors from outside;
-    `archive`: an .npz file of inputs; `image`: the one that the netlist is of."""
+    `archive`: an .npz file of inputs, which unpacks to at most `memory_limit` bytes; `image`: the one that the netlist
+    is of."""
 
     netlist: Netlist
     config: TestConfig
@@ -33,6 +34,7 @@ class Feed:
     reference: Files | None
     archive: Path | None = None
     image: "DeviceImage | None" = None
+    memory_limit: int | None = None
 
     def blocks(self) -> Iterator[InputBlock]:
         """Every entry to push, queue by queue. Raises HostError, NetlistError, ProgramError, UnsupportedError."""
@@ -50,7 +52,9 @@ class Feed:
 
     def _outside(self) -> Iterator[InputBlock]:
         if self.archive is not None:
-            yield from archive_blocks(self.netlist, self.archive, self.image, default_memory_limit())
+            yield from archive_blocks(
+                self.netlist, self.archive, self.image, self.memory_limit or default_memory_limit()
+            )
         if self.reference is None:
             return
         needed = entries_read(self.netlist, self.programs, self.parameters)

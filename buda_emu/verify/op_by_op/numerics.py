@@ -63,7 +63,7 @@ def explain(
     archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
     folder = inputs if archive is None else None
     files = DirectoryFiles.for_netlist(folder, netlist.path, memory_limit) if folder is not None else None
-    feed = Feed(netlist, config, bodies, parameters, seed, files, archive, image)
+    feed = Feed(netlist, config, bodies, parameters, seed, files, archive, image, limit)
     ops = op_numerics(
         netlist, lambda emulator: push(emulator, feed.blocks()), [(body.name, parameters) for body in bodies],
         threads=threads, only=only, memory_limit=limit, progress=progress,

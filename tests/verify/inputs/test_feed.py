@@ -1,6 +1,7 @@
 """What a test run is fed with: tensors from outside first, the rest made up (NETLIST 5.4)."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,3 +119,11 @@ def test_push_says_what_was_pushed():
     assert (by_name["a"].format, by_name["a"].shape, by_name["a"].source) == ("Float32", (2, 1, 32, 32), "a.npy")
     assert by_name["w"].source == "test-config"
     assert set(told) == {f"input {name}" for name in by_name}
+
+
+def test_an_archive_is_unpacked_within_the_memory_limit(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", a=np.zeros((2, 1, 32, 32), np.float32))
+    given = replace(feed(None), archive=tmp_path / "x.npz", memory_limit=8191)
+    with pytest.raises(HostError, match="the memory limit is"):
+        list(given.blocks())
+    assert next(block.queue for block in replace(given, memory_limit=8192).blocks()) == "a"
