@@ -15,7 +15,7 @@ from buda_emu.advice.edits import Edit, edited
 from buda_emu.errors import BudaError
 from buda_emu.netlist.model import Netlist, Op
 from buda_emu.ops.base import serial
-from buda_emu.ops.on_device.units import KernelUnits
+from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.operands import run_relu
 from buda_emu.runtime.graph.plan import Run, build_plan, relu_behind
 from buda_emu.runtime.graph.topology import topology

@@ -9,7 +9,9 @@ from buda_emu.errors import BudaError
 from buda_emu.numerics.stored import Bits
 from buda_emu.ops.base import Parallel, serial
 from buda_emu.ops.on_device.base import DeviceCall, result_shape, run
-from buda_emu.ops.on_device.units import KernelUnits, ReferenceUnits, Units
+from buda_emu.ops.on_device.kernel_units import KernelUnits
+from buda_emu.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.ops.on_device.units import Units
 from buda_emu.spec.formats import is_integer
 from buda_emu.tensix.words import Core
 from op_examples.example import Example, sources_of, uneven

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tensix.spills import SPILLS, spill_words
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32
-from buda_emu.ops.on_device.units import KernelUnits, Product, ReferenceUnits, Spill, Words
+from buda_emu.ops.on_device.kernel_units import KernelUnits
+from buda_emu.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.ops.on_device.units import Product, Spill, Words
 from buda_emu.tensix.moves import copy_to_dst
 from buda_emu.tensix.pack import pack
 from buda_emu.tensix.unpack import unpack

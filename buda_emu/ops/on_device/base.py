@@ -14,7 +14,8 @@ from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_RO
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, serial
-from buda_emu.ops.on_device.units import Index, ReferenceUnits, Units, Words, family_of
+from buda_emu.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.ops.on_device.units import Index, Units, Words, family_of
 from buda_emu.ops.registry import Registry
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import is_raw

@@ -9,7 +9,8 @@ from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Stored, on_device, require_float
-from buda_emu.ops.on_device.units import ReferenceUnits, Units
+from buda_emu.ops.on_device.reference_units import ReferenceUnits
+from buda_emu.ops.on_device.units import Units
 from buda_emu.tensix.lanes import load, store
 from buda_emu.tensix.registers import OpRegisters
 from buda_emu.tensor.tilemap import TileMap

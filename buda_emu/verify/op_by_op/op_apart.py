@@ -12,7 +12,7 @@ from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Op
 from buda_emu.ops.base import Parallel, Tiles
 from buda_emu.ops.on_device.base import DeviceCall
-from buda_emu.ops.on_device.units import KernelUnits
+from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.spec.formats import is_raw
 from buda_emu.verify.comparison.moments import Moments
 from buda_emu.verify.op_by_op.numerics_result import CAUSES, WORTH_REPAIRING, Cause, NewValue, OpError, Repair

@@ -17,7 +17,8 @@ from buda_emu.ops.base import OpCall, Parallel, Tiles, serial
 from buda_emu.ops.fused_plan import fused_plan
 from buda_emu.ops.on_device import device_op
 from buda_emu.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
-from buda_emu.ops.on_device.units import KernelUnits, Product, Spill, Words
+from buda_emu.ops.on_device.kernel_units import KernelUnits
+from buda_emu.ops.on_device.units import Product, Spill, Words
 from buda_emu.ops.sfpu import Region, run_in_place
 from buda_emu.spec.attributes import SFPU_TYPES, Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw

@@ -1,0 +1,207 @@
+"""The units of a core as kernels, with the bits of `reference_units`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from buda_emu.kernels.tensix import eltwise as eltwise_kernels
+from buda_emu.kernels.tensix import eltwise_by_singles as singles_kernels
+from buda_emu.kernels.tensix import integer as integer_kernels
+from buda_emu.kernels.tensix import l1_acc as l1_kernels
+from buda_emu.kernels.tensix import maxpool as maxpool_kernels
+from buda_emu.kernels.tensix import moves as move_kernels
+from buda_emu.kernels.tensix import pack as pack_kernels
+from buda_emu.kernels.tensix import tile_matmul as matmul_kernels
+from buda_emu.kernels.tensix.spills import SPILLS
+from buda_emu.kernels.tensix.words import MODES
+from buda_emu.numerics.bits import U32
+from buda_emu.numerics.stored import Bits
+from buda_emu.ops.on_device.units import (
+    Product,
+    Spill,
+    Words,
+    block_by_block,
+    float_family,
+    float_mode,
+)
+from buda_emu.tensix import functions, moves, unpack
+from buda_emu.tensix.fidelity import phase_mask
+from buda_emu.tensix.functions import Bound
+from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.lanes import DstMode, VectorMode
+from buda_emu.tensix.maxpool import KEPT, Dim
+from buda_emu.tensix.registers import IN_DST, REGISTERS
+from buda_emu.tensix.relu import ReluMode
+from buda_emu.tensix.unpack_tiles import unpacker
+from buda_emu.tensix.words import Core, kernel_setting
+
+
+def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
+    """t slices of an entry of `dst`; rows, inner and columns of each."""
+    return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
+
+
+def _each(items: Iterable[int]) -> list[tuple[int, int]]:
+    """From where to where, for each by itself."""
+    return [(item, item + 1) for item in items]
+
+
+_unpacker = lru_cache(maxsize=64)(unpacker)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUnits:
+    """The kernels. Arrays are C-contiguous."""
+
+    core: Core
+
+    @property
+    def _blackhole(self) -> bool:
+        return self.core == "blackhole"
+
+    def unpack(self, tiles: Bits, register: str) -> U32:
+        """See `Units`."""
+        if register in IN_DST:
+            return unpack.unpack(tiles.datums, tiles.df, register, self.core)
+        out = np.empty(tiles.datums.shape, np.uint32)
+        parts = (tiles.datums,) if tiles.exponents is None else (tiles.datums, tiles.exponents)
+        _unpacker(tiles.df, register, self.core)(0, len(out), out, *parts)
+        return out
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """See `Units`."""
+        if register in IN_DST:
+            return words.copy()
+        out = np.empty_like(words)
+        if REGISTERS[register] is None:
+            integer_kernels.int_copy_tiles(0, len(out), out, words)
+        else:
+            setting = self._setting(register, float_mode(mode))
+            move_kernels.copy_to_dst_tiles(0, len(out), out, words, setting[0], setting[1])
+        return out
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """See `Units`."""
+        out = np.empty_like(a) if dst is None else dst.copy()
+        if REGISTERS[register] is None:
+            integer_kernels.int_elwadd_tiles(0, len(out), out, a, b, subtract, dst is not None)
+            return out
+        setting, todo = self._setting(register, mode), [(0, len(out))]
+        if dst is None:
+            left_out = np.empty(len(out), np.bool_)
+            singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, *setting[:2], left_out)
+            todo = _each(np.flatnonzero(left_out).tolist())
+        for start, stop in todo:
+            eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, *setting)
+        return out
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """See `Units`."""
+        if REGISTERS[register] is None:
+            out = np.zeros_like(a) if dst is None else dst.copy()
+            integer_kernels.int_elwmul_tiles(0, len(out), out, a, b)
+            return out
+        setting, phases = self._setting(register, mode), phase_mask(fidelity)
+        out = np.empty_like(a) if dst is None else dst.copy()
+        todo = [(0, len(out))]
+        if dst is None:
+            left_out = np.empty(len(out), np.bool_)
+            singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, *setting[:2], left_out)
+            out[left_out] = 0
+            todo = _each(np.flatnonzero(left_out).tolist())
+        for start, stop in todo:
+            eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, *setting)
+        return out
+
+    def matmul(
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill | None = None,
+    ) -> None:  # fmt: skip
+        """See `Units`."""
+        if spill is not None:
+            self._matmul_in_blocks(dst, start, stop, in0, in1, product, mode, k, spill)
+            return
+        inner = *_dims(dst, product), k.start, k.stop, product.faces
+        faces_first = self.core == "grayskull"
+        if REGISTERS[in0.register] is None:
+            integer_kernels.int_matmul_tiles(
+                start, stop, dst, in0.tiles, in0.index, in1.tiles, in1.index, in1.transposed, *inner, faces_first
+            )
+            return
+        matmul_kernels.matmul_tiles(start, stop, dst, *self._product(dst, in0, in1, product, mode, k))
+
+    def _matmul_in_blocks(
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill,
+    ) -> None:  # fmt: skip
+        """In one kernel where one knows the way to intermed_df and back."""
+        ways = (MODES.get(mode, -1), spill.held_as, spill.df, spill.register)
+        left = [(start, stop)]
+        if ways in SPILLS and REGISTERS[in0.register] is not None:
+            arguments = self._product(dst, in0, in1, product, mode, k)
+            items = matmul_kernels.matmul_blocks(start, stop, SPILLS[ways], spill.ends, dst, *arguments)
+            left = _each(items)
+        for first, last in left:
+            block_by_block(self, dst, first, last, in0, in1, product, mode, k, spill)
+
+    def _product(
+        self, dst: U32, in0: Words, in1: Words, product: Product, mode: DstMode, k: range
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """What the kernels are told after `dst`."""
+        return (
+            in0.tiles, in0.index, in0.pad, in1.tiles, in1.index, in1.pad, in1.transposed, *_dims(dst, product),
+            k.start, k.stop, product.faces, phase_mask(product.fidelity), *self._setting(in0.register, mode),
+            self.core == "grayskull",
+        )  # fmt: skip
+
+    def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """See `Units`."""
+        mode_number, exponent_bits, _ = self._setting(source.register, mode)
+        maxpool_kernels.reduce_max_tiles(
+            start, stop, dst, source.tiles, source.index, source.pad, dim == "c", KEPT[source.register], mode_number,
+            exponent_bits, False,
+        )  # fmt: skip
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """See `Units`."""
+        out = np.empty_like(images[0])
+        functions.run(bound, mode, out, *images, vector=vector)
+        return out
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """See `Units`."""
+        moves.move_to_src(dst[:0], mode, register)  # the same refusals
+        kept = KEPT.get(register, np.uint32(0xFFFFFFFF))
+        out = np.empty_like(dst)
+        move_kernels.move_to_src_tiles(0, len(out), out, dst, {"bf16": 0, "fp16": 1}.get(mode, 2), kept)
+        return out
+
+    def pack(
+        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        out: Bits | None = None,
+    ) -> Bits:  # fmt: skip
+        """See `Units`."""
+        out = Bits.empty(df, len(dst)) if out is None else out
+        pack_kernels.pack(
+            0, len(dst), dst, mode, held_as, df, relu, threshold, self.core, out.datums, out.exponents
+        )  # fmt: skip
+        return out
+
+    def recode(self, tiles: Bits) -> Bits:
+        """See `Units`."""
+        out = Bits.empty(tiles.df, len(tiles))
+        bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
+        move_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
+        return out
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """See `Units`."""
+        datums = old.datums.copy()
+        l1_kernels.accumulate(0, len(datums), new.df, datums, new.datums)
+        return Bits(new.df, datums)
+
+    def _setting(self, register: str, mode: DstMode) -> tuple[int, int, bool]:
+        return kernel_setting(float_family(register), mode, self.core)

@@ -1,0 +1,132 @@
+"""The units of a core as they are defined: in plain numpy, of `buda_emu.tensix`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from buda_emu.numerics.bits import U32
+from buda_emu.numerics.stored import Bits
+from buda_emu.ops.on_device.units import (
+    Product,
+    Spill,
+    Words,
+    block_by_block,
+    float_family,
+    float_mode,
+)
+from buda_emu.tensix import eltwise, functions, integer, l1_acc, maxpool, moves, pack, tile_matmul, unpack
+from buda_emu.tensix.fidelity import PHASES
+from buda_emu.tensix.functions import Bound
+from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.lanes import DstMode, VectorMode
+from buda_emu.tensix.maxpool import Dim
+from buda_emu.tensix.registers import IN_DST, REGISTERS
+from buda_emu.tensix.relu import ReluMode
+from buda_emu.tensix.words import Core
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceUnits:
+    """The definition, in plain numpy."""
+
+    core: Core
+
+    def unpack(self, tiles: Bits, register: str) -> U32:
+        """See `Units`."""
+        return unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
+
+    def copy(self, words: U32, register: str, mode: DstMode) -> U32:
+        """See `Units`."""
+        if register in IN_DST:
+            return words.copy()
+        if REGISTERS[register] is None:
+            return integer.int_copy(words)
+        return moves.copy_to_dst(words, float_family(register), float_mode(mode), self.core)
+
+    def add(self, a: U32, b: U32, register: str, mode: DstMode, subtract: bool = False, dst: U32 | None = None) -> U32:
+        """See `Units`."""
+        if REGISTERS[register] is None:
+            return (integer.int_elwsub if subtract else integer.int_elwadd)(dst, a, b)
+        function = eltwise.elwsub if subtract else eltwise.elwadd
+        return function(dst, a, b, float_family(register), mode, self.core)
+
+    def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
+        """See `Units`."""
+        result = np.zeros_like(a) if dst is None else dst
+        for phase in PHASES[fidelity]:
+            if REGISTERS[register] is None:
+                result = integer.int_elwmul(result, a, b, phase)
+            else:
+                result = eltwise.elwmul(result, a, b, phase, float_family(register), mode, self.core)
+        return result
+
+    def matmul(
+        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        spill: Spill | None = None,
+    ) -> None:  # fmt: skip
+        """See `Units`."""
+        if spill is not None:
+            block_by_block(self, dst, start, stop, in0, in1, product, mode, k, spill)
+            return
+        rows, inner, cols = product.rows, product.inner, product.cols
+        flat = dst.reshape(-1, 32, 32)
+        kept = slice(0, 16 * product.faces)
+        for item in range(start, stop):
+            entry, tile = divmod(item, dst.shape[1])
+            row, col = divmod(tile, cols)
+            left = [_tile(in0, entry, row * inner + n)[:, kept] for n in k]
+            right = [_tile(in1, entry, (row // rows * inner + n) * cols + col)[kept] for n in k]
+            a, b = np.stack(left), np.stack(right)
+            if REGISTERS[in0.register] is None:
+                flat[item] = tile_matmul.int_tile_matmul(flat[item], a, b, self.core)
+            else:
+                family = float_family(in0.register)
+                phases = PHASES[product.fidelity]
+                flat[item] = tile_matmul.tile_matmul(flat[item], a, b, phases, family, mode, self.core)
+
+    def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
+        """See `Units`."""
+        count = source.index.size // dst.shape[1]
+        flat = dst.reshape(-1, 32, 32)
+        for item in range(start, stop):
+            entry, tile = divmod(item, dst.shape[1])
+            tiles = np.stack([_tile(source, entry, n) for n in range(tile * count, (tile + 1) * count)])
+            flat[item] = maxpool.reduce_max(tiles, dim, source.register, mode, self.core)
+
+    def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+        """See `Units`."""
+        tiles = (image.reshape(-1, 32, 32) for image in images)
+        return functions.reference(bound, mode, *tiles, vector=vector).reshape(-1, 1024)
+
+    def to_src(self, dst: U32, mode: DstMode, register: str) -> U32:
+        """See `Units`."""
+        return moves.move_to_src(dst, mode, register)
+
+    def pack(
+        self, dst: U32, mode: DstMode, held_as: Intermediate, df: str, relu: ReluMode = 0, threshold: int = 0,
+        out: Bits | None = None,
+    ) -> Bits:  # fmt: skip
+        """See `Units`."""
+        packed = Bits(df, *pack.pack(dst, mode, held_as, df, relu, threshold, self.core))
+        if out is not None:
+            out.assign(slice(None), packed)
+        return packed if out is None else out
+
+    def recode(self, tiles: Bits) -> Bits:
+        """See `Units`."""
+        mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
+        image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
+        return self.pack(image, mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df)
+
+    def add_in_l1(self, old: Bits, new: Bits) -> Bits:
+        """See `Units`."""
+        return Bits(new.df, l1_acc.accumulate(new.df, old.datums, new.datums))
+
+
+def _tile(source: Words, entry: int, position: int) -> U32:
+    """uint32[32, 32] of one tile of an operand."""
+    at = source.index[position]
+    if at < 0:
+        return np.full((32, 32), source.pad)
+    tile = source.tiles[entry if len(source.tiles) > 1 else 0, at].reshape(32, 32)
+    return tile.T if source.transposed else tile
