@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.quantised import PRODUCT, requantised
-from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Tm, Use
+from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use, over
 from buda_emu.compiler.target import Precision
 
 _MOST: Final = 127  # OPS 4.3
@@ -61,7 +61,7 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
     for suffix, (values, kind) in held.items():
         tiles.constants[f"{op.name}.{suffix}"] = Constant(f"{op.name}.{suffix}", values, kind)
     count = op.shape[0] // weights.shape[0]
-    rows = (*_over("z", count), *_over("r", op.shape[1]))
+    rows = over((count, op.shape[1], 1))
     op.uses = [
         Use(codes, left.tms), Use(f"{op.name}.codes", op.uses[1].tms), Use(f"{op.name}.terms", rows),
         Use(f"{op.name}.scale", rows),
@@ -69,10 +69,6 @@ def _as_integers(tiles: TileGraph, made: dict[str, TileOp], op: TileOp) -> list[
     op.attrs |= {"bias": True, "dequant": True}
     op.precision = PRODUCT
     return [*before, op]
-
-
-def _over(axis: str, count: int) -> tuple[Tm, ...]:
-    return (("broadcast", axis, count),) if count > 1 else ()
 
 
 def _grid(tiles: TileGraph, name: str) -> TileOp | None:

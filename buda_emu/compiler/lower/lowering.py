@@ -13,7 +13,7 @@ from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
 from buda_emu.compiler.lower.picker import Cut, PickTable, picker_rows
-from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after
+from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
@@ -169,7 +169,7 @@ class Lowering:
         if block is not None and block.size <= 64 * TILE * TILE:
             # FRONTEND 3.2: a constant left factor, the same for every slice of t.
             # In the model's format: a product has the label of its left factor (OPS 3.1).
-            left = Use(self.constant(block[None], "value", "rows"), _broadcast_z(shape[0]))
+            left = Use(self.constant(block[None], "value", "rows"), over((shape[0], 1, 1)))
             return self.op("matmul", [left, source], shape, suffix="move", inner=have[1])
         grid = picker_rows(self.target, matrix, shape)
         table = PickTable.of(matrix, shape[0], shape[1])
@@ -194,7 +194,7 @@ class Lowering:
         extent = layout.extent
         floats = matrix[None].astype(np.float32, copy=False)
         held = self.constant(floats, kind, "weights" if kind == "value" else "ones")
-        right = Use(held, _broadcast_z(extent[0]))
+        right = Use(held, over((extent[0], 1, 1)))
         shape = (extent[0], extent[1] // TILE, extent[2] // TILE)
         name = self.op("matmul", [self.use(value), right], shape, suffix=suffix, inner=matrix.shape[0] // TILE)
         made = Value(name, layout, (), None, value.clean_rows, True, value.same_rows)
@@ -208,7 +208,7 @@ class Lowering:
         value = self.real(value)
         _, height, width = value.layout.extent
         mask = np.ones((1, height if rows else TILE, width if columns else TILE), np.float32)
-        tms: list[Tm] = list(_broadcast_z(value.layout.extent[0]))
+        tms: list[Tm] = list(over((value.layout.extent[0], 1, 1)))
         for wanted, axis, place in ((rows, "r", 1), (columns, "c", 2)):
             extent = value.layout.extent[place]
             if wanted:
@@ -262,10 +262,6 @@ def transposed(low: Lowering, value: Value) -> Value:
         "same_columns": value.same_rows,
     }  # fmt: skip
     return replace(low.through(value, ("transpose",), Layout(dims, extent)), **flags)
-
-
-def _broadcast_z(count: int) -> tuple[Tm, ...]:
-    return (("broadcast", "z", count),) if count > 1 else ()
 
 
 def _repeated_block(matrix: Sparse, have: Shape, want: Shape) -> NDArray[np.float32] | None:

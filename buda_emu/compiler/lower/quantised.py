@@ -8,7 +8,7 @@ from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.lower.elementwise import settled
 from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
-from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use
+from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use, over
 from buda_emu.compiler.target import Precision
 
 WIDE: Final = Precision("Float32", "Float32")
@@ -44,12 +44,6 @@ def from_int8(low: Lowering, node: Node) -> Value:
     )
     low.out.ops[name].precision = BACK
     return Value(name, value.layout, (), None, value.clean_rows, value.clean_columns)
-
-
-def over(shape: Shape) -> tuple[Tm, ...]:
-    """TMs that put one tile everywhere."""
-    found: list[Tm] = [("broadcast", axis, count) for axis, count in zip("zrc", shape, strict=True) if count > 1]
-    return tuple(found)
 
 
 def _zero(node: Node) -> float:

@@ -32,6 +32,12 @@ def after(tm: Tm, shape: Shape) -> Shape:
     }[str(tm[0])]  # fmt: skip
 
 
+def over(shape: Shape) -> tuple[Tm, ...]:
+    """TMs that put what is one tile, or one along a dimension, so often along t, rows and columns (OPS 7)."""
+    found: list[Tm] = [("broadcast", axis, count) for axis, count in zip("zrc", shape, strict=True) if count > 1]
+    return tuple(found)
+
+
 def divisors(number: int) -> list[int]:
     """Ascending."""
     return [size for size in range(1, number + 1) if number % size == 0]

@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Index, Layout, Piece, ordered, padded
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
-from buda_emu.compiler.lower.tiles import Use
+from buda_emu.compiler.lower.tiles import Use, over
 
 
 @lowers("conv")
@@ -93,7 +93,7 @@ def _depthwise(low: Lowering, value: Value, flat: Array, width: int, out: Layout
     held[:, column // TILE, column % TILE, column % TILE] = flat.T
     rows = held.transpose(0, 2, 1, 3).reshape(1, count * TILE, width)
     t, height, _ = out.extent
-    weights = Use(low.constant(rows, "value", "weights"), (("broadcast", "z", t),) if t > 1 else ())
+    weights = Use(low.constant(rows, "value", "weights"), over((t, 1, 1)))
     name = low.op(
         "depthwise", [low.use(value), weights], (t, height // TILE, width // TILE), suffix="conv", inner=count
     )
