@@ -86,12 +86,25 @@ def test_more_phases_are_no_worse(register, mode, seed):
 @given(seed=SEEDS, power=st.integers(1, 4))
 def test_a_power_of_two_scales_the_result(register, mode, fidelity, seed, power):
     in0, in1 = normal_words(INNER, register, seed), normal_words(INNER, register, seed + 1)
+    if mode == "fp16":  # so large that no sum falls below the least exponent: see the next test
+        in0 = in0 & np.uint32(0x807F_E000) | np.uint32(19 << 23)
     near_one = in1 & np.uint32(0x807F_E000) | np.uint32((14 if register == "Float16" else 126) << 23)
     once = product(in0, near_one, register, mode, fidelity)
     scaled = product(in0, near_one + np.uint32(power << 23), register, mode, fidelity)
     step = power * {"bf16": 1 << 7, "fp16": 1 << 10, "fp32": 1 << 23}[mode]
     assert np.count_nonzero(once) > 1000
     assert np.array_equal(np.where(once == 0, 0, once + np.uint32(step)), scaled)
+
+
+def test_what_falls_below_the_least_exponent_of_fp16_is_lost():
+    """Products or sums of exponent 0 or less are +0 (DEVICE_NUMERICS 2.2, 2.3), whatever is added later: with four
+    times the operand they are kept."""
+    in0, in1 = normal_words(INNER, "Float16", 158), normal_words(INNER, "Float16", 159)
+    near_one = in1 & np.uint32(0x807F_E000) | np.uint32(14 << 23)
+    once = product(in0, near_one, "Float16", "fp16", "HiFi3")
+    scaled = product(in0, near_one + np.uint32(2 << 23), "Float16", "fp16", "HiFi3")
+    (place,) = np.flatnonzero(np.where(once == 0, 0, once + np.uint32(2 << 10)) != scaled)
+    assert (once.flat[place], scaled.flat[place]) == (0xA008, 0xA805)
 
 
 @pytest.mark.parametrize(("register", "mode"), PAIRINGS)
