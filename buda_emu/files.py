@@ -1,4 +1,5 @@
-"""How every output is written: whole or not at all, and what is no regular file is never replaced by one."""
+"""How every output is written: whole or not at all, and what is no regular file is never replaced by one; and how the
+small YAML files are read that a user writes beside a netlist."""
 
 import os
 import stat
@@ -6,7 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from errno import EISDIR
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
+
+from buda_emu.errors import HostError
 
 _BINARY: int = getattr(os, "O_BINARY", 0)
 
@@ -37,6 +40,16 @@ def write_file(path: "str | os.PathLike[str]", write: Callable[[IO[bytes]], obje
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, name) from None
+
+
+def read_yaml(path: "str | os.PathLike[str]", what: str) -> Any:
+    """What a small YAML or JSON file holds. Raises HostError, which names the file and `what` it should be."""
+    import yaml
+
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise HostError(f"{path}: not {what}: {error}") from None
 
 
 def write_forward(stream: Stream, write: Callable[[IO[bytes]], object]) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.target import ACC_CHOICES, DF_CHOICES, FIDELITIES, Precision, Target
 from buda_emu.errors import HostError
+from buda_emu.files import read_yaml
 from buda_emu.spec.formats import FORMATS
 
 Mixed = str | Path | Sequence[Mapping[str, Any]] | None
@@ -37,19 +38,10 @@ def read_rules(source: Mixed, target: Target) -> list[Rule]:
     where, items = "mixed", cast("Any", source)
     if isinstance(source, (str, Path)):
         where = str(source)
-        items = _file(Path(source))
+        items = read_yaml(source, "rules of formats")
     if not isinstance(items, (list, tuple)):
         raise HostError(f"{where}: not a list of maps with `match`, and df, acc_df or fidelity")
     return [_rule(f"{where}: rule {number}", item, target) for number, item in enumerate(cast("list[Any]", items), 1)]
-
-
-def _file(path: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise HostError(f"{path}: no rules of formats: {error}") from None
 
 
 def _rule(where: str, item: Any, target: Target) -> Rule:

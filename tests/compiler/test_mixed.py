@@ -81,5 +81,5 @@ def test_rules_that_are_none_are_refused(rules, arch, complaint):
 def test_a_file_that_is_none_is_refused(tmp_path):
     (tmp_path / "bad.yaml").write_text("[")
     for name in ("bad.yaml", "missing.yaml"):
-        with pytest.raises(be.HostError, match=f"{name}: no rules of formats"):
+        with pytest.raises(be.HostError, match=f"{name}: not rules of formats"):
             be.compile(model(), mixed=tmp_path / name)

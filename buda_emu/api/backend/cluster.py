@@ -1,11 +1,9 @@
-"""Several chips: the file that describes them, and the system parameters that say the same (NETLIST 7.3).
-
-A file of a cluster has maps `arch` and `chips` (id to place x, y, rack, shelf), a list `ethernet_connections` of two
-ends each, a list `chips_with_mmio`, and a map `harvesting`. System parameters are texts by key `system-...`.
-"""
+"""Several chips, as system parameters tell of them: texts by key `system-...` (NETLIST 7.3)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from buda_emu.spec.cluster import Cluster
 
 _END = "-"
 Links = dict[int, dict[int, tuple[int, int]]]
@@ -13,26 +11,21 @@ Links = dict[int, dict[int, tuple[int, int]]]
 Place = tuple[int, ...]  # x, y, rack, shelf
 
 
-def system_parameters(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters of a cluster's file."""
-    found: dict[str, str] = {}
-    places: Mapping[Any, Any] = cluster.get("chips") or {}
-    masks: Mapping[Any, Any] = cluster.get("harvesting") or {}
-    mmio: list[Any] = cluster.get("chips_with_mmio") or []
-    links: list[Any] = cluster.get("ethernet_connections") or []
-    found["system-device-number_of_chips"] = str(len(places))
-    found["system-device-chips_with_mmio"] = "".join(f"{chip}{_END}" for item in mmio for chip in item)
-    found["system-device-num_mmio_devices"] = str(len(mmio))
-    found["system-device-chip_locations"] = _joined((chip, *place) for chip, place in places.items())
-    ends = [[(int(end["chip"]), int(end["chan"])) for end in link] for link in links]
-    found["system-device-ethernet_connections"] = _joined(
-        (*near, *far) for link in ends for near, far in (link, link[::-1])
-    )
-    archs: Mapping[Any, Any] = cluster.get("arch") or {}
-    for chip, arch in archs.items():
-        found[f"system-device{chip}-type"] = str(arch).upper()
-    for chip in places:
-        mask = int(masks[chip]["harvest_mask"]) if chip in masks else 0
+def system_parameters(cluster: Cluster) -> dict[str, str]:
+    """The parameters of a cluster."""
+    found = {
+        "system-device-number_of_chips": str(len(cluster.places)),
+        "system-device-chips_with_mmio": "".join(f"{chip}{_END}" for chip in cluster.mmio),
+        "system-device-num_mmio_devices": str(len(cluster.mmio)),
+        "system-device-chip_locations": _joined((chip, *place) for chip, place in cluster.places.items()),
+        "system-device-ethernet_connections": _joined(
+            (*near, *far) for link in cluster.links for near, far in (link, link[::-1])
+        ),
+    }
+    for chip, arch in cluster.archs.items():
+        found[f"system-device{chip}-type"] = arch.upper()
+    for chip in cluster.places:
+        mask = cluster.masks.get(chip, 0)
         found[f"system-device{chip}-harvesting_mask"] = str(mask)
         found[f"system-device{chip}-num_harvested_rows"] = str(mask.bit_count())
     return found

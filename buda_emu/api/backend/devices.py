@@ -5,9 +5,10 @@ from typing import Any, cast
 
 from buda_emu.api.backend.cluster import Links, links_of, mask_of, places_of, system_parameters
 from buda_emu.api.backend.enums import BackendDevice, BackendType
-from buda_emu.api.backend.presented import cluster_of_presented, presented_devices
+from buda_emu.api.backend.presented import VARIABLE, cluster_of_presented, presented_devices
 from buda_emu.api.backend.yaml_files import read_map, write_map
 from buda_emu.errors import HostError
+from buda_emu.spec.cluster import cluster_of, read_cluster
 
 
 class DeviceGrid:
@@ -55,9 +56,11 @@ class DeviceConfig:
         try:
             self.arch = BackendDevice.from_string(arch_name)
             self._parameters = dict(parameters.of_arch(self.arch_name))
+            self._system = system_parameters(
+                read_cluster(cluster_yaml) if cluster_yaml else cluster_of(cluster_of_presented(), VARIABLE)
+            )
         except (RuntimeError, HostError) as error:
             raise RuntimeError(f"DeviceConfig: {error}") from error
-        self._system = system_parameters(read_map(cluster_yaml) if cluster_yaml else cluster_of_presented())
         if runtime_params_yaml and store_backend_db_to_yaml:
             _store(runtime_params_yaml, self._parameters, self._system if cluster_yaml or presented_devices() else {})
         elif runtime_params_yaml:

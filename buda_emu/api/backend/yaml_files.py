@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from buda_emu.errors import HostError
+from buda_emu.files import read_yaml
+
 
 def read_map(path: str) -> dict[str, Any]:
     """A file that holds a map. Raises RuntimeError."""
-    import yaml
-
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
-        raise RuntimeError(f"{path}: {error}") from error
+        content = read_yaml(path, "a map")
+    except HostError as error:
+        raise RuntimeError(str(error)) from error
     if not isinstance(content, dict):
         raise RuntimeError(f"{path}: not a map")
     return content  # pyright: ignore[reportUnknownVariableType]

@@ -42,14 +42,10 @@ def main(args: argparse.Namespace) -> int:
 
 def _table(path: Path) -> dict[str, Any]:
     """A user's energy table."""
-    import yaml
-
     from buda_emu.errors import HostError
+    from buda_emu.files import read_yaml
 
-    try:
-        content = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise HostError(f"{path}: {error}") from None
+    content = read_yaml(path, "an energy table")
     if not isinstance(content, dict) or not content:
         raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")
     return content  # pyright: ignore[reportUnknownVariableType]

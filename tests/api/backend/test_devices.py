@@ -168,12 +168,16 @@ def test_parameters_of_a_file_outrank_the_table(tmp_path):
 
 def test_configurations_that_are_refused(tmp_path, cluster):
     (tmp_path / "odd.yaml").write_text("system_level_params: {system-device-chip_locations: 'x,y,-'}\n")
+    (tmp_path / "three.yaml").write_text("chips: {0: [0, 0, 0, 0]}\nethernet_connections: [[1, 2, 3]]\n")
     for arguments, said in (
         (("tpu",), "no architecture 'tpu'; there are"),
         (("jawbridge",), "no device table for 'jawbridge'"),
         (("wormhole_b0", str(tmp_path / "none.yaml")), "No such file"),
         (("wormhole_b0", "", "", str(tmp_path / "none.yaml")), "No such file"),
         (("wormhole_b0", "", "", str(tmp_path / "odd.yaml")), "system parameter 'x,y,-'"),
+        (("wormhole_b0", "", str(tmp_path / "none.yaml")), "No such file"),
+        (("wormhole_b0", "", str(tmp_path / "odd.yaml")), "it has no map `chips`"),
+        (("wormhole_b0", "", str(tmp_path / "three.yaml")), "3 ends, not two"),
         (("wormhole_b0", "", cluster, "", "golden", False, [7]), "chip 7 is not in"),
         (("wormhole_b0", "", "", "", "golden", False, [(0, 0, 0, 0)]), "not in any cluster"),
         (("wormhole_b0", "", "", str(tmp_path), "golden", True), "Is a directory"),
