@@ -84,7 +84,7 @@ class NetlistItem(pytest.Item):
 
     def runtest(self) -> None:
         """Test it with the settings of the project and the options that were given."""
-        from buda_emu.verify.runs.case import run_case
+        from buda_emu.verify.runs.run_case import run_case
 
         result = run_case(self._case())
         self.user_properties.append(("status", result.status))

@@ -21,8 +21,9 @@ from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.compare import Mode
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.result import CaseResult, TestRun
-from buda_emu.verify.runs.case import Case, Settings, run_case
+from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.collect import collect
+from buda_emu.verify.runs.run_case import run_case
 from buda_emu.version import __version__
 
 TIMEOUT = 600.0

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from buda_emu.cli.main import main
-from buda_emu.verify.runs.case import run_case
+from buda_emu.verify.runs.run_case import run_case
 from report.results import nop
 from shared_files import ROOT
 

@@ -18,7 +18,7 @@ from buda_emu.cli.main import main
 from buda_emu.cli.test import exit_code
 from buda_emu.report.machine_readable.schema import schema
 from buda_emu.verify.result import STATUSES, CaseResult
-from buda_emu.verify.runs.case import run_case
+from buda_emu.verify.runs.run_case import run_case
 from report.results import nop
 from report.unpacked import whole
 from shared_files import ROOT
@@ -289,7 +289,7 @@ def test_a_bug_of_ours_is_an_error_with_its_traceback(results, monkeypatch):
     def explode(*_arguments):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("buda_emu.verify.runs.case.read_test_config", explode)
+    monkeypatch.setattr("buda_emu.verify.runs.run_case.read_test_config", explode)
     code, run, printed = results("nets/good.yaml")
     assert (code, statuses(run)) == (101, {"nets/good.yaml": "error"})
     assert run["cases"][0]["message"].startswith("RuntimeError: a bug\nTraceback ")

@@ -19,7 +19,8 @@ from typing import Final
 
 from buda_emu.errors import InternalError
 from buda_emu.verify.result import CaseResult, Status
-from buda_emu.verify.runs.case import Case, run_case, unfinished
+from buda_emu.verify.runs.case import Case, unfinished
+from buda_emu.verify.runs.run_case import run_case
 
 Run = Callable[[Case], CaseResult]
 OnResult = Callable[[int, CaseResult], None]

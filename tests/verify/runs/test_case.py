@@ -9,8 +9,9 @@ import pytest
 
 from buda_emu.errors import InternalError
 from buda_emu.verify.inputs.reference import ContentFiles
-from buda_emu.verify.runs import case as module
-from buda_emu.verify.runs.case import Case, Settings, run_case, unfinished
+from buda_emu.verify.runs import judge
+from buda_emu.verify.runs.case import Case, Settings, unfinished
+from buda_emu.verify.runs.run_case import run_case
 from report.results import nop
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text
 
@@ -205,7 +206,7 @@ def test_nothing_is_raised(error, status, words, monkeypatch):
     def explode(*_arguments, **_more):
         raise error
 
-    monkeypatch.setattr(module, "compare", explode)
+    monkeypatch.setattr(judge, "compare", explode)
     result = judged(nop())
     assert result.status == status
     assert result.message.startswith(words)
@@ -217,7 +218,7 @@ def test_ctrl_c_goes_on_to_the_caller(monkeypatch):
     def interrupt(*_arguments, **_more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "compare", interrupt)
+    monkeypatch.setattr(judge, "compare", interrupt)
     with pytest.raises(KeyboardInterrupt):
         judged(nop())
 

@@ -21,8 +21,9 @@ from buda_emu.cli.main import main
 from buda_emu.errors import HostError
 from buda_emu.verify.inputs.reference import ContentFiles, DirectoryFiles
 from buda_emu.verify.runs import dask_workers
-from buda_emu.verify.runs.case import Case, Settings, run_case
+from buda_emu.verify.runs.case import Case, Settings
 from buda_emu.verify.runs.dask_workers import by_content, run_all
+from buda_emu.verify.runs.run_case import run_case
 from case_functions import until
 from report.results import nop
 from shared_files import ROOT

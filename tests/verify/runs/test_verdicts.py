@@ -13,7 +13,8 @@ from buda_emu.caches import digest
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.result import CaseResult
 from buda_emu.verify.runs import verdicts
-from buda_emu.verify.runs.case import Case, Settings, run_case
+from buda_emu.verify.runs.case import Case, Settings
+from buda_emu.verify.runs.run_case import run_case
 from buda_emu.verify.runs.verdicts import Verdicts
 from report.results import nop
 
