@@ -6,6 +6,8 @@ from typing import Any, cast
 from buda_emu.errors import HostError
 
 Refuse = Callable[[str], HostError]
+MOST = 1 << 62
+"""Of what is counted: more were never pushed."""
 
 
 class Fields:

@@ -346,7 +346,7 @@ def test_memory_that_is_not_to_be_had_is_a_documented_error(snap, load, monkeypa
     def none(*_):
         raise MemoryError
 
-    monkeypatch.setattr("buda_emu.runtime.snapshots.state._read_flat", none)
+    monkeypatch.setattr("buda_emu.runtime.snapshots.state.read_row_major", none)
     with pytest.raises(be.HostError, match="the memory for it is not to be had"):
         be.Emulator.load(snap)
 
