@@ -56,7 +56,7 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "test": ("test --json FILE, and report.json of test --report DIR", _test),
     "perf": ("perf --json FILE", _perf),
     "config": ("buda-emu.toml, and [tool.buda-emu] of pyproject.toml", config),
-    **{verb.replace(" ", "-"): ("", made) for verb, made in OF_VERBS.items()},
+    **{verb.replace(" --", "-").replace(" ", "-"): ("", made) for verb, made in OF_VERBS.items()},
 }
 
 

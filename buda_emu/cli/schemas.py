@@ -102,7 +102,35 @@ def _advise() -> Any:
     return document("Results of buda-emu advise --json", SCHEMA_VERSION, own)
 
 
+def _perf_against() -> Any:
+    from buda_emu.report.machine_readable.schema import document
+    from buda_emu.report.perf_against import Comparison
+    from buda_emu.timing.result import SCHEMA_VERSION
+
+    return document("Results of buda-emu perf --against --json", SCHEMA_VERSION, {"worst_percent": float}, Comparison)
+
+
+def _perf_sweep() -> Any:
+    from buda_emu.api.sweep import Point
+    from buda_emu.report.machine_readable.schema import document
+    from buda_emu.timing.result import SCHEMA_VERSION
+
+    found = document("Results of buda-emu perf --sweep --json", SCHEMA_VERSION, {"netlist": str, "points": list[Point]})
+    row = found["$defs"]["Point"]
+    del row["properties"]["settings"]
+    row["required"].remove("settings")
+    row["additionalProperties"] = {"type": "string"}  # a column for each axis
+    return found
+
+
+def _baseline() -> Any:
+    from buda_emu.report.baselines.schema import schema
+
+    return schema()
+
+
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
-    "numerics": _numerics, "advise": _advise, **_GEMINI, **_VPUX, **_DARWINN,
+    "numerics": _numerics, "advise": _advise, "perf --against": _perf_against, "perf --sweep": _perf_sweep,
+    "baseline": _baseline, **_GEMINI, **_VPUX, **_DARWINN,
 }  # fmt: skip
-"""Of verbs that print them with --json, by verb."""
+"""Of what verbs print with --json, by verb, and of baselines."""

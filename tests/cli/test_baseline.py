@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from buda_emu.cli.main import main
 from buda_emu.verify.runs.run_case import run_case
@@ -149,6 +150,25 @@ def test_a_check_fails_only_for_what_is_new(run, folder):
     assert any("did you mean 'nop'" in line for line in lines)
     assert not any("Float99" in line for line in lines)
     assert main(["check", "nets", "--strict", "--baseline", "known.json"]) == 2  # other settings
+
+
+def test_the_file_of_three_verbs_is_what_its_schema_says(run, folder):
+    (folder / "nets/wrong.yaml").write_text(BAD.replace("Float16_b", "Float99"))
+    (folder / "net.yaml").write_text((ROOT / "netlists/attention.yaml").read_text())
+    for verb, path in (("check", "nets"), ("test", "nets"), ("perf", "net.yaml")):
+        assert run(verb, path, "--baseline", "known.json", "--update-baseline")[0] == 0
+    form = Draft202012Validator(json.loads("\n".join(run("schema", "baseline")[1])))
+    content = json.loads((folder / "known.json").read_text())
+    assert all(content[verb]["files"] for verb in ("check", "test", "perf"))
+    assert form.is_valid(content)
+    first = next(iter(content["perf"]["files"].values()))[0]
+    for wrong in ({"cycles": "many"}, {"reason": " "}, {"count": 3}):
+        kept = dict(first)
+        first.update(wrong)
+        assert not form.is_valid(content)
+        first.clear()
+        first.update(kept)
+    assert form.is_valid(content)
 
 
 def test_machines_read_a_check_with_a_baseline(capsys):

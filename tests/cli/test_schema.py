@@ -80,7 +80,7 @@ def closed(form):
     if not isinstance(form, dict):
         return form
     found = {key: closed(value) for key, value in form.items()}
-    return {**found, "additionalProperties": False} if isinstance(form.get("properties"), dict) else found
+    return {"additionalProperties": False, **found} if isinstance(form.get("properties"), dict) else found
 
 
 GEMINI = ROOT / "examples/gemini"
@@ -108,6 +108,8 @@ WRITTEN = {
     "numerics": ["numerics", str(ROOT / "netlists/matmul.yaml"), "-q"],
     "advise": ["advise", str(ROOT / "netlists/attention.yaml"), "-q", "--tries", "30"],
     "vpux-run": ["vpux", "run", str(ROOT / "examples/vpux/clamp.mlir"), "--quiet"],
+    "perf-against": ["perf", str(ROOT / "netlists/attention.yaml"), "-q", "--against", NETLIST],
+    "perf-sweep": ["perf", NETLIST, "-q", "--sweep", "clock=800,1000", "--sweep", "grid=1x1,8x8"],
 }
 
 
@@ -142,7 +144,7 @@ def test_what_a_verb_prints_is_what_its_schema_says(name, packages, monkeypatch,
 
 def test_every_verb_that_prints_json_has_a_schema():
     named = {name for name in SCHEMAS if name not in ("netlist", "check", "run", "test", "perf", "config")}
-    assert named == {*PRINTED, *WRITTEN}
+    assert named == {*PRINTED, *WRITTEN, "baseline"}  # a baseline: test_baseline.py
 
 
 def test_an_unknown_name(capsys):
