@@ -37,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is searched for: throughput (default), latency or cores",
     )  # fmt: skip
     parser.add_argument(
-        "--chips", default="1", metavar="N", help="cut the model over so many chips, or over those of a cluster's file"
-    )
+        "--chips", default="1", metavar="N",
+        help="cut or copy the model over so many chips, or over those of a cluster's file",
+    )  # fmt: skip
     parser.add_argument(
         "--microbatch", type=int, metavar="N",
         help="inputs that go through an epoch before the next begins; default: 64, of objective latency 1",
@@ -114,12 +115,13 @@ def summary(compiled: "CompiledModel") -> str:
     """What was made, in a few lines."""
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
+    copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""
     size = sum(item.values.size for item in placement.tiles.constants.values())
     lines = [
         (
             f"{compiled.graph.name}: {placement.target.arch.name}, {placement.target.activation_df}, "
-            f"{placement.target.fidelity}: {len(placement.ops)} ops on {cores} cores in {placement.epochs} epochs, "
-            f"{len(placement.tiles.constants)} constants of {size} elements"
+            f"{placement.target.fidelity}: {len(placement.ops)} ops on {cores} cores in {placement.epochs} epochs"
+            f"{copies}, {len(placement.tiles.constants)} constants of {size} elements"
         )
     ]
     for item in compiled.io.inputs:

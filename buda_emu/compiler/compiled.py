@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class ModelPerf:
-    """The modelled time of a round of `inputs` inputs. `run` has all the figures of `buda-emu perf`."""
+    """The modelled time of a round of `inputs` inputs, of all copies of the model. `run` has all the figures of
+    `buda-emu perf`."""
 
     run: "PerfRun"
     inputs: int = 1
@@ -64,8 +65,9 @@ class CompiledModel:
         self.origin = origin
         self._examples = examples
         self.placement = placement
+        self._title = title
         self.text: str = netlist_text(placement, title)
-        self._emulators: dict[str, Emulator] = {}
+        self._emulators: dict[tuple[str, int], Emulator] = {}
 
     def __repr__(self) -> str:
         ops, epochs = len(self.placement.ops), self.placement.epochs
@@ -90,6 +92,17 @@ class CompiledModel:
         if self._checked.netlist is None:
             raise InternalError(f"the compiler wrote a netlist that is refused:\n{render(self._checked.diagnostics)}")
         return self._checked.netlist
+
+    @cached_property
+    def single(self) -> Netlist:
+        """For one input at a time (`of_microbatch`), and of copies on several chips one, with the names of the
+        placement: the same ops on the same cores."""
+        if self.placement.copies == 1:
+            return of_microbatch(self.netlist, 1)
+        text = netlist_text(replace(self.placement, copies=1), self._title)
+        found = check_text(text, f"{self.graph.name}.yaml").netlist
+        assert found is not None, "a copy is refused where all copies are not"
+        return of_microbatch(found, 1)
 
     @cached_property
     def io(self) -> ModelIo:
@@ -133,21 +146,33 @@ class CompiledModel:
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:
         """The same with inputs by name."""
-        machine = self._emulator(precision)
         queues = [queue for queue in self.placement.queues.values() if queue.role in ("input", "output")]
-        at_once = min(queue.entries for queue in queues) // self.placement.microbatch
-        found = [self._round(machine, sets) for sets in stream(self.io, arrays, at_once)]
+        at_once = min(queue.entries for queue in queues) // self.placement.microbatch * self.placement.copies
+        rounds = list(stream(self.io, arrays, at_once))
+        copies = self.placement.copies if len(rounds[0]) > 1 else 1
+        machine = self._emulator(precision, copies)
+        found = [self._round(machine, sets, copies) for sets in rounds]
         return tuple(joined(parts) for parts in zip(*found, strict=True))
 
-    def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]]) -> tuple[Array, ...]:
-        for arrays in sets:
+    def _round(self, machine: Emulator, sets: Sequence[Mapping[str, Array]], copies: int) -> tuple[Array, ...]:
+        """Copies of the model take the sets in turn; where the last ones are left without, they take the last set once
+        more, and what comes of it is dropped."""
+        dealt = [*sets, *[sets[-1]] * (-len(sets) % copies)]
+        for number, arrays in enumerate(dealt):
             for name, array in self.io.queues(arrays).items():
-                machine.push(name, array)
-        machine.run(program_name(FORWARD), {LOOP: len(sets)})
-        outputs = [
-            [output.from_queue(machine.pop(output.queue)) for _ in sets] for output in self.io.outputs
-        ]  # fmt: skip
+                machine.push(self._queues(name, copies)[number % copies], array)
+        machine.run(program_name(FORWARD), {LOOP: len(dealt) // copies})
+
+        def popped(output: ModelOutput) -> Iterator[Array]:
+            names = self._queues(output.queue, copies)
+            return (output.from_queue(machine.pop(names[number % copies])) for number in range(len(dealt)))
+
+        outputs = [list(popped(output))[: len(sets)] for output in self.io.outputs]
         return tuple(joined(parts) for parts in outputs)
+
+    def _queues(self, name: str, copies: int) -> tuple[str, ...]:
+        """A queue in the machine of so many copies."""
+        return self.placement.copied(name) if copies > 1 else (name,)
 
     def _given(self, inputs: Sequence[Any]) -> list[Array]:
         labels = self.io.labels
@@ -159,24 +184,26 @@ class CompiledModel:
         """Those that `compile` was given; made up of the seed where it was given none."""
         return tuple(self._given(self._examples)) if self._examples is not None else made_up(self.graph, seed)
 
-    def _emulator(self, precision: Precision) -> Emulator:
+    def _emulator(self, precision: Precision, copies: int = 1) -> Emulator:
         """A machine with all constants, kept for the next call; one at a time."""
-        if precision not in self._emulators:
+        key = precision, copies
+        if key not in self._emulators:
             self.close()
-            machine = Emulator(of_microbatch(self.netlist, 1), precision)
+            machine = Emulator(of_microbatch(self.netlist, 1) if copies > 1 else self.single, precision)
             weakref.finalize(self, machine.close)
             try:
-                self._fill(machine)
+                self._fill(machine, copies=copies)
             except BaseException:
                 machine.close()
                 raise
-            self._emulators[precision] = machine
-        return self._emulators[precision]
+            self._emulators[key] = machine
+        return self._emulators[key]
 
-    def _fill(self, machine: Emulator, inputs: Sequence[Array] = ()) -> None:
+    def _fill(self, machine: Emulator, inputs: Sequence[Array] = (), copies: int = 1) -> None:
         """Constants and parameters, and one set of inputs."""
         for name, array in self.tensors():
-            machine.push(name, array)
+            for queue in self._queues(name, copies):
+                machine.push(queue, array)
         if inputs:
             for name, array in self.io.queues(dict(zip(self.io.labels, inputs, strict=True))).items():
                 machine.push(name, array)
@@ -184,7 +211,7 @@ class CompiledModel:
     def run_watched(self, inputs: Sequence[Array], precision: Precision, listener: Listener) -> tuple[Array, ...]:
         """One set of inputs on a machine of its own, that a listener watches."""
         self.close()
-        with Emulator(of_microbatch(self.netlist, 1), precision, listeners=(listener,), inputs_at_once=1) as machine:
+        with Emulator(self.single, precision, listeners=(listener,), inputs_at_once=1) as machine:
             self._fill(machine, inputs)
             machine.run(program_name(FORWARD), {LOOP: 1})
             return tuple(output.from_queue(machine.pop(output.queue)) for output in self.io.outputs)
@@ -207,7 +234,7 @@ class CompiledModel:
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, version=__version__)
-        return ModelPerf(run, self.placement.microbatch)
+        return ModelPerf(run, self.placement.inputs)
 
     def compare(
         self, inputs: Sequence[Any] | None = None, *, precision: Precision = "ideal", layers: bool = True
@@ -232,9 +259,8 @@ class CompiledModel:
         given = self.example_inputs() if inputs is None else self._given(inputs)
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
-        netlist = of_microbatch(self.netlist, 1)
         ops = op_numerics(
-            netlist, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
+            self.single, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
         )  # fmt: skip
         return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
 
@@ -258,9 +284,9 @@ class CompiledModel:
         text.write_text(self.text)
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
-        contents = Contents(
-            netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=self.io.as_json()
-        )
+        chips = self.placement.instances
+        io = self.io.on_chip(chips[0]) if chips else self.io
+        contents = Contents(netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=io.as_json())
         with image.open("wb") as stream:
             write_image(stream, contents)
         return text, image

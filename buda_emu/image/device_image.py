@@ -29,6 +29,7 @@ from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.load import CheckResult, check_bytes
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.netlist.one_chip import on_one_chip
 from buda_emu.netlist.yaml_reader import MAX_BYTES
 
 if TYPE_CHECKING:  # checking an image needs no numpy
@@ -111,7 +112,7 @@ class DeviceImage:
         from buda_emu.image.tensors import for_queue
 
         names = {queue.name: name for name in self._begun_with() for queue in self._queues(name)}
-        for queue in self.netlist.queues.values():
+        for queue in self.for_inputs.queues.values():
             name = names.get(queue.name)
             if name is not None:
                 array = self._read(name, queue, to_push=True)
@@ -120,8 +121,11 @@ class DeviceImage:
     @cached_property
     def for_inputs(self) -> Netlist:
         """The netlist to run: of an image that `buda-emu compile` wrote for one input of the model at a time, however
-        many its netlist takes in a round."""
-        return of_microbatch(self.netlist, 1) if self.model is not None else self.netlist
+        many its netlist takes in a round, and on how many chips there is a copy of it."""
+        if self.model is None:
+            return self.netlist
+        single = of_microbatch(self.netlist, 1)
+        return single if self.model.chip is None else on_one_chip(single, self.model.chip)
 
     def emulator(self, precision: "Precision" = "format", threads: int | None = None, **options: Any) -> "Emulator":
         """A machine with every constant and parameter pushed; `options` are those of Emulator. Raises HostError."""

@@ -131,11 +131,13 @@ def _plain(item: Any) -> Any:
 
 @dataclass(frozen=True)
 class ModelIo:
-    """`labels`: names of the model's inputs in its order, those that no queue takes included."""
+    """`labels`: names of the model's inputs in its order, those that no queue takes included. `chip`: where several
+    have a copy of the model, the one of these queues."""
 
     labels: tuple[str, ...]
     inputs: tuple[ModelInput, ...]
     outputs: tuple[ModelOutput, ...]
+    chip: int | None = None
 
     @cached_property
     def input_of(self) -> Mapping[str, ModelInput]:
@@ -150,7 +152,15 @@ class ModelIo:
     def as_json(self) -> dict[str, Any]:
         """For device.json."""
         parts = {"labels": self.labels, "inputs": self.inputs, "outputs": self.outputs}
-        return {"schema_version": 1, **{key: [_plain(item) for item in value] for key, value in parts.items()}}
+        chip = {} if self.chip is None else {"chip": self.chip}
+        return {"schema_version": 1, **{key: [_plain(item) for item in value] for key, value in parts.items()}, **chip}
+
+    def on_chip(self, chip: int) -> "ModelIo":
+        """The same of the copy on a chip (NETLIST 1.7)."""
+        return ModelIo(
+            self.labels, tuple(replace(item, queue=f"{item.queue}.{chip}") for item in self.inputs),
+            tuple(replace(item, queue=f"{item.queue}.{chip}") for item in self.outputs), chip,
+        )  # fmt: skip
 
     @staticmethod
     def from_json(source: Mapping[str, Any]) -> "ModelIo":
@@ -166,8 +176,9 @@ class ModelIo:
                 raise HostError(f"{KEY}: schema_version {source['schema_version']} is not known")
             fields = [[{key: plain(item) for key, item in entry.items()} for entry in source[name]] for name in _PARTS]
             inputs = tuple(_input(item) for item in fields[0])
-            return ModelIo(plain(source["labels"]), inputs, tuple(ModelOutput(**item) for item in fields[1]))
-        except (KeyError, TypeError, AttributeError) as error:
+            chip = None if source.get("chip") is None else int(source["chip"])
+            return ModelIo(plain(source["labels"]), inputs, tuple(ModelOutput(**item) for item in fields[1]), chip)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise HostError(f"{KEY}: not what buda-emu compile writes: {error}") from None
 
     def queues(self, arrays: Mapping[str, Any]) -> dict[str, Array]:

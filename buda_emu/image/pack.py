@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.image.checks import CONFIG, DEVICE
+from buda_emu.image.checks import CONFIG, DEVICE, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
 from buda_emu.image.model_io import KEY
@@ -143,7 +143,8 @@ def _values(array: Array, raw: bool) -> NDArray[np.float32]:
 
 def _queue(netlist: Netlist, name: str, array: Array) -> Queue:
     """The queue of a tensor that fits it. Raises HostError."""
-    queue = netlist.queues.get(name)
+    queues = netlist.queues
+    queue = queues.get(name) or next((item for item in queues.values() if item.written_name == name), None)
     if queue is None:
         raise HostError(f"pack: {name} is no queue of {netlist.path}")
     if not queue.host_fed and not queue.is_ram:
@@ -196,10 +197,11 @@ def _graph_state(netlist: Netlist, entries: Mapping[str, dict[str, Any]], microb
     Queues between two graphs of the netlist have no part: what stands among the intermediates is read by the host
     (NETLIST 12).
     """
-    queues = netlist.queues
+    queues = {name: copies[0] for name, copies in queues_by_name(netlist).items()}  # of copies (NETLIST 1.7) one
+    held = {queue.name for queue in netlist.queues.values() if {queue.name, queue.written_name} & entries.keys()}
     read = {name for op in netlist.ops.values() for name in op.inputs}
-    inputs = [queue for queue in queues.values() if queue.host_fed and queue.name not in entries]
-    outputs = [queue for queue in queues.values() if not queue.host_fed and queue.name not in read | entries.keys()]
+    inputs = [queue for queue in netlist.queues.values() if queue.host_fed and queue.name not in held]
+    outputs = [queue for queue in netlist.queues.values() if not queue.host_fed and queue.name not in read | held]
     constants = [name for name in entries if not queues[name].is_ram]
     parameters = [name for name in entries if queues[name].is_ram]
     return {

@@ -43,7 +43,7 @@ def cycles(compiled):
     """Of one input, with a host that is never waited for."""
     netlist = compiled.netlist
     run = model_netlist(netlist, [*netlist.programs.values()], {"$p_loop_count": "1"}, what_if={"host_gbps": 1000})
-    return sum(run.programs().values()) / compiled.placement.microbatch
+    return sum(run.programs().values()) / compiled.placement.inputs
 
 
 def cells(compiled):
@@ -88,10 +88,45 @@ def test_all_efforts_and_chips_give_the_same_bits(stack, x):
 
 
 def test_chips_share_the_work(stack):
-    one, two = (compile_model(stack, chips=chips) for chips in (1, 2))
-    assert two.placement.chips == 2
-    assert len(two.netlist.temporal_graphs) == two.placement.epochs
-    assert cycles(one) > 1.15 * cycles(two)
+    one, copies = (compile_model(stack, chips=chips) for chips in (1, 2))
+    pipeline = compile_model(stack, chips=2, objective="latency", microbatch=64)  # copies make no input quicker
+    for two, gain in ((copies, 1.7), (pipeline, 1.15)):
+        assert two.placement.chips == 2
+        assert len(two.netlist.temporal_graphs) == two.placement.epochs
+        assert cycles(one) > gain * cycles(two)
+    assert (copies.placement.copies, pipeline.placement.copies) == (2, 1)
+
+
+def test_copies_on_several_chips_take_inputs_in_turn_and_give_the_same_bits(stack, x, tmp_path):
+    one, three = compile_model(stack, effort="low", microbatch=1), compile_model(stack, chips=3, microbatch=2)
+    assert three.placement.copies == 3
+    many = np.concatenate([x, 2 * x, x + 1, -x])
+    (expected,) = one(many)
+    np.testing.assert_array_equal(three(many)[0], expected)  # 3 + 1
+    np.testing.assert_array_equal(three(x)[0], expected[:96])
+    np.testing.assert_array_equal(three(many[96:288])[0], expected[96:288])
+    assert three.compare([x]).layers  # by names without a chip's number
+    # An image holds each constant once, and runs one input on the first chip.
+    _, path = three.save(tmp_path)
+    image = be.load_image(path)
+    assert {queue.target_device for queue in image.netlist.queues.values()} == {0, 1, 2}
+    assert {queue.target_device for queue in image.for_inputs.queues.values()} == {0}
+    with image.emulator("ideal") as machine:
+        (source,), (result,) = image.model.input_of, image.model.by_queue
+        machine.push(source, image.host_input(source, x))
+        machine.run("run_fwd_0", {"$p_loop_count": 1})
+        np.testing.assert_array_equal(image.host_output(result, machine.pop(result)), expected[:96])
+
+
+def test_copies_are_modelled_as_all_of_them_together(stack):
+    from buda_emu.compiler.search.judge import judged
+
+    two = compile_model(stack, chips=2)
+    assert two.perf().inputs == 128
+    assert two.perf().inputs_per_second == pytest.approx(
+        two.perf().run.clock * 1e6 / judged(two.placement).cycles, rel=1e-3
+    )
+    assert "on 2 chips, each with all of them" in two.report()
 
 
 def test_latency_of_one_input_is_what_that_objective_shortens(stack):

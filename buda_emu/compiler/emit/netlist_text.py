@@ -40,12 +40,12 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
             yield ""
             yield f"  # {heading}"
         for queue in mine:
-            yield f"  {queue.name}: {flow(_queue(queue, placement.device(queue.chip)))}"
+            yield f"  {queue.name}: {flow(_queue(queue, _chips(placement, queue.chip)))}"
     yield ""
     yield "graphs:"
     for graph, name in graph_names(placement).items():
         yield f"  {name}:"
-        yield f"    target_device: {placement.device(graph.chip)}"
+        yield f"    target_device: {flow(_chips(placement, graph.chip))}"
         yield f"    input_count: {placement.microbatch}"
         source = None
         for placed in placement.ops.values():
@@ -84,11 +84,16 @@ def _fused(placed: Placed) -> Iterator[str]:
         yield f"    {'- ' if number == 0 else '  '}- {step.name}: {flow(fields)}"
 
 
+def _chips(placement: Placement, chip: int) -> int | tuple[int, ...]:
+    """Where a graph or queue is: on one chip, or on those of all copies (NETLIST 1.7)."""
+    return placement.instances or placement.device(chip)
+
+
 def _blocking(blocks: Blocks) -> dict[str, Any]:
     return {"t": blocks.t, "mblock": blocks.mblock, "ublock": blocks.ublock}
 
 
-def _queue(queue: Queue, device: int) -> dict[str, Any]:
+def _queue(queue: Queue, device: int | tuple[int, ...]) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "input": queue.input, "type": queue.type, "entries": queue.entries, "grid_size": queue.blocks.grid,
         **_blocking(queue.blocks), "ublock_order": "r", "df": queue.df, "target_device": device, "loc": queue.loc,

@@ -8,7 +8,7 @@ from buda_emu.compiler.place.candidates import Choice, pickers
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.queues import add_queues
 from buda_emu.compiler.place.regrid import encoded
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.target import Aim, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Spot:
     at: tuple[int, int]
 
 
-def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], microbatch: int, rounds: int = 2) -> Placement:
-    """The placement with its queues. Raises MemoryFullError."""
+def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim, rounds: int = 2) -> Placement:
+    """The placement with its queues, in rounds and copies as the aim has them. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
-    found = Placement(target, made, microbatch=microbatch)
+    found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies)
     for op in tiles.ops.values():
         spot, held = spots[op.name], spots[op.name].choice.held
         own = encoded(made, op, spot.choice.blocks)

@@ -68,10 +68,26 @@ class Placement:
     given: TileGraph | None = None
     ids: tuple[int, ...] = ()
     """Of the chips, where they are not counted from 0."""
+    copies: int = 1
+    """Chips that all have the whole of it, each with its share of the inputs (NETLIST 1.7); 1 of a pipeline."""
 
     def device(self, chip: int) -> int:
-        """The id of a chip of the pipeline."""
+        """The id of a chip of the pipeline, or of that of a copy."""
         return self.ids[chip] if self.ids else chip
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        """The chips of all copies; () where there is one."""
+        return tuple(map(self.device, range(self.copies))) if self.copies > 1 else ()
+
+    def copied(self, name: str) -> tuple[str, ...]:
+        """A queue's names on the chips of all copies (NETLIST 1.7)."""
+        return tuple(f"{name}.{chip}" for chip in self.instances) or (name,)
+
+    @property
+    def inputs(self) -> int:
+        """Of a round: of all copies."""
+        return self.microbatch * self.copies
 
     def source(self, name: str, reader: Placed) -> str:
         """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant
@@ -108,9 +124,14 @@ class Placement:
         return found
 
     @property
-    def chips(self) -> int:
-        """How many have a graph."""
+    def stages(self) -> int:
+        """Chips of the pipeline, or of one copy: those that have a graph."""
         return max((placed.chip for placed in self.ops.values()), default=0) + 1
+
+    @property
+    def chips(self) -> int:
+        """Of the pipeline, or of all copies."""
+        return self.stages * self.copies
 
 
 def constant_queue(name: str, chip: int) -> str:

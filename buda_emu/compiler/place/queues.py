@@ -69,7 +69,7 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
-        loc = "host" if found.chips == 1 else "dram"  # V157: only the first chip reaches the host's memory
+        loc = "host" if found.chips == 1 else "dram"  # V157, NETLIST 1.7: only the first chip reaches the host's memory
         df = target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
         yield Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (), chip=chip)

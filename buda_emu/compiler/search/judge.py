@@ -1,6 +1,6 @@
 """What the timing model says of a placement."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from buda_emu.compiler.emit.netlist_text import netlist_text
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judged:
-    """A placement and its modelled time. `cycles` of one input."""
+    """A placement and its modelled time. `cycles` of one input, `host` those of the host link; netlist and run are
+    those of one copy: they share nothing but the host."""
 
     placement: Placement
     netlist: Netlist
     run: "PerfRun"
     cycles: float
+    host: float
 
 
 def judged(placement: Placement) -> Judged:
     """By the same model as `buda-emu perf`; the host link is a limit, too."""
-    result = check_text(netlist_text(placement, ""), "placed")
+    result = check_text(netlist_text(replace(placement, copies=1), ""), "placed")
     netlist = result.netlist
     if netlist is None:
         raise InternalError(f"placing made a netlist that is refused: {result.diagnostics[0]}")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
     run = model_netlist(netlist, programs, ONE_ROUND)
-    host = sum(run.host_seconds().values()) * run.clock * 1e6
-    return Judged(placement, netlist, run, max(sum(run.programs().values()), host) / placement.microbatch)
+    host = sum(run.host_seconds().values()) * run.clock * 1e6 / placement.microbatch
+    return Judged(placement, netlist, run, max(sum(run.programs().values()) / placement.inputs, host), host)

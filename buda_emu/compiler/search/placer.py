@@ -39,11 +39,29 @@ def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: i
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         trains = any(not op.program.startswith("fwd") for op in tiles.ops.values())
         aim = replace(aim, effort="low" if trains else aim.effort, microbatch=1)
+    found = _quickest(tiles, target, aim, entries)
+    found.given, found.ids = tiles, aim.ids
+    return found
+
+
+def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
+    """Cut over all chips, or a copy on each, whichever takes more inputs in a second."""
+    if aim.chips == 1 or aim.effort == "low" or aim.objective != "throughput":
+        return _in_memory(tiles, target, aim, entries)
+    try:
+        copies = judged(_in_memory(tiles, target, replace(aim, chips=1, copies=aim.chips), entries))
+    except MemoryFullError:  # one chip's
+        return _in_memory(tiles, target, aim, entries)
+    if copies.cycles <= copies.host:  # nothing is quicker than the host link
+        return copies.placement
+    return min(judged(_in_memory(tiles, target, aim, entries)), copies, key=_cycles).placement
+
+
+def _in_memory(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
+    """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
         try:
-            found = _place(tiles, target, aim, entries)
-            found.given, found.ids = tiles, aim.ids
-            return found
+            return _place(tiles, target, aim, entries)
         except MemoryFullError:
             if aim.microbatch == 1 or aim.firm:
                 raise
@@ -51,13 +69,13 @@ def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: i
 
 
 def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
-    first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim.microbatch, entries)
+    first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
     if aim.effort == "low":
         return first
     plain = Line.of(tiles, target)
 
     def make(line: Line, spots: dict[str, Spot]) -> Placement:
-        return placed(line.tiles, target, spots, aim.microbatch, entries)
+        return placed(line.tiles, target, spots, aim, entries)
 
     if aim.objective == "cores":
         return min(make(plain, searched_spots(plain, aim, FULL)), first, key=_cores)
@@ -96,7 +114,8 @@ def _cycles(found: Judged) -> float:
 def first_placement(found: Placement) -> Placement:
     """The first legal choice for the same graph, chips and microbatch."""
     tiles = found.given or found.tiles
-    return placed(tiles, found.target, first_spots(tiles, found.target, found.chips), found.microbatch)
+    aim = Aim("low", chips=found.stages, microbatch=found.microbatch, copies=found.copies)
+    return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim)
 
 
 def _cores(placement: Placement) -> int:

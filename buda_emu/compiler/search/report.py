@@ -34,8 +34,7 @@ def limits(found: Judged) -> Limits:
             work += item.cost.cycles * count
             math += item.cost.math * count
         moved += sum(sum(edge.memory_bytes.values()) for edge in epoch.edges if edge.memory == "dram" and not edge.once)
-    host = sum(run.host_seconds().values()) * run.clock * 1e6 / placement.microbatch
-    return Limits(math / cores, work / cores, moved / (speeds(placement.target.arch.name).dram * chips), host)
+    return Limits(math / cores, work / cores, moved / (speeds(placement.target.arch.name).dram * chips), found.host)
 
 
 def epoch_rows(found: Judged) -> list[list[str]]:
@@ -94,7 +93,7 @@ def report(found: Judged, first: Placement) -> str:
         line("limit: DRAM bytes", limit.dram), line("limit: host link", limit.host),
     ]  # fmt: skip
     head = (
-        f"{placement_words(found.placement)}; a round of {found.placement.microbatch} inputs takes "
+        f"{placement_words(found.placement)}; a round of {found.placement.inputs} inputs takes "
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "times"], rows)
@@ -104,4 +103,5 @@ def report(found: Judged, first: Placement) -> str:
 def placement_words(placement: Placement) -> str:
     """`388 ops in 24 epochs on 1 chip`."""
     chips = "1 chip" if placement.chips == 1 else f"{placement.chips} chips"
-    return f"{len(placement.ops)} ops in {placement.epochs} epochs on {chips}"
+    each = ", each with all of them and its share of the inputs" if placement.copies > 1 else ""
+    return f"{len(placement.ops)} ops in {placement.epochs} epochs on {chips}{each}"
