@@ -53,6 +53,10 @@ class ModelPerf:
         host = sum(self.run.host_seconds().values())
         return self.inputs / max(self.run.seconds(self.cycles), host)
 
+    def __repr__(self) -> str:
+        pace = f"{self.inputs_per_second:.5g} inputs/s, {self.cycles:.0f} cycles for {self.inputs}"
+        return f"ModelPerf({self.run.netlist!r}, {self.run.arch}, {pace})"
+
 
 class CompiledModel:
     """What `compile` returns. Call it with the model's inputs, numpy or torch, in order."""

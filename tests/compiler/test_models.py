@@ -55,6 +55,8 @@ def test_the_model_has_a_pace():
     perf = be.compile(next(item for item in MODELS if item.stem == "mlp")).perf()
     assert perf.cycles > 0
     assert perf.inputs_per_second > 0
+    assert len(repr(perf)) < 120
+    assert f"{perf.cycles:.0f} cycles for {perf.inputs}" in repr(perf)
 
 
 def test_calls_may_be_repeated_and_closed(mlp):

@@ -87,6 +87,17 @@ def test_a_prime_number_of_places_in_columns():
     agrees(model(nodes, x, ["y"], held), x, atol=1e-3)
 
 
+def test_columns_in_more_blocks_than_a_row_of_cores_has_room_for():
+    """33 x 33 places of a row, of five channels each: they become rows before they are moved."""
+    nodes = [
+        ("MatMul", ["x", "w"], ["h"], {}), ("Reshape", ["h", "s"], ["p"], {}),
+        ("Conv", ["p", "k"], ["y"], {"kernel_shape": [3, 3], "strides": [4, 4]}),
+    ]  # fmt: skip
+    held = {"w": normal(12, 5 * 33 * 33), "s": np.array([1, 5, 33, 33]), "k": normal(2, 5, 3, 3)}
+    x = {"x": normal(1, 12)}
+    agrees(model(nodes, x, ["y"], held), x, atol=1e-3)
+
+
 def quantised(kind):
     """x W + b, relu, then W2 + c, with every tensor quantised, as exporters write it."""
     zero, x = np.array(0 if kind == "int8" else 128, kind), normal(6, 40).clip(-2.5, 2.5)  # -128 is not on the device

@@ -20,7 +20,6 @@ from buda_emu.compiler.lower.layout import (
     padded,
 )
 from buda_emu.compiler.lower.lowering import Lowering, Value, transposed
-from buda_emu.compiler.lower.tiles import divisors
 from buda_emu.errors import InternalError
 
 _WIDEST = 128
@@ -81,10 +80,9 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
     expelled = [k for k in in_c if k not in to_c]
     if incoming and not kept:
         return _again(low, _turned(low, value, parts, incoming), parts, extent, loose)
-    if expelled and not kept:
-        return _again(low, _stood_up(low, value, parts), parts, extent, loose)
     if expelled:
-        return _again(low, _expelled(low, value, parts, expelled, kept), parts, extent, loose)
+        apart = _expelled(low, value, parts, expelled, kept) if kept else None
+        return _again(low, apart or _stood_up(low, value, parts), parts, extent, loose)
     if incoming:
         return _again(low, _stacked(low, value, parts, incoming), parts, extent, loose)
     copies = any(parts[k].have.axis == "-" for k in to_c)
@@ -140,8 +138,9 @@ def _stood_up(low: Lowering, value: Value, parts: list[Move]) -> Value:
     return transposed(low, moved)
 
 
-def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int], kept: list[int]) -> Value:
-    """Columns in blocks of what stays, padded to whole tiles, then a slice of t for each block."""
+def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int], kept: list[int]) -> Value | None:
+    """Columns in blocks of what stays, padded to whole tiles, then a slice of t for each block. None where a row of
+    cores has no room for so many."""
     kept = sorted(kept, key=lambda k: -parts[k].want.stride)
     block = padded(prod(parts[k].size for k in kept))
     count = prod(parts[k].size for k in expelled)
@@ -159,7 +158,10 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
         block = own
         wanted = {k: parts[k].have for k in (*expelled, *kept)}
     else:
-        count = _divisible(low, count, block // TILE)
+        room = _divisible(low, count, block // TILE)
+        if room is None:
+            return None
+        count = room
         target = [Move(part.have, wanted.get(k, part.have)) for k, part in enumerate(parts)]
         value = _columns(low, value, target, sorted(wanted), block * count)
     t, rows, _ = value.layout.extent
@@ -172,12 +174,14 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
     return low.through(value, ("hslice", count), Layout(tuple(dims), (t * count, rows, block)))
 
 
-def _divisible(low: Lowering, count: int, block: int) -> int:
-    """So many blocks of tiles, and empty ones, that the cores of a row have room for them: 17 x 17 has no divisors."""
+def _divisible(low: Lowering, count: int, block: int) -> int | None:
+    """So many blocks of tiles, and empty ones, that the cores of a row have room for them: 17 x 17 has no divisors.
+    None where they never have."""
     _, widest = low.target.arch.grid
-    while min(count * block // n for n in divisors(count * block) if n <= widest) > _WIDEST:
-        count += 1
-    return count
+    for blocks in range(count, _WIDEST * widest // block + 1):
+        if any(blocks * block % n == 0 for n in range(-(-blocks * block // _WIDEST), widest + 1)):
+            return blocks
+    return None
 
 
 def _runs(parts: list[Move], members: list[int], step: int) -> bool:
