@@ -16,7 +16,8 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import FIRST_ROW
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
-from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, Source, Stored, arranged, packed, vector_mode
+from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, packed, vector_mode
+from buda_emu.ops.on_device.operands import Source, Stored, arranged
 from buda_emu.ops.on_device.units import Product, Spill, Units, Words
 from buda_emu.spec.attributes import Attributes
 from buda_emu.tensix.functions import bind, single

@@ -2,7 +2,8 @@
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import AS_IS
-from buda_emu.ops.on_device.base import DeviceCall, InDest, Job, Made, Maker, Source, Stored, kept_dims, on_device
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, kept_dims, on_device
+from buda_emu.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.ops.on_device.units import Units, float_mode
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensix.lanes import DstMode

@@ -14,15 +14,11 @@ from buda_emu.ops.base import Parallel
 from buda_emu.ops.fused_plan import DEST, OUTPUT, Step, fused_plan
 from buda_emu.ops.on_device.base import (
     DeviceCall,
-    InDest,
     Job,
     Made,
     Maker,
     Packing,
-    Source,
-    Stored,
     arrangement,
-    blanked,
     kept_dims,
     make,
     on_device,
@@ -31,6 +27,7 @@ from buda_emu.ops.on_device.base import (
 from buda_emu.ops.on_device.binary import binary_maker
 from buda_emu.ops.on_device.copy import copy_maker
 from buda_emu.ops.on_device.matmul import matmul_maker
+from buda_emu.ops.on_device.operands import InDest, Source, Stored, blanked
 from buda_emu.ops.on_device.reduce import pool_maker
 from buda_emu.ops.on_device.sfpu import sfpu_maker
 from buda_emu.ops.on_device.units import Index, Units

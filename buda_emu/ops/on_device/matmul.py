@@ -9,7 +9,8 @@ from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops import sparse
 from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, Stored, on_device, packed
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Packing, on_device, packed
+from buda_emu.ops.on_device.operands import Stored
 from buda_emu.ops.on_device.units import Index, Product, Words
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import OpRegisters

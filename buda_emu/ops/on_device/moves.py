@@ -7,7 +7,8 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops import embedding, splice
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Source, Stored, on_device
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device
+from buda_emu.ops.on_device.operands import Source, Stored
 from buda_emu.ops.on_device.units import Units, float_mode
 from buda_emu.spec.formats import is_block, is_raw
 from buda_emu.tensix.lanes import DstMode

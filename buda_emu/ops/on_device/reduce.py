@@ -9,18 +9,16 @@ from buda_emu.numerics.stored import TILE_ELEMENTS
 from buda_emu.ops.base import OpCall, Parallel
 from buda_emu.ops.on_device.base import (
     DeviceCall,
-    InDest,
     Job,
     Made,
     Maker,
     Packing,
-    Source,
-    Stored,
     on_device,
     packed,
     require_float,
     result_shape,
 )
+from buda_emu.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.ops.on_device.units import Index, Units, Words
 from buda_emu.tensix.functions import bind
 from buda_emu.tensix.lanes import DstMode

@@ -11,7 +11,8 @@ from buda_emu.kernels.tensix.dropout import random_words as random_words_kernel
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS
 from buda_emu.ops.base import OpCall
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Source, on_device, vector_mode
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device, vector_mode
+from buda_emu.ops.on_device.operands import Source
 from buda_emu.ops.on_device.units import Units
 from buda_emu.ops.splice import core_blocks, ublock_tiles
 from buda_emu.spec.attributes import SFPU_TYPES

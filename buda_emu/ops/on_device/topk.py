@@ -8,7 +8,8 @@ from buda_emu import ops
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, Stored, on_device, require_float
+from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device, require_float
+from buda_emu.ops.on_device.operands import Stored
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.ops.on_device.units import Units
 from buda_emu.tensix.lanes import load, store

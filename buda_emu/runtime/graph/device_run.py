@@ -7,8 +7,9 @@ from buda_emu.device.store import EntryView
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.kernels.gather import AS_IS
 from buda_emu.numerics.stored import Bits
-from buda_emu.ops.on_device.base import Stored, run
+from buda_emu.ops.on_device.base import run
 from buda_emu.ops.on_device.kernel_units import KernelUnits
+from buda_emu.ops.on_device.operands import Stored
 from buda_emu.runtime.graph.chunk import ChunkRun, Tensor
 from buda_emu.runtime.graph.plan import Convert, Push, Read, Run
 

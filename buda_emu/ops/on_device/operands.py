@@ -1,0 +1,155 @@
+"""Where an operand of a device op comes from: tiles as they lie in L1, or what a fused op left in Dst."""
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
+from buda_emu.numerics.bits import U32
+from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.ops.base import Parallel
+from buda_emu.ops.on_device.units import Index, Units, Words, family_of
+from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.tensix.lanes import DstMode
+
+BLOCK: Final = 64
+"""Tiles that go through all units before the next: their words stay in a core's cache in between."""
+
+
+class Source(Protocol):
+    """An operand of an op, after its TMs."""
+
+    @property
+    def register(self) -> str:
+        """Its register format."""
+        ...
+
+    def words(self, units: Units, start: int, stop: int) -> U32:
+        """Register words uint32[stop - start, 1024] of post-TM tiles start..stop, counted over all entries."""
+        ...
+
+    def image(self, units: Units, start: int, stop: int) -> U32:
+        """The same as a Dst image, copied as the op does it (2.7)."""
+        ...
+
+
+def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
+    """Rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a pad."""
+    entry, first = divmod(start, index.size)
+    if first + stop - start <= index.size:  # of one entry
+        at = index[first : first + stop - start]
+        rows = np.maximum(at, 0) + (entry * shape[1] if shape[0] > 1 else 0)
+    else:
+        entries, tile = np.divmod(np.arange(start, stop), index.size)
+        at = index[tile]
+        rows = np.maximum(at, 0) + (entries * shape[1] if shape[0] > 1 else 0)
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
+        return slice(int(rows[0]), int(rows[0]) + len(rows)), at
+    return rows, at
+
+
+def arranged(tiles: U32, arrange: int) -> U32:
+    """uint32[n, 1024] with the elements of each tile moved; a constant of `kernels.gather` says how."""
+    if arrange == AS_IS:
+        return tiles
+    square = tiles.reshape(-1, 32, 32)
+    moved = {
+        TRANSPOSE: square.swapaxes(-1, -2),
+        FIRST_ROW: square[:, :1, :],
+        FIRST_COLUMN: square[:, :, :1],
+        FIRST_ELEMENT: square[:, :1, :1],
+    }[arrange]
+    return np.ascontiguousarray(np.broadcast_to(moved, square.shape)).reshape(-1, TILE_ELEMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An operand that lies in L1: bits [w or 1, tiles], read through a tile map, unpacked to `register`."""
+
+    bits: Bits
+    index: Index
+    pad_value: float
+    arrange: int
+    register: str
+    mode: DstMode
+
+    def words(self, units: Units, start: int, stop: int) -> U32:
+        """See `Source`."""
+        rows, at = _places(self.index, self.bits.shape, start, stop)
+        found = units.unpack(self.bits.rows()[rows], self.register)
+        missing = at < 0
+        if missing.any():
+            found[missing] = self.pad(units)
+        return arranged(found, self.arrange)
+
+    def stored_tiles(self, start: int, stop: int) -> Bits:
+        """The bits of post-TM tiles as they are, [stop - start]; those of a pad as the host encodes its value."""
+        rows, at = _places(self.index, self.bits.shape, start, stop)
+        found = self.bits.rows()[rows]
+        if (at >= 0).all():
+            return found
+        found = found.copy()
+        found.assign(at < 0, Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
+        return found
+
+    def image(self, units: Units, start: int, stop: int) -> U32:
+        """See `Source`."""
+        return units.copy(self.words(units, start, stop), self.register, self.mode)
+
+    def pad(self, units: Units) -> np.uint32:
+        """The word of the pad value, which stands in L1 in the operand's format."""
+        tile = Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
+        return units.unpack(tile, self.register)[0, 0]
+
+    def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
+        """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
+        the tile dim before the in-tile transpose."""
+        tiles = np.empty((*self.bits.shape, TILE_ELEMENTS), np.uint32)
+        flat = tiles.reshape(-1, TILE_ELEMENTS)
+        parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
+        index, pad = self.index, np.uint32(0)
+        if bool((index < 0).any()):
+            pad = self.pad(units)
+        if family_of(self.register) is None and pad:
+            # The kernels of integers know pads of zeros only: this one becomes a tile of its own.
+            entries, count = self.bits.shape
+            tiles = np.concatenate((tiles, np.full((entries, 1, TILE_ELEMENTS), pad)), axis=1)
+            index = np.where(index < 0, np.int32(count), index)
+            index.flags.writeable = False
+        return Words(self.register, tiles, index, pad, self.arrange == TRANSPOSE)
+
+
+def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
+    for begin in range(start, stop, BLOCK):
+        end = min(begin + BLOCK, stop)
+        out[begin:end] = blanked(units.unpack(rows[begin:end], register), dims)
+
+
+def blanked(tiles: U32, dims: tuple[int, int]) -> U32:
+    """uint32[n, 1024] with zeros outside `dims`: rows and columns that a smaller tile does not have."""
+    if dims == FULL_TILE:
+        return tiles
+    inside = np.zeros((32, 32), np.bool_)
+    inside[: dims[0], : dims[1]] = True
+    return np.where(inside.reshape(-1), tiles, np.uint32(0))
+
+
+@dataclass(frozen=True, slots=True)
+class InDest:
+    """An operand of a fused op that lies in Dst: images uint32[w, tiles, 1024] of `mode`, used as `register`."""
+
+    images: U32
+    index: Index
+    register: str
+    mode: DstMode
+
+    def words(self, units: Units, start: int, stop: int) -> U32:
+        """See `Source`."""
+        return units.to_src(self.image(units, start, stop), self.mode, self.register)
+
+    def image(self, units: Units, start: int, stop: int) -> U32:  # noqa: ARG002
+        """See `Source`: it is there already."""
+        rows, _ = _places(self.index, self.images.shape, start, stop)
+        return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
