@@ -6,11 +6,13 @@
     python tools/mutate.py numerics/floats.py --all  every mutant of one file
     python tools/mutate.py numerics --keep           and its row of tools/mutants-tried.tsv
 
-A mutant replaces one number, comparison, arithmetic or logical operator. Its tests run in a process of their own, in
-which the module is imported changed, and so do processes that they start; nothing is written. Which tests run which
-lines is recorded once (`.mutants/`): those that run the line go first, those of the file of the same name before the
-others, the quick before the slow; a run that takes longer than three times the unchanged one counts as noticed.
-`kernels` runs uncompiled, by the tests marked `tiny`.
+A mutant replaces one number, comparison, arithmetic or logical operator. Its tests run in a process of their own: a
+copy of one that has imported everything, in which the function changes; where none of them notices, one that imports
+the module changed, as do processes that tests start. Nothing is written. Which tests run which lines is recorded once
+(`.mutants/`): those that run the line go first, those of the file of the same name before the others, the quick before
+the slow; a run that takes longer than three times the unchanged one counts as noticed. With --likely only the files of
+tests that name a mutant's source are recorded, and all of the room's if a mutant survives those. `kernels` runs
+uncompiled, by the tests marked `tiny`.
 
 What survives is printed; `tools/mutants.tsv` explains survivors that change no behaviour. Exit code 1 if more than a
 tenth of a sample is neither noticed nor explained, with --all if anything is. Needs `os.fork`.
@@ -21,12 +23,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from mutation.judging import explained, failing, import_what_all_need, noticed_by
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
 from mutation.touched import UNCOMPILED, Touched, likely, touched
+from mutation.warm import Warm
 
 TRIED = ROOT / "tools" / "mutants-tried.tsv"
 ENOUGH = 0.9  # of the mutants, noticed or explained
@@ -64,18 +68,19 @@ def judge(
     by: list[str] = []
     known: list[Mutant] = []
     survived: list[Mutant] = []
-    for number, one in enumerate(mutants):
-        if seconds is not None and time.monotonic() - begun > seconds:
-            tell(f"stopped after {number} of {len(mutants)}: {seconds:g} seconds are over")
-            break
-        if one.key in explained():
-            known.append(one)
-        elif test := noticed_by(one, tests):
-            by.append(test)
-            noticing(f"{one}\n    noticed by {test}")
-        else:
-            survived.append(one)
-            tell(str(one))
+    with closing(Warm({test.partition("::")[0] for test in tests.seconds})) as warm:
+        for number, one in enumerate(mutants):
+            if seconds is not None and time.monotonic() - begun > seconds:
+                tell(f"stopped after {number} of {len(mutants)}: {seconds:g} seconds are over")
+                break
+            if one.key in explained():
+                known.append(one)
+            elif test := noticed_by(one, tests, warm):
+                by.append(test)
+                noticing(f"{one}\n    noticed by {test}")
+            else:
+                survived.append(one)
+                tell(str(one))
     if failed := failing([test for test in dict.fromkeys(by) if test in tests.seconds], tests):
         raise RuntimeError(f"{failed} fails without any mutant")
     return Outcome(len(by), known, survived)
@@ -104,7 +109,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--seed", type=int, default=0, help="which sample (0)")
     parser.add_argument("--seconds", type=float, help="stop after that time")
-    parser.add_argument("--likely", action="store_true", help="only files of tests that name a mutant's source")
+    parser.add_argument("--likely", action="store_true", help="first only tests that name a mutant's source")
     parser.add_argument("--keep", action="store_true", help="write the room's row of tools/mutants-tried.tsv")
     parser.add_argument("--verbose", action="store_true", help="also print what noticed the others")
     args = parser.parse_args()
@@ -117,13 +122,19 @@ def main() -> int:
     drawn = sample(files(args.what), None if args.all else args.sample, args.seed)
     if not drawn:
         parser.error(f"{args.what}: no such room or file, or nothing to change in it")
-    tests = touched(room, set().union(*(likely(item.path) for item in drawn)) if args.likely else None)
+    first = set().union(*(likely(item.path) for item in drawn)) if args.likely else None
+    tests = touched(room, first)
     import_what_all_need()
 
     def tell(text: str) -> None:
         print(text, flush=True)
 
-    found = judge(drawn, tests, args.seconds, tell, tell if args.verbose else lambda _text: None)
+    noticing = tell if args.verbose else lambda _text: None
+    found = judge(drawn, tests, args.seconds, tell, noticing)
+    if args.likely and found.survived:
+        tell("by all tests of the room:")
+        last = judge(found.survived, touched(room), args.seconds, tell, noticing)
+        found = Outcome(found.noticed + last.noticed, found.explained, last.survived)
     known = f", {len(found.explained)} explained" if found.explained else ""
     print(f"{args.what}: {found.noticed} noticed{known}, {len(found.survived)} survived")
     if args.keep:

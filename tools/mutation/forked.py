@@ -1,0 +1,97 @@
+"""A process for each mutant: bounded in time, with caches of its own, in which tests run one by one."""
+
+import marshal
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from mutation.sites import ROOT, Mutant
+
+IMPORTER = Path(__file__).parent / "child"
+SECONDS = 10  # of processor time at least, for the tests of one mutant
+WAIT = 60  # seconds at least, where a test waits for what never comes
+
+
+def in_child(run: Callable[[Path], int], usual: float) -> str:
+    """Fork and call `run` with a folder of caches; tests that take `usual` seconds may take three times as long.
+
+    "" if it returns 0; else the test that ran last.
+    """
+    with _caches() as folder:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            with suppress(BaseException):
+                os.setpgid(0, 0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.setitimer(signal.ITIMER_PROF, SECONDS + 3 * usual)  # its signal ends the process
+                signal.alarm(int(WAIT + 20 * usual))  # a busy machine is no mutant
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, 1)
+                os.dup2(null, 2)
+                os.environ["XDG_CACHE_HOME"] = folder
+                code = run(Path(folder))
+            os._exit(code)
+        _, status = os.waitpid(child, 0)
+        with suppress(OSError):
+            os.killpg(child, signal.SIGKILL)  # what its tests started
+        running = _running(Path(folder))
+        last = running.read_text(encoding="utf-8") if running.exists() else ""
+    return (last or "what is imported") if status != 0 else ""
+
+
+def _running(folder: Path) -> Path:
+    return folder / "running"
+
+
+@contextmanager
+def _caches() -> Iterator[str]:
+    """Folders of caches for one mutant: what it keeps there nobody reads. The kernels of today are linked."""
+    kernels = _kernels()
+    folder = tempfile.mkdtemp(prefix="buda-emu-mutant-", dir=kernels and kernels.parent.parent)
+    if kernels:
+        with suppress(OSError, shutil.Error):  # others may clean up meanwhile
+            shutil.copytree(kernels, Path(folder, kernels.parent.name, kernels.name), copy_function=os.link)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _kernels() -> Path | None:
+    """Where the user's kernels lie that this version compiled."""
+    code = "from buda_emu.kernels.kept import cache_folder as found; print(found() or '', end='')"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout
+    return Path(told) if told else None
+
+
+def import_changed(mutant: Mutant, folder: Path) -> None:
+    """From now on this process, and those that it starts, import the changed module."""
+    code = folder / "mutant"
+    code.write_bytes(marshal.dumps(compile(mutant.tree, str(mutant.path), "exec")))
+    os.environ["BUDA_EMU_MUTANT"] = f"{mutant.module}={code}"
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(IMPORTER), *filter(None, [os.environ.get("PYTHONPATH")])])
+    runpy.run_path(str(IMPORTER / "sitecustomize.py"))
+
+
+def run_in_order(session: Any, tests: Sequence[str], folder: Path) -> int:
+    """Run these tests of a pytest session, in this order, till one fails; returns how many did."""
+    items = {item.nodeid: item for item in session.items}
+    chosen = [items[test] for test in tests]
+    for item, following in zip_longest(chosen, chosen[1:]):
+        _running(folder).write_text(item.nodeid, encoding="utf-8")
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            break
+    return session.testsfailed

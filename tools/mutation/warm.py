@@ -1,0 +1,116 @@
+"""A process that has imported a room and its tests, and forks for each mutant, which is put into what is there.
+
+What was made of a function before it changed (a table, a kept result) stays as it was, so a mutant that no test notices
+here is tried again from the start (`judging`).
+"""
+
+import gc
+import multiprocessing
+import os
+from collections.abc import Collection, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, NoReturn
+
+from mutation.forked import import_changed, in_child, run_in_order
+from mutation.sites import PACKAGE, Mutant
+from mutation.touched import OPTIONS, settings_of_hypothesis
+
+Place = tuple[str, str, int]
+"""Of a function: its file, its qualified name and its first line."""
+
+
+class Warm:
+    """The process, as its parent sees it. It collects the tests of `files`."""
+
+    def __init__(self, files: Collection[str]) -> None:
+        self._ours, theirs = multiprocessing.Pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._ours.close()
+            _serve(theirs, sorted(files))
+        theirs.close()
+
+    def failing(self, tests: Sequence[str], mutant: Mutant, usual: float) -> str:
+        """The first of these tests that fails; "" if none does, or where the mutant cannot be put in place."""
+        if mutant.at_import or not tests:
+            return ""
+        try:
+            self._ours.send((tests, mutant, usual))
+            return self._ours.recv()
+        except (EOFError, BrokenPipeError):
+            raise RuntimeError("the tests cannot be collected") from None
+
+    def close(self) -> None:
+        """End the process."""
+        self._ours.close()
+        os.waitpid(self._pid, 0)
+
+
+def _serve(requests: Connection, files: Sequence[str]) -> NoReturn:
+    try:
+        import pytest
+
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        settings_of_hypothesis()
+        pytest.main([*OPTIONS, *files], plugins=[_Server(requests)])
+    finally:
+        os._exit(0)
+
+
+class _Server:
+    """A plugin of pytest: when all is collected, answers requests."""
+
+    def __init__(self, requests: Connection) -> None:
+        self._requests = requests
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        if session.testsfailed:  # while they were collected
+            return True
+        functions = _functions()
+        gc.collect()
+        gc.freeze()
+        while True:
+            try:
+                tests, mutant, usual = self._requests.recv()
+            except EOFError:
+                return True
+
+            def run(folder: Path, tests: Sequence[str] = tests, mutant: Mutant = mutant) -> int:
+                import_changed(mutant, folder)
+                return put(mutant, functions) and run_in_order(session, tests, folder)
+
+            self._requests.send(in_child(run, usual))
+
+
+def _functions() -> dict[Place, list[FunctionType]]:
+    found: dict[Place, list[FunctionType]] = {}
+    for item in gc.get_objects():
+        if isinstance(item, FunctionType) and item.__code__.co_filename.startswith(str(PACKAGE)):
+            found.setdefault(_place(item.__code__), []).append(item)
+    return found
+
+
+def _place(code: CodeType) -> Place:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def put(mutant: Mutant, functions: dict[Place, list[FunctionType]]) -> bool:
+    """Give the functions of a module, as they are, their changed code; False where two have one place."""
+    codes = _inside(compile(mutant.tree, str(mutant.path), "exec"))
+    places = [_place(code) for code in codes]
+    if len(set(places)) < len(places):
+        return False
+    for place, code in zip(places, codes, strict=True):
+        for function in functions.get(place, ()):
+            if function.__code__.co_freevars == code.co_freevars:
+                function.__code__ = code
+    return True
+
+
+def _inside(code: CodeType) -> list[CodeType]:
+    inner = [item for item in code.co_consts if isinstance(item, CodeType)]
+    return inner + [deeper for item in inner for deeper in _inside(item)]
