@@ -61,9 +61,11 @@ def judge(
     seconds: float | None = None,
     tell: Callable[[str], object] = lambda _text: None,
     noticing: Callable[[str], object] = lambda _text: None,
+    *,
+    quickly: bool = False,
 ) -> Outcome:
-    """Run the tests on each mutant, no longer than `seconds`. Raises RuntimeError where one that noticed fails without
-    any mutant, too."""
+    """Run the tests on each mutant, no longer than `seconds`; `quickly`: as `noticed_by`. Raises RuntimeError where a
+    test that noticed fails without any mutant, too."""
     begun = time.monotonic()
     by: list[str] = []
     known: list[Mutant] = []
@@ -75,7 +77,7 @@ def judge(
                 break
             if one.key in explained():
                 known.append(one)
-            elif test := noticed_by(one, tests, warm):
+            elif test := noticed_by(one, tests, warm, quickly=quickly):
                 by.append(test)
                 noticing(f"{one}\n    noticed by {test}")
             else:
@@ -130,7 +132,7 @@ def main() -> int:
         print(text, flush=True)
 
     noticing = tell if args.verbose else lambda _text: None
-    found = judge(drawn, tests, args.seconds, tell, noticing)
+    found = judge(drawn, tests, args.seconds, tell, noticing, quickly=args.likely)
     if args.likely and found.survived:
         tell("by all tests of the room:")
         last = judge(found.survived, touched(room), args.seconds, tell, noticing)

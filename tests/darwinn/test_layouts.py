@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from buda_emu.darwinn import dequantize, idl, relayout, to_device, unrelayout
+from buda_emu.darwinn.layouts import host_shape
 from buda_emu.darwinn.rules.places import Budget, examine
 from buda_emu.errors import HostError, PackageError, UnsupportedError
 
@@ -267,6 +268,7 @@ def test_slices_are_boxes(layer):
     assert rules_of(layer) == set()
     raw = random_bytes(layer.size_bytes)
     array = relayout(layer, raw)
+    assert array.shape == host_shape(layer)
     assert relayout(layer, unrelayout(layer, array)).tobytes() == array.tobytes()
     size = layer.element.size
     bits = array.view(f"<u{size}")

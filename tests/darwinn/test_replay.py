@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.darwinn import build, load, replay
+from buda_emu.darwinn.assumptions import assume
 from buda_emu.darwinn.replaying.accesses import residence
 from buda_emu.errors import HostError, PackageError, UnsupportedError
 from buda_emu.report.darwinn.replay import replay_json, replay_lines
@@ -111,6 +112,13 @@ def test_pcie_says_what_it_does_not_see():
     found = replay([package()], [0], transport="pcie", link="pcie")
     assert found.bytes["input"] == 0
     assert "only the instructions" in found.warnings[0]
+
+
+@pytest.mark.parametrize(("transport", "header"), [("usb", 8), ("pcie", 0)])
+def test_only_usb_sends_headers_at_a_rate_of_ones_own(transport, header):
+    link = assume(transport, True, 1000, None, 1).link
+    assert link is not None
+    assert (link.bytes_per_second, link.header) == (1000, header)
 
 
 def test_every_assumption_is_named():

@@ -98,6 +98,8 @@ def test_the_ends_of_fixed_point_functions():
         assert int(logistic(0, 3, bits)) == 1 << (bits - 2)
         assert int(tanh(0, 3, bits)) == 0
     assert int(exp(-(1 << 31), 10, 32)) == 0
+    small = -np.arange(1, 1 << 10)
+    assert all(exp(small, i, 16).max() < 1 << 15 for i in range(6)), "a result of 16 bits"
 
 
 def test_a_convolution_by_hand():
@@ -146,9 +148,17 @@ def without(**changes):
     return model("ADD", [x, z], [y], tflite.AddOptions())
 
 
+def joined(axis):
+    """Two tensors one after the other along some dimension."""
+    x, z, y = (T(name, "uint8", (rows, 2), [1.0], [0]) for name, rows in (("x", 1), ("z", 1), ("y", 2)))
+    return model("CONCATENATION", [x, z], [y], tflite.ConcatenationOptions(axis))
+
+
 @pytest.mark.parametrize(
     ("data", "error", "says"),
     [
+        (joined(2), UnsupportedError, "dimension 2 of 2"),
+        (joined(-3), UnsupportedError, "dimension -3 of 2"),
         (without(x=("dtype", "float32")), UnsupportedError, r"ADD \(y\): type float32 of 'x'"),
         (without(x=("dtype", "int8")), UnsupportedError, "ADD"),
         (without(x=("scale", [])), UnsupportedError, "0 scales"),

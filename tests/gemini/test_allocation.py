@@ -32,6 +32,24 @@ def test_an_addressed_schedule():
     assert gemini.load(placed.to_json()) == placed
 
 
+def test_a_result_is_stored_while_the_next_workload_runs_and_gone_after_it():
+    def on_one_core(document):
+        document["1"].append(document["2"].pop(1))
+        document["-1"]["in"][1]["core_id"] = 1
+        for number in (3, 7):
+            (out,) = (out for out in document["-1"]["out"] if out["transfer_id"] == number)
+            out["destination"][0]["id"] = 1
+        document["1"][0]["ofmap"][0]["destination"].append({"id": 0, "type": "DRAM", "layer_name": "output"})
+        half = {"workload_id": 0, "transfer_id": 4, "related_ofmap": [], "upper": [0, 7, 1, 3]}
+        document["-1"]["in"].append({**document["-1"]["in"][0], **half})
+
+    ir = gemini.load(edited(SMALL, on_one_core))
+    assert [item.rule for item in ir.check() if item.severity == "error"] == []
+    placed = gemini.allocate(ir, 1 << 20)
+    stored = [{tensor.layer_name for tensor in work.buffer if tensor.type == "ofmap"} for work in placed.cores[0]]
+    assert stored == [{"c"}, {"c", "e"}, {"e", "f"}]
+
+
 @pytest.mark.parametrize("size", [0, -1, 1 << 62, True, 1.5, "1"])
 def test_sizes_that_no_buffer_has(size):
     with pytest.raises(HostError, match="a buffer has 1 byte or more"):

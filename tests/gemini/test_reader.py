@@ -39,6 +39,12 @@ def test_counts():
     assert gemini.load(schedule("b")).position(2) == (1, 0)
 
 
+def test_only_what_is_read_may_be_newly_added():
+    tensors = [item for work in gemini.load(schedule("fp16_dram")).workloads() for item in work.buffer]
+    assert {item.newly_added for item in tensors if item.type == "ofmap"} == {False}
+    assert {item.newly_added for item in tensors if item.type != "ofmap"} == {False, True}
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -69,6 +69,8 @@ CASES = [
     ("G018", "fp16_dram", [put("-1/out/2/related_ifmap", [1]), put("-1/in/1/related_ofmap", [6])],
      [put("-1/in/1/related_ofmap", [])]),
     ("G018", "b", [put("-1/out/1/related_ifmap", [6]), put("-1/in/0/related_ofmap", [7, 1])], []),
+    ("G018", "b", [put("1/0/ifmap/transfer_id", [4]), put("1/0/buffer/2/transfer_id", [4]),
+                   put("1/0/buffer/2/source/0/transfer_id", 4)], [], "G015", "G017", "G035"),  # its own result
     ("G019", "two_cores", [put("0/0/ofmap/0/destination/-", CORE_0_2)], []),
     ("G019", "b", [put("1/0/ofmap/0/destination/-", {"id": 2, "type": "core", "workload_id": 3})], []),
     ("G030", "two_cores", [put("0/0/buffer/1/align", 8)], []),

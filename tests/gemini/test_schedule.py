@@ -30,6 +30,12 @@ def test_third_tile_waits_for_the_loads_of_its_snapshot():
     assert timeline.workloads[0, 2] == (10017, 11650)
 
 
+def test_with_two_tiles_the_weights_do_not_wait_for_the_loads_of_their_snapshot():
+    two = edited(schedule("third_tile"), *(drop(f"0/2/tile_info/tile_num_{number}") for number in (2, 3)))
+    start, end = gemini.simulate(gemini.load(two)).workloads[0, 2]
+    assert (start, end < 11110) == (10017, True)
+
+
 def test_dialect_b_by_hand():
     timeline = gemini.simulate(gemini.load(schedule("b")))
     order = [(item.kind, item.transfer_id) for item in timeline.dram]

@@ -9,9 +9,12 @@ import pytest
 from buda_emu.errors import HostError
 from buda_emu.vpux import read
 from buda_emu.vpux.model import AffineMap, Dense, Opaque, Symbol, Type
+from buda_emu.vpux.program import declared_spaces
 from buda_emu.vpux.reader.load import load
 from buda_emu.vpux.reader.table import OPS, ROLES
 from vpux_documents import NETWORK, dma, document, function, module
+
+DECLARE = "VPURT.DeclareBuffer"
 
 
 def first(text: str, name: str):
@@ -155,6 +158,7 @@ def test_networks_describe_their_inputs() -> None:
         ("func.func @main(%a: !T) {\n}", "!T is not defined"),
         (in_function("VPUIP.NNDMA inputs(%arg0 : memref<4xf16>) -> memref<4xf16>"), "expected outputs()"),
         (in_function("VPUIP.NNDMA inputs(%arg0 : memref<4xf16, memref<1xf16>) outputs(%arg0)"), "'<' is not closed"),
+        (in_function("VPUIP.NNDMA inputs(memref<4xf16>) outputs(%arg0)"), "expected a value, found 'memref"),
         (in_function("nonsense"), "expected a statement, found 'nonsense'"),
         (in_function("%0 = Some.Op (["), "closes nothing"),
         (in_function("Some.Op (]"), "closes nothing"),
@@ -170,6 +174,15 @@ def test_text_that_cannot_be_read_says_where(text: str, message: str) -> None:
     (found,) = read_text.check()
     assert (found.rule, found.function) == ("X001", "")
     assert re.search(message, found.message), found.message
+
+
+def test_a_buffer_lies_on_as_many_clusters_as_its_type_says_but_64() -> None:
+    def spaces(clusters: int) -> int:
+        traits = f'{{mode = "DUPLICATED", num_clusters = {clusters} : i64}}'
+        of = f"!VPUIP.DistributedBuffer<4xf16, affine_map<(a) -> (a)>, @CMX_NN, {traits}>"
+        return len(declared_spaces(first(in_function(f"%0 = VPURT.DeclareBuffer <CMX_NN> <0> -> {of}"), DECLARE)))
+
+    assert [spaces(count) for count in (2, 64, 65, 1 << 40)] == [2, 64, 64, 64]
 
 
 def test_one_split_of_a_file(tmp_path) -> None:

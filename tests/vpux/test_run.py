@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from buda_emu import vpux
 from buda_emu.errors import HostError, ProgramError, UnsupportedError, VpuxError
 from buda_emu.vpux.cost import CostModel
+from buda_emu.vpux.execute.invocation import device_address
 from buda_emu.vpux.execute.result import RunResult
 from buda_emu.vpux.execute.values import stimulus
 from buda_emu.vpux.pressure import barrier_pressure
@@ -70,6 +71,22 @@ def test_inputs_must_fit() -> None:
     for bad, text in (({0: X[0]}, "shape"), ({1: X}, "inputs 0 to 0"), ({0: X.astype(complex)}, "float16")):
         with pytest.raises(HostError, match=text):
             run(inputs=bad)
+
+
+def test_whole_numbers_are_given_to_whole_numbers_of_another_width() -> None:
+    of = "memref<2x4xui8, @DDR>"
+    text = document(module(function(task(dma("%arg0", "%arg1", of, of)), of)))
+    x = np.arange(8).reshape(2, 4)
+    for values in (x.astype(np.int32), x.astype(np.uint8)):
+        assert vpux.run(text, inputs={0: values}).outputs[0].tolist() == x.tolist()
+    with pytest.raises(HostError, match="input %arg0 holds uint8, not float32"):
+        vpux.run(text, inputs={0: x.astype(np.float32)})
+
+
+def test_spaces_of_one_kind_lie_apart() -> None:
+    spaces = "NetworkInput0", "NetworkInput1", "NetworkOutput0", "NetworkOutput1"
+    addresses = [device_address(space, 16, False) for space in spaces]
+    assert addresses == [0x90000010, 0x91000010, 0xA0000010, 0xA1000010]
 
 
 def test_what_is_not_given_is_the_stimulus_however_it_is_drawn() -> None:
@@ -224,6 +241,7 @@ def test_convert_permute_and_broadcast() -> None:
         ("dense<[[1, 2], [3, 4]]> : tensor<2x2xsi8>, [#const.CastElemType<f16>]", [1, 2, 3, 4]),
         ("dense<[1., 2., 3., 4.]> : tensor<4xf32>, [#const.Reshape<[2, 2]>]", [1, 2, 3, 4]),
         ("dense<0x3C00> : tensor<2x2xf16>", [1] * 4),
+        ("dense<0x3F800000> : tensor<2x2xf32>, [#const.ConvertElemType<f16>]", [1] * 4),
     ],
 )
 def test_constants(content: str, want: list[float]) -> None:

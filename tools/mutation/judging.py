@@ -23,11 +23,12 @@ def explained() -> dict[tuple[str, str, str], str]:
     return {(path, source, change): why for path, source, change, why in rows}
 
 
-def noticed_by(mutant: Mutant, touched: Touched, warm: Warm) -> str:
-    """The first test that fails, or takes too long; "" if none does: neither where all is imported already (quick),
-    nor where nothing is."""
+def noticed_by(mutant: Mutant, touched: Touched, warm: Warm, *, quickly: bool) -> str:
+    """The first test that fails, or takes too long; "" if none does: neither where all is imported already, nor where
+    nothing is. `quickly`: only one of both."""
     tests = list(_affordable(touched.tests(mutant), touched))
-    if failed := warm.failing(tests, mutant, _usual(tests, touched)):
+    failed = warm.failing(tests, mutant, _usual(tests, touched))
+    if failed or (quickly and not mutant.at_import):
         return failed
     own = own_tests(mutant.path).name
     first = [test for test in tests if test.partition("::")[0].endswith("/" + own)]
@@ -50,6 +51,8 @@ def _usual(tests: Sequence[str], touched: Touched) -> float:
 def failing(tests: Sequence[str], touched: Touched, mutant: Mutant | None = None) -> str:
     """The first of these tests that fails, or takes too long, in their order; "" if none does. All that they need is
     imported anew."""
+    if not tests:
+        return ""
 
     def run(folder: Path) -> int:
         import pytest
