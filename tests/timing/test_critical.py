@@ -81,6 +81,23 @@ def test_what_is_as_long_beside_the_first_is_named():
     assert "as long beside the first: " in chain_sentence(critical_steps(epoch))
 
 
+def test_an_epoch_of_one_task_is_that_task():
+    schedule = Schedule()
+    schedule.task(schedule.unit("a"), 100, (), [(schedule.object("done"), 1)])
+    usual = be.perf(DIRECTORY / "matmul.yaml").epochs[0].timing
+    epoch = replace(
+        usual,
+        timing=schedule.run(),
+        schedule=schedule,
+        last_task=0,
+        total=100.0,
+        steady_from=0,
+        rooms=(),
+        ops=usual.ops,
+    )
+    assert [(step.name, step.cycles) for step in critical_steps(epoch)] == [("a", 100)]
+
+
 def slower(monkeypatch, op, factor):
     """Ops cost as they do, one of them `factor` times."""
     usual = modelling._Costs.of

@@ -11,6 +11,7 @@ from buda_emu.netlist.load import check_text
 from buda_emu.spec.devices import device
 from buda_emu.timing.epoch import Cost, Rates, epoch_timing, parts_of
 from buda_emu.timing.flows import flows, operand_shape
+from buda_emu.timing.from_netlist import calls_of
 from buda_emu.timing.model import model_netlist
 from buda_emu.timing.noc import paths
 from buda_emu.timing.program import epochs
@@ -92,6 +93,25 @@ def test_one_input_has_no_pace():
 def test_parts(t, mblock, parts):
     netlist = chain(t=t, mblock=mblock)
     assert parts_of(netlist.ops["n0"]) == parts
+
+
+def test_the_host_pushes_and_pops_what_queues_of_its_own_hold():
+    netlist = chain(mblock=(1, 2))
+    (epoch,) = model_netlist(netlist, list(netlist.programs.values()), {}).epochs
+    assert epoch.host_bytes == 8 * (2 + 2) * 2080  # a tile has a header of 32 bytes
+
+
+def test_a_call_has_the_formats_of_both_operands():
+    shape = {"mblock": (1, 1), "df": "Bfp8_b"}
+    source = text(
+        [queue("a", **shape), queue("b", df="Float16_b"), queue("o", "n")],
+        [graph("g", op("n", "add", ["a", "b"]).replace("in_df: [Float32, Float32]", "in_df: [Bfp8_b, Float16_b]"))],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a"), fifo_settings("b")))],
+    )
+    netlist = check_text(source).netlist
+    assert netlist is not None
+    (call,) = calls_of(netlist, netlist.ops["n"])
+    assert (call.in0_df, call.in1_df) == ("Bfp8_b", "Float16_b")
 
 
 def test_two_buffers_of_a_slice_overlap_filling_and_sending():

@@ -9,12 +9,10 @@ import pytest
 from buda_emu.errors import HostError
 from buda_emu.vpux import read
 from buda_emu.vpux.model import AffineMap, Dense, Opaque, Symbol, Type
-from buda_emu.vpux.program import declared_spaces
+from buda_emu.vpux.program import Program, declared_spaces
 from buda_emu.vpux.reader.load import load
 from buda_emu.vpux.reader.table import OPS, ROLES
 from vpux_documents import NETWORK, dma, document, function, module
-
-DECLARE = "VPURT.DeclareBuffer"
 
 
 def first(text: str, name: str):
@@ -180,7 +178,12 @@ def test_a_buffer_lies_on_as_many_clusters_as_its_type_says_but_64() -> None:
     def spaces(clusters: int) -> int:
         traits = f'{{mode = "DUPLICATED", num_clusters = {clusters} : i64}}'
         of = f"!VPUIP.DistributedBuffer<4xf16, affine_map<(a) -> (a)>, @CMX_NN, {traits}>"
-        return len(declared_spaces(first(in_function(f"%0 = VPURT.DeclareBuffer <CMX_NN> <0> -> {of}"), DECLARE)))
+        declared = first(in_function(f"%0 = VPURT.DeclareBuffer <CMX_NN> <0> -> {of}"), "VPURT.DeclareBuffer")
+        static = document(in_function(f"%0 = VPUIP.StaticAlloc<0> -> {of}"))
+        placed = Program(static.function("main"))
+        buffer = placed.buffers[placed.names["%0"]]
+        assert buffer.spaces == declared_spaces(declared)
+        return len(buffer.spaces)
 
     assert [spaces(count) for count in (2, 64, 65, 1 << 40)] == [2, 64, 64, 64]
 

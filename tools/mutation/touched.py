@@ -26,7 +26,13 @@ UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
 ALSO = {
     "gemini": ("gemini", "cli/test_gemini.py"),
     UNCOMPILED: ("kernels", "ops", "numerics", "tensix"),
-    "report": ("report", "darwinn/test_replay.py", "cli/test_perf_against.py", "cli/test_tables.py"),
+    "report": (
+        "report",
+        "darwinn/test_replay.py",
+        "cli/test_perf_against.py",
+        "cli/test_perf_sweep.py",
+        "cli/test_tables.py",
+    ),
     "spec": ("spec", "numerics", "docs/test_pages.py"),
 }
 """Tests that hold a room beside those of its own name."""

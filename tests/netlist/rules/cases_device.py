@@ -108,6 +108,13 @@ CASES = (
     ),
     Case(
         "V080",
+        b.COPY,
+        (("cp", "buf_size_mb: 2", "buf_size_mb: 0"),),
+        "0",
+        near=(("cp", "buf_size_mb: 2", "buf_size_mb: 1"),),
+    ),
+    Case(
+        "V080",
         b.SPLICE,
         (("sp", "buf_size_mb: 2", "buf_size_mb: 6"),),
         "6",

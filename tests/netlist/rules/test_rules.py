@@ -66,3 +66,28 @@ def test_messages_name_the_object_and_hints_are_no_messages() -> None:
             assert item.message[0].islower() or item.rule == "V170"
             assert not item.message.endswith(".")
             assert item.hint != item.message
+
+
+@pytest.mark.parametrize(("blocks", "rules"), [("[2, 1]", []), ("[1, 2]", []), ("[2, 2]", ["V141"])])
+def test_what_scales_dest_has_two_tiles_at_most(blocks: str, rules: list[str]) -> None:
+    text = bases.FUSED_INT.replace("intermediates: 1", "intermediates: 0").replace(
+        "ublock: [1, 1]", f"ublock: {blocks}"
+    )
+    text = text.replace("output: intermed0, mblock", "output: dest, mblock")
+    text = text.replace("[intermed0, input2], pop: [intermed0]", "[input2, dest]")
+    assert [item.rule for item in check_text(text, "net.yaml", "wormhole_b0").diagnostics] == rules
+
+
+@pytest.mark.tiny
+def test_grayskull_keeps_sums_of_several_steps_only() -> None:
+    """It has no acc_df Float32 at all (V090); V092 is told beside that where m_k is above 1."""
+    text = edited(bases.MATMUL, (("mm", "acc_df: Float16_b", "acc_df: Float32"),))
+    once = edited(
+        text,
+        (
+            ("mm", "m_k: 3, u_kt: 2", "m_k: 1, u_kt: 6"),
+            ("w", "mblock: [3, 2], ublock: [2, 2]", "mblock: [1, 2], ublock: [6, 2]"),
+        ),
+    )
+    found = [{item.rule for item in check_text(source, "net.yaml", "grayskull").diagnostics} for source in (text, once)]
+    assert found == [{"V090", "V092"}, {"V090"}]
