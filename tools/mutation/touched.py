@@ -24,6 +24,7 @@ OPTIONS = (
 )  # fmt: skip
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
 ALSO = {
+    "api": ("api", "cli/test_run.py"),
     "gemini": ("gemini", "cli/test_gemini.py"),
     UNCOMPILED: ("kernels", "ops", "numerics", "tensix"),
     "report": (
@@ -34,7 +35,7 @@ ALSO = {
         "cli/test_tables.py",
     ),
     "spec": ("spec", "numerics", "docs/test_pages.py"),
-}
+}  # fmt: skip
 """Tests that hold a room beside those of its own name."""
 
 

@@ -250,6 +250,7 @@ def test_parameters_that_the_facts_state(arch):
         "t6-dst_size": "32768", "noc-num_rings": "2", "noc-num_vcs": "16", "param-max_bytes_per_phase": "38",
         "aiclk-freq_ghz": "1.2" if arch == "grayskull" else "1", "param-max_dram_in_queues": "39",
         "param-max_dram_out_queues": "8", "param-max_fan_out_streams": "16", "param-backend_reserved_in_queues": "1",
+        "dram-host_mmio_range_start": str(0x30000000), "dram-host_mmio_range_size": str(0x10000000),
     }  # fmt: skip
     assert {name: found[f"{arch}-{name}"] for name in expected} == expected
     assert all(isinstance(value, str) for value in found.values())

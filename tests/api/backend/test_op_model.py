@@ -48,6 +48,8 @@ def test_worked_values(op, cycles):
 
 def test_defaults():
     assert api.OpModelDesc().version == 1
+    sizes = ("t", "mblock_m", "mblock_n", "ublock_rt", "ublock_ct", "mblock_k", "ublock_kt")
+    assert [getattr(api.OpModelDesc(), name) for name in sizes] == [0] * 7
     assert (api.OpModelDesc().sparse_indices, api.OpModelDesc().sparse_nz_ublocks) == (0, -1)
 
 
