@@ -59,6 +59,7 @@ def test_bits_take_what_their_formats_take() -> None:
     assert found is not None
     steps = walked(found, list(found.programs.values()), {})
     assert bytes_held(found, steps, as_bits=True) == {"a": 1088, "w": 3 * 1088, "o": TILE}
+    assert bytes_held(found, steps) == {"a": TILE, "w": 3 * TILE, "o": TILE}  # else every tile is of float32
     assert require_room(found, steps, 5 * 1088 + TILE, as_bits=True)
     with pytest.raises(UnsupportedError):
         require_room(found, steps, 5 * 1088 + TILE)
@@ -67,6 +68,19 @@ def test_bits_take_what_their_formats_take() -> None:
         emulator.push("w", np.ones((3, 1, 32, 32), np.float32))
         with pytest.raises(HostError, match="memory of a needs"):
             emulator.push("a", np.ones((1, 1, 32, 32), np.float32))
+
+
+def test_host_copies_of_entries_above_a_part_count_five_times() -> None:
+    """An entry of 16 MiB: 8 MiB of it beyond a part."""
+    source = text(
+        [queue("a", mblock=(64, 64), entries=1), queue("o", "n", mblock=(64, 64), entries=1)],
+        [graph("g", op("n", "nop", ["a"], mblock=(64, 64)), inputs=1)],
+        [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("a")))],
+    )
+    found = check_text(source).netlist
+    assert found is not None
+    with pytest.raises(UnsupportedError, match=r"at least 32.* in queues and rams and 40.* of host copies"):
+        require_room(found, walked(found, list(found.programs.values()), {}), 1)
 
 
 def test_two_views_of_one_memory_count_once() -> None:
