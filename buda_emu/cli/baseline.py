@@ -25,7 +25,7 @@ def open_baseline(
     return read_baseline(args.baseline, section, settings, update=args.update_baseline, measure=measure)
 
 
-def settle(held: "Comparison", *, updated: bool = False, tell: Callable[[str], None] = say) -> int:
+def settle(held: "Comparison", *, updated: bool, tell: Callable[[str], None] = say) -> int:
     """Tell what is new, worse and mended; the exit code."""
     for line in held.lines():
         tell(line)

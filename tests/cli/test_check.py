@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from buda_emu.cli.documents import kind_of
 from buda_emu.cli.main import main
 from shared_files import corpus_files
 
@@ -177,3 +178,10 @@ def test_a_netlist_from_standard_input(root, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"queues: {q: {type: qeue}}")))
     assert main(["check", "-"]) == 2
     assert "-:1:" in capsys.readouterr().out
+
+
+def test_an_image_is_known_by_what_it_holds(tmp_path):
+    """A tar says what it is behind its first name, mode and sizes: at byte 257."""
+    for name, before in (("a", 257), ("b", 256)):
+        (tmp_path / name).write_bytes(bytes(before) + b"ustar" + bytes(300))
+    assert [kind_of(str(tmp_path / name)).name for name in "ab"] == ["image", "netlist"]

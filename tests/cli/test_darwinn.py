@@ -104,6 +104,8 @@ def test_verify(folder, edges, capsys):
     assert main(["darwinn", "verify", edges, "--source", str(folder / "spots.tflite"), "--json"]) == 1
     content = json.loads(capsys.readouterr().out)
     assert (content["schema_version"], content["matches"], content["biases_found"]) == (1, False, 0)
+    assert main(["darwinn", "verify", edges, "--source", str(folder / "spots.tflite")]) == 1
+    assert "does not hold" in capsys.readouterr().out
 
 
 def test_link(edges, tmp_path, capsys):
@@ -141,6 +143,9 @@ def test_relayout(edges, tmp_path, capsys):
     capsys.readouterr()
     assert main(["darwinn", "relayout", edges, "--layer", "gird", "--in", str(tmp_path / "raw"), "-o", str(out)]) == 2
     assert "did you mean 'grid'" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["darwinn", "relayout", edges, "--layer", "grid", "-o", str(out)])
+    assert "--in" in capsys.readouterr().err
 
 
 def test_extract(edges, tmp_path):
@@ -201,7 +206,8 @@ def test_run_with_a_reference_computes(folder, edges, tmp_path, capsys):
     given = ["--input", f"image={tmp_path / 'image.npy'}", "-o", str(tmp_path / "out")]
     reference = str(folder / "edges.tflite")
     assert main(["darwinn", "run", edges, "--reference", reference, *given]) == 0
-    assert "computed by the reference, not by a device" in capsys.readouterr().out
+    file = tmp_path / "out" / "scores.npy"
+    assert f"computed by the reference, not by a device: {file}\n" in capsys.readouterr().out
     assert np.array_equal(np.load(tmp_path / "out" / "scores.npy"), Twin(reference).run({"image": image})["scores"])
     assert main(["darwinn", "run", edges, *given]) == 2
     assert "--reference" in capsys.readouterr().err
