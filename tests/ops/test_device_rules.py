@@ -20,6 +20,7 @@ from buda_emu.tensix.moves import copy_to_dst
 from buda_emu.tensix.pack import pack
 from buda_emu.tensix.tile_matmul import tile_matmul
 from buda_emu.tensix.unpack import unpack
+from buda_emu.tensor.tilemap import TileMap
 from op_examples.example import make_call, operand
 from op_examples.fused import fused_call, sub
 
@@ -141,6 +142,21 @@ def test_reduce_z_keeps_the_maximum_in_intermed_df():
     call = device("reduce", ((3, 1, 1),), type="max", dim="z", z=3)
     found = reference(call, [x]).values()
     assert np.array_equal(found[0, 0], x.values()[0].max(axis=0))
+
+
+def test_reduce_z_takes_a_tile_of_each_slice_at_the_same_place():
+    x = bits(1, 4, 2, 2)
+    found = reference(device("reduce", ((4, 2, 2),), type="max", dim="z", z=2), [x]).values()
+    assert np.array_equal(found.reshape(2, 4, 1024), x.values().reshape(2, 2, 4, 1024).max(axis=1))
+
+
+def test_a_pad_beside_a_single_tile_is_of_its_value():
+    x = bits(1, 1)
+    call = device("reduce", ((1, 2, 1),), type="max", dim="r")
+    padded = TileMap((1, 1, 1), (1, 2, 1), np.array([0, -1], np.int32), 2.5)
+    call = replace(call, op=replace(call.op, operands=(replace(call.op.operands[0], map=padded),)))
+    found = reference(call, [x]).values().reshape(32, 32)[0]
+    assert np.array_equal(found, np.maximum(x.values().reshape(32, 32).max(axis=0), 2.5))
 
 
 def test_reduce_r_goes_over_all_tiles_of_a_column():
