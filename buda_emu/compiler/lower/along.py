@@ -79,10 +79,12 @@ def _along_columns_beside(low: Lowering, value: Value, dim: int, matrix: Sparse)
 
 def _along_rows(low: Lowering, value: Value, dim: int, matrix: Sparse) -> Value:
     """The dimension runs along z and rows: a matrix of rows, the dimension innermost along the rows afterwards where it
-    was there, in z where all of it was."""
+    was there, in z where all of it was. One of size 1 grows along the rows where it is the last but one: in z each of
+    its elements would have a tile for itself."""
     layout = value.layout
     count = matrix.shape[0]
-    axis = layout.dims[dim][-1].axis if layout.dims[dim] else "z"
+    plain = "r" if dim == len(layout.dims) - 2 else "z"
+    axis = layout.dims[dim][-1].axis if layout.dims[dim] else plain
     shape = [*layout.shape[:dim], count, *layout.shape[dim + 1 :]]
     order: dict[str, list[tuple[int, int]]] = {"z": [], "r": []}
     parts: list[tuple[int, Piece]] = []
