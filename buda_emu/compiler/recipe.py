@@ -9,11 +9,13 @@ from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
 from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules, widen
-from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.passes.pipeline import offered
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.search.placer import place
+from buda_emu.compiler.search.forms import likely
+from buda_emu.compiler.search.placer import place, quickest
 from buda_emu.compiler.target import Aim, Target
 
 
@@ -46,20 +48,37 @@ class Recipe:
         return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The graph behind all passes, its netlist ops on cores, and a title."""
+        """The graph behind all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
+        which the whole model is quickest."""
         graph.name = self.name or graph.name
-        return self.lowered(run_passes(graph, self.dump, self.device), entries=entries)
+        offers = offered(graph, self.dump, self.device)
+        chosen = offers[0]
+        try:
+            tiles = [self._tiles(offer.graph) for offer in (offers[:1] if self.aim.effort == "low" else offers)]
+            found = [
+                (number, place(tiles[number], self.device, self.aim, entries=entries, forms=forms))
+                for number, forms in likely(tiles, self.device, self.aim)
+            ]
+            number, placement = quickest(found)
+            chosen = offers[number]
+        finally:
+            chosen.tell(self.dump)
+        give_room(placement)
+        return chosen.graph, placement, _title(chosen.graph, self.device)
 
-    def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
+    def lowered(self, graph: Graph) -> tuple[Graph, Placement, str]:
         """The same of a graph behind all passes."""
+        placement = place(self._tiles(graph), self.device, self.aim)
+        give_room(placement)
+        return graph, placement, _title(graph, self.device)
+
+    def _tiles(self, graph: Graph) -> TileGraph:
         tiles = use_integers(lower(graph, self.device))
         if self.fuse:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)
         widen(tiles)
-        placement = place(tiles, self.device, self.aim, entries=entries)
-        give_room(placement)
-        return graph, placement, _title(graph, self.device)
+        return tiles
 
 
 def _nothing(name: str, graph: Graph) -> None:

@@ -49,7 +49,7 @@ def cycles(compiled):
 def cells(compiled):
     """(epoch, chip, row, column) of every core of every op."""
     for placed in compiled.placement.ops.values():
-        rows, columns = placed.blocks.grid
+        rows, columns = reversed(placed.blocks.grid) if placed.turned else placed.blocks.grid
         for row in range(placed.at[0], placed.at[0] + rows):
             for column in range(placed.at[1], placed.at[1] + columns):
                 yield placed.epoch, placed.chip, row, column
@@ -194,3 +194,83 @@ def test_the_report_names_the_limits_and_what_each_epoch_waits_for(stack):
     text = compile_model(stack).report()
     for word in ("this placement", "first legal choice", "limit: math alone", "limit: host link", "limited by"):
         assert word in text
+
+
+def one_line(*, taps=9, channels=64, groups=64):
+    """A graph of one convolution of many rows, as the search sees it."""
+    from buda_emu.compiler.graph.builder import Builder
+    from buda_emu.compiler.graph.graph import Graph, Output
+
+    b = Builder(Graph())
+    rng = np.random.default_rng(0)
+    width = round(taps**0.5)
+    weights = rng.standard_normal((channels, channels // groups, width, width)).astype(np.float32)
+    x = b.sigmoid(b.input("x", (1, channels, 32, 32), "float32"))
+    pads = ((width // 2, width // 2),) * 2
+    y = b.conv(x, b.constant(weights), strides=(1, 1), pads=pads, dilations=(1, 1), groups=groups)
+    b.graph.outputs.append(Output("y", b.relu(y).name, "float32"))
+    return b.graph
+
+
+@pytest.mark.parametrize("groups", [1, 64])
+def test_a_slow_picker_is_cut_whatever_product_reads_it(groups, monkeypatch):
+    """Depthwise products, too; the same but for the order of the sums."""
+    from buda_emu.compiler.compiled import CompiledModel
+    from buda_emu.compiler.graph.evaluate import evaluate
+    from buda_emu.compiler.recipe import Recipe
+    from buda_emu.compiler.search import forms
+
+    graph = one_line(groups=groups)
+    monkeypatch.setattr(forms, "FRACTURES", (0.0,))
+    compiled = CompiledModel(*Recipe.named(microbatch=1).placed(graph))
+    products = [placed.op for placed in compiled.placement.ops.values() if placed.op.name.count(".part.")]
+    assert {op.type for op in products} == {"matmul" if groups == 1 else "depthwise"}
+    assert len(products) == 9
+    assert compiled.check() == ()
+    x = np.random.default_rng(1).standard_normal((1, 64, 32, 32)).astype(np.float32)
+    (found,) = compiled.run({"x": x})
+    np.testing.assert_allclose(found, evaluate(graph, {"x": x})[graph.outputs[0].value], atol=1e-3)
+
+
+def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
+    """Seven rows of cores beside seven by seven: only a column is left of the chip's eight, and rows below."""
+    from dataclasses import replace
+
+    from buda_emu.compiler.search.line import Line
+    from buda_emu.compiler.search.pack import on_chip
+
+    compiled = be.compile(stack, effort="low")
+    line = Line.of(compiled.placement.given, compiled.placement.target)
+    choice = line.found[0][0]
+
+    def shape(*grid):
+        return [replace(choice, blocks=replace(choice.blocks, grid=grid))]
+
+    fits = [shape(7, 7), shape(7, 1), shape(7, 1), shape(7, 1)]
+    assert on_chip(line, range(4), fits, 0, 0, turned=False) is None
+    spots = on_chip(line, range(4), fits, 0, 0, turned=True)
+    assert [(spot.at, spot.turned) for spot in spots.values()] == [
+        ((0, 0), False), ((0, 7), False), ((7, 0), True), ((8, 0), True)
+    ]  # fmt: skip
+
+
+def test_ops_that_stand_turned_compute_the_same(stack, x):
+    """As the netlist says it: grid_transpose."""
+    from dataclasses import replace
+
+    from buda_emu.compiler.compiled import CompiledModel
+
+    compiled = be.compile(stack, effort="low", microbatch=1)
+    (wanted,) = compiled.run({"x": x})
+    compiled.close()
+    placement = compiled.placement
+    last = {item.epoch: name for name, item in placement.ops.items()}  # of each epoch, which has the last rows free
+    placement.ops |= {
+        name: replace(placement.ops[name], turned=True, at=(10 - placement.ops[name].blocks.grid[1], 0))
+        for name in last.values()
+    }
+    turned = CompiledModel(compiled.graph, placement, "turned")
+    assert turned.text.count("grid_transpose: true") == len(last)
+    assert turned.check() == ()
+    (found,) = turned.run({"x": x})
+    np.testing.assert_array_equal(found, wanted)

@@ -101,3 +101,26 @@ def test_what_cannot_be_is_named(run, inputs, complaint):
     module = run if isinstance(run, torch.nn.Module) else Small(run)
     with pytest.raises(be.UnsupportedError, match=complaint):
         be.compile(module, inputs)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_token_beside_many_rows_joins_their_tiles(first):
+    """Not a tile for each row, which the token alone, without extent along the rows, would ask for."""
+
+    class Joined(torch.nn.Module):
+        """A class token, as vision transformers have it."""
+
+        def __init__(self):
+            super().__init__()
+            self.token = torch.nn.Parameter(torch.randn(1, 1, 48))
+
+        def forward(self, x, y):
+            parts = [self.token, x, y]
+            return torch.tanh(torch.cat(parts if first else parts[::-1], 1))
+
+    module, inputs = Joined().eval(), (torch.randn(1, 70, 48), torch.randn(1, 1, 48))
+    compiled = be.compile(module, inputs, df="Float32", fidelity="HiFi4", effort="low", microbatch=1)
+    assert {placed.op.shape[0] for placed in compiled.placement.ops.values()} == {1}
+    assert compiled.check() == ()
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(*inputs)[0], module(*inputs).numpy(), atol=1e-5)

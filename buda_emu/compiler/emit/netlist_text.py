@@ -119,6 +119,8 @@ def _op(placement: Placement, placed: Placed) -> dict[str, Any]:
     }  # fmt: skip
     if op.attrs.get("untilize"):
         fields["untilize_output"] = True
+    if placed.turned:
+        fields["grid_transpose"] = True
     if op.attrs.get("gradient"):
         fields["gradient_op"] = True
     if any(use.buffer for use in op.uses):  # a short branch beside a long one (place/fork_join.py)

@@ -8,7 +8,11 @@ device windows of m of the k taps at the convolution's stride s, fewer taps are 
 
 which is a convolution of stride 1 and dilation m / s, for every m that s divides; for m = k it is a product. Windows
 at f times the stride hold what f outputs read: the kernel is f - 1 strides longer, and its f copies, each a stride
-further, give f times the channels, which are then taken for places again. That costs the host fewer bytes.
+further, give f times the channels, which are then taken for places again. That costs the host fewer bytes, and whoever
+reads the places behind it more.
+
+Which of them pays hangs on all that follows: those are offered that no others undercut in the cycles of the host link,
+and in those of picker and product, and the search estimates the whole model with each (docs/placing.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,18 +25,14 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Shape
 from buda_emu.compiler.lower.layout import TILE, padded
+from buda_emu.compiler.place.cost import picker_cycles, product_cycles, size_of_tile, speeds
+from buda_emu.compiler.target import Target
 from buda_emu.image.host_windows import Windows
 
-HOST_TILE = 278
-"""Cycles of the host link for a tile of Bfp8_b, as `buda-emu perf` has them; for one of more bytes pickers take longer,
-too."""
-PICKED_TILE = 88
-"""Cycles of eight rows of cores for a tile that a picker makes, of the two that it reads for it (what a tap reads
-begins anywhere in a tile), as `buda-emu opcycles` has them."""
-PRODUCT = 0.4
-"""Cycles of most of a chip's cores for a product of two tiles."""
 PHASES = (1, 2, 4)
 """Outputs, along each dimension, that windows may hold."""
+OFFERS = 2
+"""Kinds of windows that the search is asked about."""
 
 
 class Cut(NamedTuple):
@@ -45,29 +45,31 @@ class Cut(NamedTuple):
     phases: Shape
 
 
-def host_windows(graph: Graph) -> Graph:
-    """`conv(x, w)` of an input that nobody else reads becomes `conv(windows(x), w')` where that takes fewer cycles."""
+def host_windows(graph: Graph, target: Target) -> list[Graph]:
+    """`conv(x, w)` of an input that nobody else reads as `conv(windows(x), w')`, with windows of several kinds, that of
+    the fewest cycles by itself first; the graph itself among them where nothing undercuts it in all respects."""
     users = graph.users()
     shown = {output.value for output in graph.outputs}
-    nodes = dict(graph.nodes)
-    for name in graph.inputs:
-        found = only_conv(graph, users, shown, name)
-        if found is None:
-            continue
-        chain, conv, perm = found
-        cut = _best(graph, conv)
-        if cut is not None:
-            for node in chain:
-                del nodes[node.name]
-            nodes = with_windows(graph, nodes, graph[name], conv, perm, cut)
-    return Graph(graph.name, nodes, graph.inputs, graph.outputs)
+    found = [item for name in graph.inputs if (item := only_conv(graph, users, shown, name)) is not None]
+    offers = [offered(graph, conv, target) for _, _, conv, _ in found]
+    made: list[Graph] = []
+    for number in range(max(map(len, offers), default=1)):
+        nodes = dict(graph.nodes)
+        for (name, chain, conv, perm), own in zip(found, offers, strict=True):
+            cut = own[min(number, len(own) - 1)]
+            if cut is not None:
+                for node in chain:
+                    del nodes[node.name]
+                nodes = with_windows(graph, nodes, graph[name], conv, perm, cut)
+        made.append(Graph(graph.name, nodes, graph.inputs, graph.outputs))
+    return made
 
 
 def only_conv(
     graph: Graph, users: dict[str, list[str]], shown: set[str], name: str
-) -> tuple[list[Node], Node, tuple[int, ...]] | None:
-    """The convolution by constants that alone reads an input, what is between, and in which order that puts the
-    input's dimensions."""
+) -> tuple[str, list[Node], Node, tuple[int, ...]] | None:
+    """An input, what is between it and the convolution by constants that alone reads it, that one, and in which order
+    the input's dimensions are put."""
     node = graph[name]
     perm: tuple[int, ...] = tuple(range(len(node.shape)))
     chain: list[Node] = []
@@ -77,7 +79,7 @@ def only_conv(
             order: tuple[int, ...] = node.attrs["perm"]
             perm = tuple(perm[place] for place in order)
         elif node.op == "conv" and node.attrs.get("groups", 1) == 1 and graph[node.inputs[1]].op == "constant":
-            return chain, node, perm
+            return name, chain, node, perm
         elif node.op != "identity" or np.dtype(node.dtype).kind != "f":
             return None
         chain.append(node)
@@ -104,21 +106,52 @@ def cuts(graph: Graph, conv: Node) -> Iterator[Cut]:
         yield Cut(*(tuple(item[n] for item in found) for n in range(4)))
 
 
-def _best(graph: Graph, conv: Node) -> Cut | None:
-    """Those that take the fewest cycles; None where what the model says does."""
+class Offer(NamedTuple):
+    """Windows, None for the model's own tensor, with cycles of one input: of the host link, and of picker and product
+    on all cores, at least what the picker needs on as many as it can have. `phases`: outputs of one window."""
+
+    cut: Cut | None
+    host: float
+    device: float
+    phases: int
+
+    def worse(self, other: "Offer") -> bool:
+        """Whether another one is better, and no worse in any respect."""
+        mine, theirs = self[1:], other[1:]
+        return mine != theirs and all(a <= b for a, b in zip(theirs, mine, strict=True))
+
+
+def offered(graph: Graph, conv: Node, target: Target) -> list[Cut | None]:
+    """Those that no other one undercuts in all respects, first what takes the fewest cycles by itself."""
+    found = sorted((_offer(graph, conv, cut, target) for cut in (None, *cuts(graph, conv))), key=_sum)
+    kept: list[Offer] = []
+    for own in found:
+        if not any(own.worse(other) or own[1:] == other[1:] for other in kept):
+            kept.append(own)
+    return [own.cut for own in kept[:OFFERS]]
+
+
+def _sum(offer: Offer) -> float:
+    return offer.host + offer.device
+
+
+def _offer(graph: Graph, conv: Node, cut: Cut | None, target: Target) -> Offer:
+    """By the rates of the chip and the op cost model."""
     source, kernel = graph[conv.inputs[0]].shape, graph[conv.inputs[1]].shape[2:]
-    rows = _tiles(conv.shape[0] * prod(conv.shape[2:]))
-    best, least = None, prod(source) / TILE**2 * HOST_TILE + prod(kernel) * rows * _tiles(source[1]) * PICKED_TILE
-    for cut in cuts(graph, conv):
-        rows = _tiles(conv.shape[0] * prod(conv.shape[2:]) // prod(cut.phases))
-        seen, taps = _tiles(source[1] * prod(cut.sizes)), prod(cut.taps)
-        columns = _tiles(conv.shape[1] * prod(cut.phases))
-        cycles = _tiles(source[0] * prod(cut.places)) * seen * HOST_TILE + taps * seen * rows * columns * PRODUCT
-        if taps > 1:
-            cycles += taps * rows * seen * PICKED_TILE
-        if cycles < least:
-            best, least = cut, cycles
-    return best
+    link = size_of_tile(target.activation_df, target.arch.alignment) / speeds(target.arch.name).host
+    sizes, taps, phases = ((1,) * len(kernel), kernel, 1) if cut is None else (cut.sizes, cut.taps, prod(cut.phases))
+    places = prod(source[2:] if cut is None else cut.places)
+    # Channels along columns, places along rows; the model's own tensor has no gaps.
+    host = prod(source) / TILE**2 if cut is None else _tiles(source[0] * places) * _tiles(source[1] * prod(sizes))
+    rows = _tiles(conv.shape[0] * prod(conv.shape[2:]) // phases)
+    seen, columns, count = _tiles(source[1] * prod(sizes)), _tiles(conv.shape[1] * phases), prod(taps)
+    work = product_cycles(target, rows, seen * count, columns)
+    least = 0.0
+    if count > 1:
+        picks = picker_cycles(target, rows, seen) * count
+        work += picks
+        least = picks / (target.arch.grid[0] * min(seen, target.arch.grid[1]))  # rows of it have their own encoding
+    return Offer(cut, host * link, max(work / prod(target.arch.grid), least), phases)
 
 
 def _tiles(size: int) -> int:

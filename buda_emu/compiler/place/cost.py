@@ -8,7 +8,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after
+from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, divisors
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.target import Target
 from buda_emu.spec.devices import device
@@ -17,6 +17,9 @@ from buda_emu.timing.in_graph import in_graph
 from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.op_cost import OpCost, op_cost
 from buda_emu.timing.rates import GATHER, STREAM
+
+DEEPEST = 16
+"""Tiles of the inner dimension in a block of a product, where only an estimate is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,30 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
             "nz_ublocks": max(attrs.get("ublocks", tiles), strips), "nz_tiles": max(tiles, strips),
         }  # fmt: skip
     return OpCall(**call)
+
+
+def product_cycles(target: Target, rows: int, inner: int, columns: int) -> float:
+    """Of one core for a product of so many tiles, by a constant."""
+    wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
+    high = max(size for size in divisors(rows) if size * wide <= target.dest_tiles)
+    deep = max(size for size in divisors(inner) if size <= DEEPEST)
+    return _cost(OpCall(
+        op_type="matmul", arch=target.arch.name, t=1, mblock_m=rows // high, mblock_n=columns // wide, ublock_rt=high,
+        ublock_ct=wide, m_k=inner // deep, u_kt=deep, in0_df=target.activation_df, in1_df=target.activation_df,
+        out_df=target.activation_df, fidelity=target.fidelity,
+    )).core_cycles  # fmt: skip
+
+
+def picker_cycles(target: Target, rows: int, columns: int) -> float:
+    """Of one core for an identity matmul as it is lowered, before the search divides it: of each tile that it makes it
+    reads two, since what a tap reads begins anywhere in a tile."""
+    wide = max(size for size in divisors(columns) if size <= target.dest_tiles)
+    return _cost(OpCall(
+        op_type="matmul", arch=target.arch.name, t=1, mblock_m=rows, mblock_n=columns // wide, ublock_rt=1,
+        ublock_ct=wide, m_k=rows, u_kt=1, in0_df=target.picker_df, in1_df=target.activation_df,
+        out_df=target.activation_df, fidelity="LoFi" if target.fidelity == "LoFi" else "HiFi2", sparse=True,
+        nz_strips=rows, nz_ublocks=2 * rows, nz_tiles=2 * rows,
+    )).core_cycles  # fmt: skip
 
 
 def op_cycles(target: Target, op: TileOp, blocks: Blocks) -> float:

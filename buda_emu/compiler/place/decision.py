@@ -13,12 +13,19 @@ from buda_emu.compiler.target import Aim, Target
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where an op stands, and how it is divided."""
+    """Where an op stands, and how it is divided; `turned`: its rows of cores stand side by side (grid_transpose)."""
 
     choice: Choice
     epoch: int
     chip: int
     at: tuple[int, int]
+    turned: bool = False
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the chip that it takes."""
+        rows, columns = self.choice.blocks.grid
+        return (columns, rows) if self.turned else (rows, columns)
 
 
 def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim, rounds: int = 2) -> Placement:
@@ -32,7 +39,13 @@ def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim
             held = held - pickers(op) | pickers(own)
         made.ops[op.name] = own
         found.ops[op.name] = Placed(
-            with_columns(own, spot.choice.blocks.grid[1]), spot.choice.blocks, spot.epoch, spot.at, spot.chip, held
+            with_columns(own, spot.choice.blocks.grid[1]),
+            spot.choice.blocks,
+            spot.epoch,
+            spot.at,
+            spot.chip,
+            held,
+            spot.turned,
         )
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}

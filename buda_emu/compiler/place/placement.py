@@ -17,7 +17,8 @@ class GraphPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue)."""
+    """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue);
+    `turned`: its rows of cores stand side by side (grid_transpose)."""
 
     op: TileOp
     blocks: Blocks
@@ -25,6 +26,7 @@ class Placed:
     at: tuple[int, int]
     chip: int = 0
     held: frozenset[str] = frozenset()
+    turned: bool = False
 
     @property
     def graph(self) -> GraphPlace:

@@ -22,8 +22,9 @@ STEP = 0.2
 """Of a pace: how much later each op of a chain begins than the one before it."""
 
 
-def cuts(line: Line, aim: Aim, full: float) -> list[int]:
-    """The first op of each epoch, then the number of ops."""
+def cuts(line: Line, aim: Aim, full: float) -> tuple[list[int], float]:
+    """The first op of each epoch, then the number of ops; the cycles of a round of inputs that this is expected to
+    take."""
     count = len(line.ops)
     reach = np.minimum(_reach(line, aim, full), line.stops[None, :])
     levels = np.array([LEVELS - 1] if aim.objective == "cores" else range(LEVELS), np.int64)
@@ -57,7 +58,7 @@ def cuts(line: Line, aim: Aim, full: float) -> list[int]:
     found = [count]
     while found[-1] > 0:
         found.append(int(before[found[-1]]))
-    return found[::-1]
+    return found[::-1], float(best[count])
 
 
 def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
     if "table" not in op.attrs or op.shape[0] < 2:
         return None
     readers = [other for other in tiles.ops.values() if any(use.source == op.name for use in other.uses)]
-    if len(readers) != 1 or readers[0].type != "matmul" or readers[0].attrs.get("identity"):
+    if len(readers) != 1 or readers[0].type not in ("matmul", "depthwise") or readers[0].attrs.get("identity"):
         return None
     product = readers[0]
     left, right = product.uses[0], product.uses[1]
@@ -57,7 +57,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
     table: PickTable = op.attrs["table"]
     weights = tiles.constants[product.uses[1].source]
     constants = dict(tiles.constants)
-    height = taps * op.shape[2] * 32
+    height = taps * (1 if product.type == "depthwise" else op.shape[2]) * 32  # of a tap: a row of diagonals (OPS 6.3)
     made: list[TileOp] = []
     taken = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")

@@ -37,12 +37,16 @@ class Line:
     best: list[list[Choice]]
 
     @staticmethod
-    def of(tiles: TileGraph, target: Target) -> "Line":
-        """Ops that are alike share their choices. Raises UnsupportedError for an op that fits no grid."""
+    def of(tiles: TileGraph, target: Target, known_from: "Line | None" = None) -> "Line":
+        """Ops that are alike share their choices, as do those of a graph that has the same ones. Raises
+        UnsupportedError for an op that fits no grid."""
         ops = list(tiles.ops.values())
         known: dict[object, list[Choice]] = {}
         found: list[list[Choice]] = []
         for op in ops:
+            if known_from is not None and known_from.tiles.ops.get(op.name) is op:
+                found.append(known_from.plain[known_from.index[op.name]])
+                continue
             key = None if any(use.source in tiles.constants for use in op.uses) else likeness(tiles, op)
             if key is None or key not in known:
                 own = choices(target, tiles, op)

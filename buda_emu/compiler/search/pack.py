@@ -14,17 +14,19 @@ TRIES = 8
 """Shapes of an op that are tried, from the fewest cores on."""
 
 
-def pack(line: Line, start: int, stop: int, epoch: int, chips: int) -> tuple[dict[str, Spot], int]:
+def pack(
+    line: Line, start: int, stop: int, epoch: int, chips: int, *, turned: bool = False
+) -> tuple[dict[str, Spot], int]:
     """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
-    found no place: `stop`, unless even the smallest grids are too many."""
+    found no place: `stop`, unless even the smallest grids are too many. `turned`: ops may stand turned by a quarter."""
     paces = sorted({choice.cycles for own in line.best[start:stop] for choice in own})
-    best, end = _at(line, start, stop, epoch, chips, paces[-1])
+    best, end = _at(line, start, stop, epoch, chips, paces[-1], turned=turned)
     if end < stop:
         return best, end
     low, high = 0, len(paces) - 1  # paces[high] is kept
     while low < high:
         middle = (low + high) // 2
-        found, end = _at(line, start, stop, epoch, chips, paces[middle])
+        found, end = _at(line, start, stop, epoch, chips, paces[middle], turned=turned)
         if end == stop:
             best, high = found, middle
         else:
@@ -32,7 +34,9 @@ def pack(line: Line, start: int, stop: int, epoch: int, chips: int) -> tuple[dic
     return best, stop
 
 
-def _at(line: Line, start: int, stop: int, epoch: int, chips: int, pace: float) -> tuple[dict[str, Spot], int]:
+def _at(
+    line: Line, start: int, stop: int, epoch: int, chips: int, pace: float, *, turned: bool
+) -> tuple[dict[str, Spot], int]:
     """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
     found: dict[str, Spot] = {}
     fits: list[list[Choice]] = []
@@ -52,7 +56,8 @@ def _at(line: Line, start: int, stop: int, epoch: int, chips: int, pace: float) 
             room -= fits[end - offset][0].cores
             end += 1
         while end > start:
-            spots = on_chip(line, list(range(start, end)), [fits[n - offset] for n in range(start, end)], epoch, chip)
+            shapes = [fits[n - offset] for n in range(start, end)]
+            spots = on_chip(line, list(range(start, end)), shapes, epoch, chip, turned=turned)
             if spots is not None:
                 found |= spots
                 break
@@ -62,7 +67,7 @@ def _at(line: Line, start: int, stop: int, epoch: int, chips: int, pace: float) 
 
 
 def on_chip(
-    line: Line, numbers: Sequence[int], fits: Sequence[Sequence[Choice]], epoch: int, chip: int
+    line: Line, numbers: Sequence[int], fits: Sequence[Sequence[Choice]], epoch: int, chip: int, *, turned: bool
 ) -> dict[str, Spot] | None:
     """Each op in the first of its shapes that finds room: in their order, else the tallest first."""
     orders = (
@@ -75,12 +80,22 @@ def on_chip(
         found: dict[str, Spot] = {}
         for number in order:
             for choice in fits[number]:
-                at = room.take(choice.blocks.grid)
-                if at is not None:
-                    found[line.ops[numbers[number]].name] = Spot(choice, epoch, chip, at)
+                spot = _taken(room, choice, epoch, chip, turned=turned)
+                if spot is not None:
+                    found[line.ops[numbers[number]].name] = spot
                     break
             else:
                 break
         if len(found) == len(numbers):
             return found
     return None
+
+
+def _taken(room: Room, choice: Choice, epoch: int, chip: int, *, turned: bool) -> Spot | None:
+    """In its grid, else, where that is asked for, in the same turned by a quarter (grid_transpose)."""
+    rows, columns = choice.blocks.grid
+    at = room.take((rows, columns))
+    if at is not None:
+        return Spot(choice, epoch, chip, at)
+    at = room.take((columns, rows)) if turned and rows != columns else None
+    return None if at is None else Spot(choice, epoch, chip, at, turned=True)

@@ -1,6 +1,6 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,7 @@ from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.search.cuts import FULL, cuts
-from buda_emu.compiler.search.fracture import fractured
+from buda_emu.compiler.search.forms import Forms
 from buda_emu.compiler.search.improve import BUDGETS, improved
 from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import Line
@@ -23,15 +23,13 @@ from buda_emu.errors import HostError, UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that high effort takes rectangles to cover."""
-ROOMY = 1.0
-"""Inputs that are on the way in each op of a chain, where epochs are long."""
-FRACTURES = (1.0, 0.3)
-"""A picker is cut where it takes more than such a share of the work of all ops, spread over all cores."""
 
 
-def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
-    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
-    UnsupportedError for what does not fit."""
+def place(
+    tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2, forms: Forms | None = None
+) -> Placement:
+    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. `forms`
+    of the graph, where they are known. Raises UnsupportedError for what does not fit."""
     if aim.chips > 1 and target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
     if tiles.states:  # what an input leaves in a ram the next one reads
@@ -39,48 +37,48 @@ def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: i
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         trains = any(not op.program.startswith("fwd") for op in tiles.ops.values())
         aim = replace(aim, effort="low" if trains else aim.effort, microbatch=1)
-    found = _quickest(tiles, target, aim, entries)
+    found = _quickest(tiles, target, aim, entries, forms)
     found.given, found.ids = tiles, aim.ids
     return found
 
 
-def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
+def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> Placement:
     """Cut over all chips, or a copy on each, whichever takes more inputs in a second."""
     if aim.chips == 1 or aim.effort == "low" or aim.objective != "throughput":
-        return _in_memory(tiles, target, aim, entries)
+        return _in_memory(tiles, target, aim, entries, forms)
     try:
-        copies = judged(_in_memory(tiles, target, replace(aim, chips=1, copies=aim.chips), entries))
+        copies = judged(_in_memory(tiles, target, replace(aim, chips=1, copies=aim.chips), entries, forms))
     except MemoryFullError:  # one chip's
-        return _in_memory(tiles, target, aim, entries)
+        return _in_memory(tiles, target, aim, entries, forms)
     if copies.cycles <= copies.host:  # nothing is quicker than the host link
         return copies.placement
-    return min(judged(_in_memory(tiles, target, aim, entries)), copies, key=_cycles).placement
+    return min(judged(_in_memory(tiles, target, aim, entries, forms)), copies, key=_cycles).placement
 
 
-def _in_memory(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
+def _in_memory(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> Placement:
     """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
         try:
-            return _place(tiles, target, aim, entries)
+            return _place(tiles, target, aim, entries, forms)
         except MemoryFullError:
             if aim.microbatch == 1 or aim.firm:
                 raise
             aim = replace(aim, microbatch=aim.microbatch // 2)
 
 
-def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placement:
+def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> Placement:
     first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
     if aim.effort == "low":
         return first
-    plain = Line.of(tiles, target)
+    forms = forms.on(aim.chips) if forms is not None else Forms.of(tiles, target, aim.chips)
 
     def make(line: Line, spots: dict[str, Spot]) -> Placement:
         return placed(line.tiles, target, spots, aim, entries)
 
     if aim.objective == "cores":
-        return min(make(plain, searched_spots(plain, aim, FULL)), first, key=_cores)
+        return min(make(forms.plain, searched_spots(forms.plain, aim, FULL)), first, key=_cores)
     best, kept = judged(first), None
-    for line in _lines(plain, aim):
+    for line in forms.likely(aim):
         for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
             found = improved(line, searched_spots(line, aim, full), partial(make, line), BUDGETS["default"], aim.chips)
             now = judged(make(line, found))
@@ -93,22 +91,14 @@ def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placemen
     return best.placement
 
 
-def _lines(plain: Line, aim: Aim) -> Iterator[Line]:
-    """With slow pickers cut into fewer and more parts; those that are equal once."""
-    known: set[tuple[str, ...]] = set()
-    for share in FRACTURES:
-        tiles = fractured(plain, aim.chips, share)
-        if tuple(tiles.ops) not in known:
-            known.add(tuple(tiles.ops))
-            line = plain if tiles is plain.tiles else Line.of(tiles, plain.target)
-            yield line
-            if aim.chips > 1:  # longer chains
-                yield line.corrected({}, ROOMY)
-
-
 def _cycles(found: Judged) -> float:
     """Of one input."""
     return found.cycles
+
+
+def quickest(found: Sequence[tuple[int, Placement]]) -> tuple[int, Placement]:
+    """Of placements of several graphs of one model that of the fewest cycles, with its number."""
+    return found[0] if len(found) == 1 else min(found, key=lambda item: judged(item[1]).cycles)
 
 
 def first_placement(found: Placement) -> Placement:
@@ -125,7 +115,7 @@ def _cores(placement: Placement) -> int:
 
 def searched_spots(line: Line, aim: Aim, full: float) -> dict[str, Spot]:
     """Epochs by the dynamic program, each packed at its best pace."""
-    ends = cuts(line, aim, full)
+    ends, _ = cuts(line, aim, full)
     spots: dict[str, Spot] = {}
     epoch = 0
     for start, stop in pairwise(ends):

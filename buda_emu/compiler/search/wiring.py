@@ -8,7 +8,7 @@ which the fullest ones govern. Positions are drawn from a generator with a fixed
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.room import Room
@@ -100,21 +100,21 @@ def rewired(
             break
         stale += 1
         name = draw.choice(names)
-        shape = spots[name].choice.blocks.grid
-        same = [other for other in names if other != name and spots[other].choice.blocks.grid == shape]
+        shape = spots[name].size
+        same = [other for other in names if other != name and spots[other].size == shape]
         change: dict[str, tuple[int, int]] = {}
         if same and draw.random() < 0.5:
             other = draw.choice(same)
             change = {name: places[other], other: places[name]}
         else:
-            taken = ((places[other], spots[other].choice.blocks.grid) for other in names if other != name)
+            taken = ((places[other], spots[other].size) for other in names if other != name)
             at = _free(draw, grid, shape, taken)
             if at is not None and at != places[name]:
                 change = {name: at}
         if change and wires.moved(change):
             places |= change
             stale = 0
-    return {name: Spot(spot.choice, spot.epoch, spot.chip, places[name]) for name, spot in spots.items()}
+    return {name: replace(spot, at=places[name]) for name, spot in spots.items()}
 
 
 def _free(
