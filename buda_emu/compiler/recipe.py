@@ -47,8 +47,12 @@ class Recipe:
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The graph behind all passes, its netlist ops on cores, and a title."""
+        return self.lowered(self.prepared(graph), entries=entries)
+
+    def prepared(self, graph: Graph) -> Graph:
+        """The graph behind all passes."""
         graph.name = self.name or graph.name
-        return self.lowered(run_passes(graph, self.dump, self.device), entries=entries)
+        return run_passes(graph, self.dump, self.device)
 
     def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The same of a graph behind all passes."""
