@@ -20,7 +20,7 @@ from conditions import conditions
 EXAMPLES = Path(__file__).parents[1] / "examples"
 STEPS = 200
 SPAN = 10  # steps whose mean loss is compared and drawn
-LOOKED_AT = 5  # first steps whose gradients are compared: later ones are of other parameters
+LOOKED_AT = 5  # first steps whose gradients are compared, each at torch's parameters
 
 
 class Residual(nn.Module):
@@ -82,11 +82,13 @@ def correlation(a, b):
 
 
 def by_torch(module, batches, choices):
-    """Torch's losses, and its gradients of the first steps."""
+    """Torch's losses, and of the first steps its parameters and their gradients."""
     own = copy.deepcopy(module)
     optimizer = OWN[choices["optimizer"]](own.parameters(), lr=choices["learning_rate"])
-    losses, gradients = [], []
+    losses, begun, gradients = [], [], []
     for x, y in batches:
+        if len(begun) < LOOKED_AT:
+            begun.append({name: item.detach().numpy().copy() for name, item in own.named_parameters()})
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(own(x), y)
         loss.backward()
@@ -94,19 +96,35 @@ def by_torch(module, batches, choices):
         if len(gradients) < LOOKED_AT:
             gradients.append({name: item.grad.numpy().copy() for name, item in own.named_parameters()})
         optimizer.step()
-    return losses, gradients
+    return losses, begun, gradients
 
 
-def trained(module, batches, choices, precision, gradients):
-    """Losses of the netlist, and the worst correlation of a gradient with torch's."""
-    training = be.compile(module, (batches[0][0],), loss="cross_entropy", **choices)
-    worst, losses = 1.0, []
-    for step, (x, y) in enumerate(batches):
-        losses.append(training.train_step(x, y, precision=precision))
-        if step < len(gradients):
-            found = training.gradients()
-            worst = min(worst, *(correlation(found[name], item) for name, item in gradients[step].items()))
-    return losses, worst
+def compiled(module, batches, choices, formats):
+    """The training's netlist."""
+    return be.compile(module, (batches[0][0],), loss="cross_entropy", **choices, **formats)
+
+
+def worst_gradient(training, batches, begun, gradients, precision):
+    """The worst correlation of a parameter's gradient with torch's, both at torch's parameters."""
+    worst = 1.0
+    for (x, y), parameters, theirs in zip(batches, begun, gradients, strict=False):
+        training.set_parameters(parameters)
+        training.train_step(x, y, precision=precision)
+        ours = training.gradients()
+        worst = min(worst, *(correlation(ours[name], item) for name, item in theirs.items()))
+    return worst
+
+
+def trained(training, module, batches, precision):
+    """The losses that the netlist gives, and those that torch finds with the netlist's parameters."""
+    own = copy.deepcopy(module)
+    said, found = [], []
+    for x, y in batches:
+        training.load_into(own)
+        with torch.no_grad():
+            found.append(nn.functional.cross_entropy(copy.deepcopy(own)(x), y).item())
+        said.append(training.train_step(x, y, precision=precision))
+    return said, found
 
 
 def means(losses):
@@ -126,8 +144,12 @@ def main():
     parser.add_argument("--precision", nargs="+", default=["ideal", "device"], choices=("ideal", "format", "device"))
     parser.add_argument("--only", default="", metavar="NAME", help="trainings whose name has this in it")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--df", default="Float16_b")
+    parser.add_argument("--acc-df", default="")
+    parser.add_argument("--optimizer-df", default="", help="of what the optimizer keeps and computes")
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
+    formats = {"df": given.df, "acc_df": given.acc_df, "optimizer_df": given.optimizer_df}
     print(conditions())
     print(f"losses: means of {SPAN} steps; gradients: the worst correlation of a parameter's in {LOOKED_AT} steps")
     panels = []
@@ -135,16 +157,20 @@ def main():
         if given.only not in name:
             continue
         batches = batches[: given.steps]
-        theirs, gradients = by_torch(module, batches, choices)
+        theirs, begun, gradients = by_torch(module, batches, choices)
         curves = {"torch": means(theirs)}
         for precision in given.precision:
             begin = time.process_time()
-            ours, worst = trained(module, batches, choices, precision, gradients)
+            with_gradients = compiled(module, batches, choices, formats)
+            worst = worst_gradient(with_gradients, batches, begun, gradients, precision)
+            with_gradients.close()
+            said, found = trained(compiled(module, batches, choices, formats), module, batches, precision)
             seconds = time.process_time() - begin
-            curves[precision] = means(ours)
+            curves[precision] = means(said)
             print(
-                f"{name:20} {precision:7} {len(ours)} steps, losses {apart(theirs, ours):.3%} apart at most, gradients "
-                f"{worst:.6f}, last loss {curves[precision][-1]:.4f}, torch {curves['torch'][-1]:.4f}, {seconds:.0f} s",
+                f"{name:20} {precision:7} {len(said)} steps, losses {apart(theirs, said):.3%} apart at most, by torch "
+                f"{apart(theirs, found):.3%}, gradients {worst:.6f}, last loss {curves[precision][-1]:.4f}, torch "
+                f"{curves['torch'][-1]:.4f}, {seconds:.0f} s",
                 flush=True,
             )
         panels.append((name, curves))

@@ -34,6 +34,7 @@ def compile(  # noqa: A001 - as be.compile
     optimizer_df: str = "",
     target: Any = None,
     microbatches: int = 1,
+    activations_mib: float | None = None,
     keeps: Mapping[int, str] | None = None,
 ) -> CompiledModel:
     """Compile a model; with `loss`, its training.
@@ -53,7 +54,9 @@ def compile(  # noqa: A001 - as be.compile
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
     `optimizer_options`, `optimizer_df` ("Float32": of master copies of the parameters, of gradient sums and of what the
-    optimizer keeps), `target` (an example) and `microbatches` count, which mean nothing without.
+    optimizer keeps), `target` (an example), `microbatches` and `activations_mib` (what the backward pass needs of the
+    forward pass may take so much DRAM, and is computed again beyond; default: what there is) count, which mean nothing
+    without. `acc_df` is Float32 then, where the chip has it.
 
     `keeps`: by the number of an output, the input that it is kept in for the next run, a cache; a mapping of names to
     Programs as `source` is several models that share caches. A CompiledPrograms is returned (docs/generate.md).
@@ -61,6 +64,10 @@ def compile(  # noqa: A001 - as be.compile
     Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
     model or a wrong word.
     """
+    if loss is not None and not acc_df:
+        from buda_emu.compiler.train.choices import sums_df
+
+        acc_df = sums_df(arch, df)
     recipe = Recipe.named(
         arch=arch, df=df, fidelity=fidelity, acc_df=acc_df, mixed=mixed, fuse=fuse, name=name, dump=dump,
         effort=effort, objective=objective, chips=chips, microbatch=microbatch,
@@ -76,12 +83,14 @@ def compile(  # noqa: A001 - as be.compile
         return CompiledModel(*recipe.placed(graph), graph.origin, inputs)
     from buda_emu.compiler.train.choices import Choices
     from buda_emu.compiler.train.programs import training_graph
+    from buda_emu.compiler.train.stored import fitted
     from buda_emu.compiler.train.training import CompiledTraining
 
     df = wide_df(optimizer_df, recipe.device)
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df)
     graph = training_graph(source, inputs, target, choices)
-    return CompiledTraining(*recipe.placed(graph, entries=max(2, microbatches)), choices)
+    found, stored = fitted(recipe, graph, max(2, microbatches), activations_mib)
+    return CompiledTraining(*found, choices, stored)
 
 
 def _is_mapping(source: object) -> bool:

@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules, widen
-from buda_emu.compiler.passes.pipeline import offered
+from buda_emu.compiler.passes.pipeline import offered, run_passes
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.forms import likely
@@ -66,9 +66,14 @@ class Recipe:
         give_room(placement)
         return chosen.graph, placement, _title(chosen.graph, self.device)
 
-    def lowered(self, graph: Graph) -> tuple[Graph, Placement, str]:
+    def prepared(self, graph: Graph) -> Graph:
+        """The graph behind all passes, of several kinds of windows with those of the fewest cycles by themselves."""
+        graph.name = self.name or graph.name
+        return run_passes(graph, self.dump, self.device)
+
+    def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The same of a graph behind all passes."""
-        placement = place(self._tiles(graph), self.device, self.aim)
+        placement = place(self._tiles(graph), self.device, self.aim, entries=entries)
         give_room(placement)
         return graph, placement, _title(graph, self.device)
 

@@ -16,6 +16,7 @@ from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.probabilities import probabilities
 from buda_emu.errors import InternalError
 from buda_emu.ops.sparse_encoding import Encoding
 
@@ -57,6 +58,17 @@ def test_decompose_leaves_core_ops_and_folds_constants():
     made = decompose(graph)
     check_graph(made, CORE, "decompose")
     assert ops(made) == ["reduce_max", "subtract", "exp", "linear", "reciprocal", "multiply", "add"]
+
+
+def test_the_exponential_of_a_logarithm_of_shares_is_the_shares():
+    b, x = started(2, 3)
+    logarithm = b.log_softmax(x, dim=0)
+    graph = probabilities(ended(b, b.add(logarithm, b.exp(logarithm)), b.exp(x)))
+    assert ops(graph) == ["log_softmax", "softmax", "add", "exp"]
+    softmax = next(node for node in graph if node.op == "softmax")
+    assert softmax.inputs == ("x",)
+    assert softmax.attrs == {"dim": 0}
+    assert ops(common(decompose(graph))).count("exp") == 2
 
 
 def test_common_joins_equal_nodes():

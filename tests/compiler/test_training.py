@@ -102,6 +102,28 @@ def test_float32_copies_stand_beside_some_formats_only(options):
         be.compile(net(), (batches(1)[0][0],), loss="mse", **{"optimizer_df": "Float32", **options})
 
 
+@pytest.mark.parametrize(("options", "expected"), [
+    ({}, "Float32"), ({"acc_df": "Float16_b"}, "Float16_b"), ({"df": "Float16"}, "Float16"),
+    ({"arch": "grayskull"}, "Float16_b"),
+])  # fmt: skip
+def test_a_training_sums_in_float32_where_the_chip_can(options, expected):
+    training = be.compile(net(), (batches(1)[0][0],), loss="mse", **options)
+    assert {op.acc_df for op in training.netlist.ops.values()} == {expected}
+
+
+def test_gradients_on_the_chip_do_not_drift_with_its_exponential():
+    """Of a bias behind cross_entropy: shares that do not add up to 1 would leave a part in it that is the same for all
+    classes."""
+    torch.manual_seed(0)
+    module, x, y = torch.nn.Linear(40, 7), torch.randn(32, 40), torch.randint(0, 7, (32,))
+    training = be.compile(module, (x,), loss="cross_entropy", df="Float32")
+    training.train_step(x, y, precision="device")
+    torch.nn.functional.cross_entropy(module(x), y).backward()
+    found, expected = training.gradients()["bias"], module.bias.grad.numpy()
+    assert abs(found.sum()) < 0.01 * np.abs(expected).sum()
+    assert np.linalg.norm(found - expected) < 0.01 * np.linalg.norm(expected)
+
+
 def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
     module = net()
     x, y = batches(3, 24)
@@ -236,6 +258,10 @@ def test_backward_passes_of_layers_are_those_of_torch(make, shape):
     kept = training.state()
     for name, buffer in module.named_buffers():
         np.testing.assert_allclose(kept[name], buffer.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+    own = make()
+    training.load_into(own)
+    for name, buffer in own.named_buffers():
+        np.testing.assert_array_equal(kept[name], buffer.numpy(), err_msg=name)
 
 
 class Tied(torch.nn.Module):

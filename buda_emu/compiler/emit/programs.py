@@ -65,8 +65,8 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
     own = {placed.op.name for placed in placement.ops.values() if placed.op.program == program}
     fed = any(queue.input not in own for queue in moving)
-    wrap = max((2 * queue.entries for queue in moving), default=2)
-    form = _Form(bool(moving), fed, held, bool(sums), slots, wrap, placement.microbatch)
+    entries = sorted({queue.entries for queue in moving}, reverse=True)
+    form = _Form(tuple(entries), fed, held, bool(sums), slots, placement.microbatch)
     yield f"  - {program_name(program)}:"
     yield from form.begin()
     for graph in graphs:
@@ -75,7 +75,8 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
             yield f"    -   allocate_queue: [{forks}]"
         yield f"    -   execute: {{graph_name: {names[graph]}, queue_settings: {{"
         settings = {
-            name: _setting(placement.queues[name], last[name] != program, kept) for name, kept in reads[graph].items()
+            name: _setting(placement.queues[name], form, last[name] != program, kept)
+            for name, kept in reads[graph].items()
         }
         for store in stores:
             if placement.ops[store.op].graph == graph:
@@ -89,17 +90,21 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What stands around the executes of a program. `moving`: whether queues advance; `fed`: by the host or another
-    program, so that there may be many rounds; `held`: some are kept for a later program; `sums`: gradients are added
-    up; `slots` of a cache, of which each round writes one; `inputs` of a round."""
+    """What stands around the executes of a program. `entries` of the queues that advance, the most first; `fed`: by the
+    host or another program, so that there may be many rounds; `held`: some are kept for a later program, and those have
+    the most entries; `sums`: gradients are added up; `slots` of a cache, of which each round writes one; `inputs` of a
+    round."""
 
-    moving: bool
+    entries: tuple[int, ...]
     fed: bool
     held: bool
     sums: bool
     slots: int
-    wrap: int
     inputs: int
+
+    def pointer(self, name: str, entries: int) -> str:
+        """That of queues with so many entries: pointers run modulo twice as many (NETLIST 1.8)."""
+        return name if entries == self.entries[0] else f"{name}_{entries}"
 
     def begin(self) -> Iterator[str]:
         params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
@@ -107,9 +112,10 @@ class _Form:
             yield f"    - param: [{', '.join(params)}]"
         more = (", $v_zero_grad: 0" if self.sums else "") + (", $v_cache_write_index: 0" if self.slots > 1 else "")
         yield f"    - var: {{$c_zero: 0, $c_microbatch_size: {self.inputs}{more}}}"
-        if self.moving:
-            more = ", $gptr_held: 0, $gptr_next: 0" if self.held else ""
-            yield f"    - staticvar: {{$lptr: 0, $gptr: 0{more}}}"
+        if self.entries:
+            names = [self.pointer(name, count) for count in self.entries for name in ("$lptr", "$gptr")]
+            names += ["$gptr_held", "$gptr_next"] if self.held else []
+            yield f"    - staticvar: {{{', '.join(f'{name}: 0' for name in names)}}}"
         if self.held:
             yield "    - varinst: [$gptr_held, set, $gptr_next]"
         if self.sums:
@@ -124,9 +130,9 @@ class _Form:
     def end(self) -> Iterator[str]:
         if self.sums:
             yield "    -   varinst: [$v_zero_grad, set, 0]"
-        if self.moving:
-            for pointer in ("$gptr", "$lptr"):
-                yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {self.wrap}]"
+        for count in self.entries:
+            for pointer in (self.pointer("$gptr", count), self.pointer("$lptr", count)):
+                yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {2 * count}]"
         if self.slots > 1:
             for increment in (CACHE.inner_increment, CACHE.outer_increment):
                 yield f"    -   varinst: [$v_cache_write_index, incwrap, {increment}, {self.slots}]"
@@ -134,7 +140,7 @@ class _Form:
         elif self.fed:
             yield "    - endloop"
         if self.held:
-            yield f"    - varinst: [$gptr_next, incwrap, {LOOP}, {self.wrap}]"
+            yield f"    - varinst: [$gptr_next, incwrap, {LOOP}, {2 * self.entries[0]}]"
 
 
 def _moves(queue: Queue) -> bool:
@@ -150,7 +156,7 @@ def _written(adds: bool, in_slots: bool) -> dict[str, Any]:
     return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": index}
 
 
-def _setting(queue: Queue, held: bool, kept: bool) -> dict[str, Any]:
+def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"prologue": kept, "epilogue": False, "zero": False}
     if queue.alias:
         fields["read_only"] = True  # NETLIST 1.10
@@ -160,4 +166,5 @@ def _setting(queue: Queue, held: bool, kept: bool) -> dict[str, Any]:
         return {**fields, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
     if queue.role == "constant":
         return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
-    return {**fields, "rd_ptr_local": "$lptr", "rd_ptr_global": "$gptr_held" if held else "$gptr"}
+    local, freed = (form.pointer(name, queue.entries) for name in ("$lptr", "$gptr"))
+    return {**fields, "rd_ptr_local": local, "rd_ptr_global": "$gptr_held" if held else freed}

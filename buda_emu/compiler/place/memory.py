@@ -18,6 +18,15 @@ class MemoryFullError(UnsupportedError):
     """Queues of so many inputs do not fit."""
 
 
+def buffer_bytes(target: Target, queue: Queue) -> int:
+    """Of one of the buffers of a queue, all its entries."""
+    align, blocks = target.arch.alignment, queue.blocks
+    tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
+    tilized = queue.layout == "tilized" and queue.role != "output"
+    size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
+    return -(-size // align) * align
+
+
 class Memory:
     """A buffer goes to the channel that moves least in the epochs of its queue; of equal ones, to that with the fewest
     bytes. Outputs of a single chip go to the host."""
@@ -33,7 +42,7 @@ class Memory:
         """The DRAM behind all queues of a placement."""
         memory = Memory(found.target)
         for queue in found.queues.values():
-            used, size = memory._used(queue.chip), memory._size(queue)
+            used, size = memory._used(queue.chip), buffer_bytes(found.target, queue)
             for channel, address in queue.addresses if queue.loc == "dram" else ():
                 used[channel] = max(used[channel], address + size)
         return memory
@@ -46,14 +55,6 @@ class Memory:
         """Bytes that each channel of a chip moves for one input of an epoch."""
         return self._moved.setdefault((chip, epoch), [0.0] * self._target.arch.dram_channels)
 
-    def _size(self, queue: Queue) -> int:
-        """Bytes of one buffer."""
-        align, blocks = self._target.arch.alignment, queue.blocks
-        tiles = blocks.t * prod(blocks.mblock) * prod(blocks.ublock)
-        tilized = queue.layout == "tilized" and queue.role != "output"
-        size = tiles * tile_bytes(queue.df, 32, 32, align, header=tilized) * queue.entries + align
-        return -(-size // align) * align
-
     def add(self, found: Placement, queue: Queue, moved: Mapping[int, float] | None = None) -> None:
         """Give a queue its addresses. `moved`: bytes that it moves for one input in each epoch. Raises MemoryFullError
         when memory is full."""
@@ -64,7 +65,7 @@ class Memory:
 
     def _place(self, queue: Queue, moved: Mapping[int, float]) -> tuple[int, int]:
         """Of one buffer."""
-        size = self._size(queue)
+        size = buffer_bytes(self._target, queue)
         if queue.loc == "host":
             at, self._host = self._host, self._host + size
             if self._host > HOST_WINDOW:

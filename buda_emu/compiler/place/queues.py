@@ -10,6 +10,9 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
 
+AHEAD = 2
+"""Rounds of inputs that queues within a program have room for, at most."""
+
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
     """A queue that the host fills."""
@@ -63,9 +66,10 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
             continue
         found.between[name] = f"e2e_{name}"
         df = target.of(producer.op.precision).activation_df
-        yield Queue(
-            f"e2e_{name}", name, "between", producer.blocks, df, "queue", entries, "dram", (), chip=later[0].chip
-        )
+        # All rounds of a program are done before the next program begins; within one each round is read at once.
+        held = any(placed.op.program != producer.op.program for placed in later)
+        count = entries if held else min(entries, AHEAD * found.microbatch)
+        yield Queue(f"e2e_{name}", name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip)
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)

@@ -50,3 +50,9 @@ class Choices:
             raise HostError(f"compile: microbatches={microbatches}")
         found = optimizer_named(optimizer, options)
         return Choices(loss, *found, rate, microbatches, df)
+
+
+def sums_df(arch: str, df: str) -> str:
+    """What a training sums in unless it is told: Float32 where the chip can beside the format (no Grayskull, V090; 8
+    bits of exponent), else what a model does. Gradients are long sums of numbers that nearly cancel."""
+    return "Float32" if arch != "grayskull" and df in ("Float32", "Float16_b", "Bfp8_b") else ""

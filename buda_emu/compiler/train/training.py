@@ -16,6 +16,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Graph
 from buda_emu.compiler.lower.tiles import State
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT, MASTER, NUMBER, OPTIMIZE, Choices
+from buda_emu.compiler.train.stored import Stored
 from buda_emu.errors import HostError
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
@@ -27,12 +28,13 @@ class CompiledTraining(CompiledModel):
     """What `compile` returns with a loss.
 
     `learning_rate` may be set between steps, or be a function of the step (from 0); `step` counts the steps that were
-    made.
+    made. `stored`: what lies in memory between the passes, and what is computed again instead.
     """
 
-    def __init__(self, graph: Graph, placement: Placement, title: str, choices: Choices) -> None:
+    def __init__(self, graph: Graph, placement: Placement, title: str, choices: Choices, stored: Stored) -> None:
         super().__init__(graph, placement, title)
         self.choices = choices
+        self.stored = stored
         self.learning_rate = choices.learning_rate
         self.step = 0
         self._held: dict[str, Array] = {state.queue: state.held[None] for state in self._states.values()}
@@ -118,7 +120,7 @@ class CompiledTraining(CompiledModel):
             if tuple(own[name].shape) != array.shape:
                 raise HostError(f"load_into: {name} is {list(own[name].shape)}, here {list(array.shape)}")
             with torch.no_grad():
-                own[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+                own[name].copy_(torch.from_numpy(array.copy()))
 
     def set_parameters(self, arrays: Mapping[str, Any]) -> None:
         """Give parameters, or anything else that `state` names, new values. Raises HostError for an unknown name or
@@ -190,6 +192,10 @@ class CompiledTraining(CompiledModel):
     def perf(self) -> ModelPerf:
         """Modelled cycles of one step, all its microbatches: `inputs_per_second` are steps."""
         return self._modelled({LOOP: str(self.choices.microbatches), ZERO: "1"})
+
+    def report(self) -> str:
+        """As of a model, and what is stored for the backward pass."""
+        return f"{super().report()}\n\n{self.stored}"
 
     # ------------------------------------------------------------------------------------------------- snapshots
     def snapshot(self, path: str | Path) -> None:
