@@ -45,7 +45,6 @@ ALLOWED = {
 }
 OWN = {
     "compiler/train/joint.py": {"torch"},  # imported with the first model that is trained
-    "kernels/loading.py": {"llvmlite"},  # imported with the first call of a kernel
     **{
         path.relative_to(PACKAGE).as_posix(): {"numba", "llvmlite"}  # imported when a kernel is compiled
         for path in (
