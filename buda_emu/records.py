@@ -4,6 +4,7 @@ The standard one writes and compiles six functions for every class when its modu
 work of all the rest: for a hundred classes a fifth of what a small run takes. Of a class made here only the `__init__`
 is compiled, at the first object; the other methods are common to all. `fields`, `replace`, `asdict`, `match`, pickles
 and `FrozenInstanceError` are the library's; an object says of itself, equals and hashes what the library has it do.
+What is derived from such a class is made here, too: to the library it is not frozen.
 """
 
 import dataclasses
