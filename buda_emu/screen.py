@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Final, Literal
+
+from buda_emu.records import dataclass
 
 When = Literal["auto", "always", "never"]
 WHEN: Final[tuple[When, ...]] = ("auto", "always", "never")
@@ -33,10 +34,9 @@ class Screen:
 
     def paint(self, text: str, *styles: Style) -> str:
         """The text in these styles, as it is without colours."""
-        if not self.colour or not text:
+        if not self.colour or not text or not styles:
             return text
-        begin = "".join(f"\x1b[{_CODES[style]}m" for style in styles)
-        return f"{begin}{text}\x1b[0m"
+        return f"\x1b[{';'.join(str(_CODES[style]) for style in styles)}m{text}\x1b[0m"
 
 
 _printing_on = [Screen()]

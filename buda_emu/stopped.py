@@ -5,8 +5,10 @@ Plain data, so that errors can carry it: `runtime.stop` fills it in.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from buda_emu.records import dataclass
 
 _SHOWN_VARIABLES = 12
 _SHOWN_WAITS = 6

@@ -44,7 +44,7 @@ def test_a_closed_stream_is_no_terminal(monkeypatch):
 
 
 def test_paint():
-    assert Screen(colour=True).paint("x", "bold", "red") == "\x1b[1m\x1b[31mx\x1b[0m"
+    assert Screen(colour=True).paint("x", "bold", "red") == "\x1b[1;31mx\x1b[0m"
     assert Screen(colour=True).paint("", "bold") == ""
     assert Screen().paint("x", "bold", "red") == "x"
 

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.records import dataclass
 from buda_emu.verify.inputs.input_used import InputUsed
 
 SCHEMA_VERSION: Final = 1

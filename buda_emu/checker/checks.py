@@ -1,12 +1,12 @@
 """Checks: functions that find where a rule is broken, run so that one defect gives one rule."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.place import Place
 from buda_emu.checker.rule import Rule
+from buda_emu.records import dataclass
 
 MAX_SEARCHES = 50
 """How many findings get a hint that searches all names: a document where everything is wrong stays quick."""

@@ -1,9 +1,10 @@
 """Which findings are told, and which of them are errors."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

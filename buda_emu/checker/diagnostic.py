@@ -1,9 +1,9 @@
 """A finding about a document: what rule, where, why, and the likely fix (DESIGN: errors)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from buda_emu.checker.place import ByteOffset, Place
+from buda_emu.records import dataclass
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")

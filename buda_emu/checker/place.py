@@ -1,7 +1,8 @@
 """Where in a document something stands: on a line, below a JSON pointer, or at a byte."""
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

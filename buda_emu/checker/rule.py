@@ -1,8 +1,7 @@
 """What a rule is."""
 
-from dataclasses import dataclass
-
 from buda_emu.checker.diagnostic import Severity
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

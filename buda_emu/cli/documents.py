@@ -7,11 +7,11 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from buda_emu.errors import HostError
+from buda_emu.records import dataclass
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic, RuleBook

@@ -39,7 +39,7 @@ VERBS: Mapping[str, str] = {
     "formats": "List the number formats of the netlist language.",
     "schema": "Print the JSON schema of a document that is read or written: netlists, results, settings.",
     "completion": "Print the script that completes this command in a shell.",
-    "cache": "Show, fill or clear what is kept between runs: compiled kernels, large netlists.",
+    "cache": "Show, fill or clear what is kept between runs: compiled kernels, netlists.",
 }
 EXAMPLE = "buda-emu run netlists/attention.yaml"
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700

@@ -1,13 +1,12 @@
 """Queues and rams as an epoch sees them: tile memory plus the pointers and flags of settings (NETLIST 4.1)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.ring import RingPointers
 from buda_emu.device.store import EntryView
 from buda_emu.errors import ProgramError
+from buda_emu.records import dataclass
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Byte ranges on memory channels: who holds which, and do two overlap (NETLIST 3.6, V154)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

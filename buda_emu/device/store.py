@@ -5,7 +5,6 @@ chip would hold is made on demand by `buda_emu.tensor`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from buda_emu.device import pages
 from buda_emu.device.spare import SPARE
 from buda_emu.errors import HostError
+from buda_emu.records import dataclass
 
 TILE_ELEMENTS = 1024
 Arrays = tuple[NDArray[Any], ...]

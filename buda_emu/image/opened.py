@@ -1,12 +1,12 @@
 """What a file holds that can be run: a netlist, or a device image with its netlist and the tensors it begins with."""
 
-from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist import load as netlists
 from buda_emu.netlist.load import CheckResult
 from buda_emu.netlist.model import Netlist
+from buda_emu.records import dataclass
 
 if TYPE_CHECKING:  # most files are netlists, which need nothing of it
     from buda_emu.image.device_image import DeviceImage

@@ -93,12 +93,20 @@ class Kernel(Helper):
         from buda_emu.kernels.loading import load, processor  # LLVM, not its compiler
 
         place = kept.place(self.py_func, f"{kinds} {processor()}")
-        code = None if place is None else kept.read(place)
-        if code is None:
+        if place is None:
             code = self._compiled(arguments)
-            if place is not None:
-                kept.write(place, code)
+        else:
+            code = kept.read(place) or self._compiled_alone(place, arguments)
         return load(code, self.py_func.__module__, self.py_func.__name__)
+
+    def _compiled_alone(self, place: str, arguments: tuple[Any, ...]) -> bytes:
+        """By this process or by another that began before."""
+        with kept.alone(place):
+            code = kept.read(place)
+            if code is None:
+                code = self._compiled(arguments)
+                kept.write(place, code)
+            return code
 
     def _compiled(self, arguments: tuple[Any, ...]) -> bytes:
         name = self.py_func.__name__

@@ -2,14 +2,17 @@
 source that may be compiled in, a file for each kernel, kinds of arguments and processor.
 
 Machine code is run as it is, so nothing is read or written where others could have put it (`caches.usable`), and a file
-whose checksum does not hold is as if it were not there: it is compiled, and written, again.
+whose checksum does not hold is as if it were not there: it is compiled, and written, again. What one process
+compiles, others wait for.
 """
 
 import hashlib
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,11 +24,13 @@ import numpy as np
 from buda_emu.caches import own_caches, read_kept, usable, write_kept
 from buda_emu.version import __version__
 
-__all__ = ["cache_folder", "place", "read", "write"]
+__all__ = ["alone", "cache_folder", "place", "read", "write"]
 
 _ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
 _MAGIC: Final = b"buda-emu kernel 2\n"
 _MOST_BYTES: Final = 256 << 20
+_LONGEST_WAIT: Final = 60.0  # seconds
+_LOOK_AGAIN: Final = 0.02
 _OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 
 
@@ -59,6 +64,38 @@ def read(file: str) -> bytes | None:
         return None
     found = read_kept(file, _MAGIC, _MOST_BYTES)
     return None if found is None else bytes(found)
+
+
+@contextmanager
+def alone(file: str) -> Generator[None]:
+    """Processes that are about to make the same machine code do so one after the other: look again, once it is your
+    turn. None waits longer than a minute, nor where nobody can be waited for."""
+    try:
+        import fcntl
+    except ImportError:  # no POSIX
+        yield
+        return
+    lock = f"{file}.lock"
+    try:
+        opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        latest = time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < latest:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_LOOK_AGAIN)
+            except OSError:  # of a disk without locks
+                break
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(lock)  # noqa: PTH108 - who waits for it holds it open, and finds the machine code
+        os.close(opened)
 
 
 def write(file: str, code: bytes) -> None:

@@ -1,13 +1,13 @@
-"""Machine code becomes a function that Python calls, by LLVM's loader: without numba, and without a compiler."""
+"""Machine code becomes a function that Python calls: without numba, without a compiler, and mostly without LLVM."""
 
 import ctypes
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-import llvmlite.binding as llvm
 import numpy as np
 
+from buda_emu.kernels import placing
 from buda_emu.kernels.kinds import Raised
 
 __all__ = ["ENTRY", "OBJECTS", "load", "processor"]
@@ -52,10 +52,8 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
     """
     size = int.from_bytes(code[:_SIZE_BYTES], "little")
     symbol, machine_code = code[_SIZE_BYTES : _SIZE_BYTES + size].decode(), code[_SIZE_BYTES + size :]
-    engine = _engine()
-    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
-    engine.finalize_object()
-    door = _MethodDef(name.encode(), engine.get_function_address(symbol), _METH_FASTCALL, None)
+    address = placing.placed(machine_code, symbol, OBJECTS) or _placed_by_llvm(machine_code, symbol)
+    door = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _doors.append(door)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
@@ -66,11 +64,27 @@ def load(code: bytes, module: str, name: str) -> Callable[..., Any]:
 @cache
 def processor() -> str:
     """What machine code is made for."""
+    known = placing.processor()
+    if known is not None:
+        return known
+    import llvmlite.binding as llvm
+
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+def _placed_by_llvm(machine_code: bytes, symbol: str) -> int:
+    import llvmlite.binding as llvm
+
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
+    engine.finalize_object()
+    return engine.get_function_address(symbol)
 
 
 @cache
 def _engine() -> Any:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name, known in OBJECTS.items():

@@ -3,23 +3,17 @@
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render, with_source_lines
 from buda_emu.errors import NetlistError
-from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queues
-from buda_emu.netlist.expand import expand
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
-from buda_emu.netlist.reader import Document, read_document
-from buda_emu.netlist.rules import verify
-from buda_emu.netlist.template import template_findings
-from buda_emu.netlist.temporal import temporal_graphs
-from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, read_tree, split_lines
+from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
+from buda_emu.records import dataclass
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
-KEPT_BYTES = 32 << 10  # documents from this size on are kept in the cache: smaller ones are soon read
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +34,12 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
     `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a
     single architecture is read for it in any case. `strict` makes findings of the device's compiler and runtime errors.
-    `cache`: keep what a large netlist was read as in the user's caches, and take it from there (docs/cache.md).
+    `cache`: keep what an accepted netlist was read as in the user's caches, and take it from there (docs/cache.md).
     """
     name = str(path)
     try:
         data = read_bytes(path)
-        if not cache or len(data) < KEPT_BYTES:
+        if not cache:
             return check_bytes(data, name, arch, strict=strict)
         return _through_cache(data, name, arch.lower() if arch is not None else None, strict)
     except UnreadableError as error:
@@ -54,7 +48,7 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
 
 def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> CheckResult:
     """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are no text."""
-    from buda_emu.netlist.cache import NetlistCache  # only where it is needed: check is quick
+    from buda_emu.netlist.cache import NetlistCache
 
     place = NetlistCache(data, path, arch, strict)
     with _no_collections():
@@ -84,7 +78,9 @@ def check_text(text: str, path: str = "<text>", arch: str | None = None, *, stri
 
 def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckResult, Mapping | None]:
     """The result, and the tree that it was read from where there is one."""
-    netlist, root, findings = _judge(text, path, arch, strict)
+    from buda_emu.netlist.build import judge  # reader and rules: only where nothing was kept
+
+    netlist, root, findings = judge(text, path, arch, strict)
     has_ignores = _IGNORES in text
     lines = split_lines(text) if findings or has_ignores else []
     if has_ignores:
@@ -124,61 +120,3 @@ def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netli
     elif result.netlist is not None:
         return result.netlist
     raise NetlistError(render(diagnostics), diagnostics)
-
-
-def _judge(
-    text: str, path: str, arch: str | None, strict: bool
-) -> tuple[Netlist | None, Mapping | None, list[Diagnostic]]:
-    try:
-        root = read_tree(text)
-    except UnreadableError as error:
-        return None, None, template_findings(text, path, None) or [error.diagnostic(path)]
-    placeholders = template_findings(text, path, root)
-    if placeholders:
-        return None, root, placeholders
-    document = read_document(root, path, arch)
-    findings = document.diagnostics
-    if not document.readable or not document.arch_name:
-        return None, root, findings
-    try:
-        netlist = build(document)
-    except UnreadableError as error:
-        return None, root, [*findings, error.diagnostic(path)]
-    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
-    if "test-config" in netlist.sections:
-        from buda_emu.netlist import test_config  # only where it is needed: check is quick
-
-        findings += test_config.findings(path, netlist.sections, strict=strict)
-    if "performance-check" in netlist.sections:
-        from buda_emu.netlist import performance_check
-
-        findings += performance_check.findings(path, netlist.sections, strict=strict)
-    return netlist, root, findings
-
-
-def build(document: Document) -> Netlist:
-    """Expand and derive. Raises UnreadableError when the expansion is larger than any machine."""
-    expand(document)
-    queues = derive_queues(document.queues, document.graphs)
-    return Netlist(
-        path=document.path,
-        arch_name=document.arch_name,
-        archs=document.archs,
-        queues=queues,
-        graphs=derive_graphs(document.graphs, queues),
-        fused_ops=document.fused_ops,
-        programs=derive_programs(document.programs, queues),
-        program_order=tuple(document.program_order),
-        temporal_graphs=temporal_graphs(document.graphs, document.programs.values(), queues, document.arch_name),
-        sections=document.sections,
-    )
-
-
-def broken_names(netlist: Netlist) -> frozenset[str]:
-    """Names of the objects in which reading found an error: nothing more is said about them."""
-    graphs = netlist.graphs.values()
-    objects = (
-        *netlist.queues.items(), *netlist.graphs.items(), *netlist.fused_ops.items(), *netlist.programs.items(),
-        *((op.name, op) for graph in graphs for op in graph.ops),
-    )  # fmt: skip
-    return frozenset(name for name, item in objects if item.broken)

@@ -5,14 +5,16 @@ Every object has `source`, the YAML map it was read from, and `name_node`, the s
 gives the place of a field for a diagnostic. Objects made by expansion (NETLIST 1.7) share the source of their original.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.netlist import nodes
 from buda_emu.netlist.nodes import Mark
+from buda_emu.records import dataclass
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
@@ -26,7 +28,7 @@ SourcedT = TypeVar("SourcedT", bound="Sourced")
 def _sourced(kind: type[T]) -> type[T]:
     """A frozen dataclass with slots whose methods all come from Sourced: generating them for every class takes a tenth
     of the time in which a netlist is checked."""
-    return dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(kind)
+    return dataclasses.dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(kind)
 
 
 @_sourced

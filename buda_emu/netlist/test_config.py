@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Generic, TypeVar
 
 from buda_emu.checker.diagnostic import Diagnostic
@@ -11,6 +11,7 @@ from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
 from buda_emu.netlist.test_fields import Entry, FieldReader
 from buda_emu.netlist.yaml_reader import UnreadableError, decode, read_tree, split_lines
+from buda_emu.records import dataclass
 from buda_emu.spec.comparison import VENDOR_COMPARISONS, Comparison
 from buda_emu.spec.stimulus import VENDOR_STIMULUS, Stimulus
 

@@ -9,7 +9,6 @@ from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.netlist import nodes
-from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.scalars import parse_float, parse_int
 from buda_emu.spec.comparison import Comparison
 from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus
@@ -91,6 +90,8 @@ class FieldReader:
         self.findings.append(self._finding(rule, node, message, hint))
 
     def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
+        from buda_emu.netlist.rules.catalogue import CATALOGUE  # with all rules, and only for what is wrong
+
         severity = CATALOGUE[rule].at(self._strict)
         mark = node.mark
         return Diagnostic.at(mark, self._path, rule, severity, message, hint)

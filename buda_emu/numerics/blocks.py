@@ -1,12 +1,12 @@
 """Block formats Bfp8, Bfp4, Bfp2 and their _b siblings: 16 datums share one exponent (FORMATS 4)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.numerics.bits import F32, from_bits, to_bits
+from buda_emu.records import dataclass
 
 Rounding = Literal["nearest", "truncate"]
 

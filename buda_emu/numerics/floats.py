@@ -1,10 +1,9 @@
 """Scalar float formats: Float32, Tf32, Float16_b, Float16, Lf8, Fp8_e4m3 (FORMATS 3.1 to 3.6)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from buda_emu.numerics.bits import F32, Codes, from_bits, to_bits
+from buda_emu.records import dataclass
 
 _SINGLE_BIAS = 127
 _SINGLE_FRACTION = 23

@@ -1,10 +1,9 @@
 """Integer formats and raw words: Int8, UInt8, UInt16, Int32, RawUInt* (FORMATS 3.7 to 3.9, OPS 4.3, 4.4)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from buda_emu.numerics.bits import F32, Codes, from_bits, nan_as_zero, round_half_away, to_bits
+from buda_emu.records import dataclass
 
 _TWO_31 = np.float32(2147483648.0)
 _SIGN_32 = np.uint32(0x80000000)

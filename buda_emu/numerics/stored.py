@@ -1,6 +1,5 @@
 """Tiles as the bits of a declared format: what queues and rams hold in precision "device" (DEVICE_NUMERICS 6.1)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from buda_emu.numerics.bits import F32
 from buda_emu.numerics.codecs import BLOCK_CODECS, SCALAR_CODECS, pack_codec
+from buda_emu.records import dataclass
 from buda_emu.spec.formats import BLOCK_DATUMS, FORMATS, is_block
 
 TILE_ELEMENTS = 1024

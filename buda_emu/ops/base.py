@@ -5,7 +5,7 @@ An op has two faces with the same bits: `reference`, plain numpy on materialised
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import FusedOp
 from buda_emu.ops.registry import Registry
+from buda_emu.records import dataclass
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Blocking, Shape
 from buda_emu.tensor.tilemap import TileMap

@@ -1,7 +1,6 @@
 """The one-operand functions of the SFPU, on the part of each tile that the vector mode names (OPS 5, 5.2, 6.6)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from buda_emu.kernels.gather import gather_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.ops.operands import blank_in_place
+from buda_emu.records import dataclass
 from buda_emu.spec.attributes import SFPU_TYPES, Attributes
 from buda_emu.spec.blocking import FULL_TILE, Shape
 

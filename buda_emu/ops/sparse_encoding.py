@@ -1,10 +1,10 @@
 """The index stream of an identity matmul: strips of ublocks of sparse tiles (OPS 6.2)."""
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from buda_emu.errors import ProgramError
+from buda_emu.records import dataclass
 
 WORDS_PER_TILE: Final = 2048  # 16-bit words in a tile of 32-bit words
 LAST_OF_T: Final = 1 << 30

@@ -1,9 +1,9 @@
 """The opcodes of `varinst` (NETLIST 3.3)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from buda_emu.errors import ProgramError
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Runs one program: variables, loops, executes (NETLIST 3). What an execute does is the machine's business."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from buda_emu.errors import ProgramError
@@ -21,6 +20,7 @@ from buda_emu.program.arithmetic import OPCODES
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Kind, Variables, is_variable, wrap32
+from buda_emu.records import dataclass
 from buda_emu.stopped import Round
 
 

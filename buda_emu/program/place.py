@@ -1,7 +1,6 @@
 """Where in a program something happens: instruction, loop rounds, variables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from buda_emu.netlist.model import (
     Allocate,
@@ -15,6 +14,7 @@ from buda_emu.netlist.model import (
     QueueSettings,
     VarInst,
 )
+from buda_emu.records import dataclass
 from buda_emu.stopped import Round
 
 _SHOWN_SETTINGS = 3

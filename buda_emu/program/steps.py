@@ -1,8 +1,7 @@
 """A bound on the work of one run, so that no program goes on for ever."""
 
-from dataclasses import dataclass
-
 from buda_emu.errors import ProgramError
+from buda_emu.records import dataclass
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """What each architecture is: the numbers that rules and device model need (NETLIST 2.1, LAYOUT 6, PERF 1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

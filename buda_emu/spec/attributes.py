@@ -2,8 +2,10 @@
 6.14)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
+
+from buda_emu.records import dataclass
 
 AttributeKind = Literal["int", "float", "bool", "text", "word", "ints", "broadcasts", "splice"]
 

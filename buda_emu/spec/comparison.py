@@ -1,8 +1,10 @@
 """How a test-config says that two tensors are compared (NETLIST 5.3): the fields and the words they take."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from buda_emu.records import dataclass
 
 COMPARISON_TYPES: Final = ("Exact", "AllClose", "AllCloseHw")
 VERBOSITIES: Final = ("Concise", "AllFails", "Verbose")

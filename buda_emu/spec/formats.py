@@ -4,9 +4,10 @@ Pure facts without third-party imports. How a format encodes values is `buda_emu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
+
+from buda_emu.records import dataclass
 
 Kind = Literal["float", "block", "int", "raw"]
 Family = Literal["a", "b"]

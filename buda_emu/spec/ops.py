@@ -2,9 +2,9 @@
 `buda_emu.ops`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from buda_emu.records import dataclass
 from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.formats import NETLIST_FORMATS
 

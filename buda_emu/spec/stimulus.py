@@ -1,8 +1,10 @@
 """The data that a test-config asks for (NETLIST 5.1): the kinds of stimulus and their fields."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from buda_emu.records import dataclass
 
 NAN: Final = float("nan")
 WHOLE_TILE: Final = (1, 32)

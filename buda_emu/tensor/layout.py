@@ -1,7 +1,6 @@
 """One queue entry as the bytes of its buffers, and back (LAYOUT 3, 3.1, 3.3, 3.4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.numerics.blocks import Rounding
 from buda_emu.numerics.packing import pack_datums, pack_tiles, unpack_datums, unpack_tiles
+from buda_emu.records import dataclass
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import FORMATS, is_raw, tile_bytes
 from buda_emu.tensor.tilize import tilize, untilize

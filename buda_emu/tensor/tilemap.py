@@ -5,11 +5,10 @@ their operands through it. The contents of tiles change only in `pad` (new tiles
 apart.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.records import dataclass
 from buda_emu.spec.blocking import Shape
 
 Tiles = NDArray[np.float32]

@@ -1,13 +1,14 @@
 """Where an output that is all zero, or not finite, became so: the first op upstream whose own operands are sound."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op
+from buda_emu.records import dataclass
 from buda_emu.runtime.machine.listeners import Listener
 
 Flaw = Literal["zero", "not finite"]

@@ -6,12 +6,13 @@ the elements where both are finite, None where there are none.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.records import dataclass
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify.inputs.input_used import InputUsed
 

@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
 from buda_emu.checker import Diagnostic, TextPlace
+from buda_emu.records import dataclass
 from buda_emu.vpux.elements import Element, element
 from buda_emu.vpux.layout import DimsOrder
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from buda_emu.cli.main import VERBS, main
 from buda_emu.darwinn.example import example_files
-from buda_emu.report.terminal import drawn_table
+from buda_emu.report.terminal import drawn_table, plain_table
 from shared_files import ROOT
 
 COLUMNS = 80
@@ -58,14 +58,18 @@ NO_TABLES = {"check", "graph", "pack", "opcycles", "schema", "completion"}
 def tables(monkeypatch):
     """Every table that is drawn."""
     found = []
-    draw = drawn_table.drawn
 
-    def drawn(*given, **named):
-        text = draw(*given, **named)
-        found.append(text)
-        return text
+    def noted(draw):
+        def drawn(*given, **named):
+            text = draw(*given, **named)
+            if text is not None:
+                found.append(text)
+            return text
 
-    monkeypatch.setattr(drawn_table, "drawn", drawn)
+        return drawn
+
+    monkeypatch.setattr(drawn_table, "drawn", noted(drawn_table.drawn))
+    monkeypatch.setattr(plain_table, "plain", noted(plain_table.plain))
     return found
 
 

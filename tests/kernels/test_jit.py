@@ -135,6 +135,52 @@ def test_code_of_an_older_layout_is_compiled_again(caches: Path, monkeypatch: py
 
 
 @compiled_only
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks")
+def test_processes_that_need_the_same_compile_it_once(tmp_path: Path, child_environment: dict[str, str]) -> None:
+    source = tmp_path / "shared_kernel.py"
+    source.write_text("from buda_emu.kernels.jit import kernel\n\n@kernel\ndef twice(x):\n    return x + x\n")
+    script = (
+        "import shared_kernel as shared, sys, time\n"
+        "from buda_emu.kernels import compiling, jit\n"  # numba is there: what is left takes as long in each
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "with jit.compilations() as compiled:\n"
+        "    assert shared.twice(4) == 8\n"
+        "print(len(compiled))"
+    )
+    environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path)}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    counts = [int(worker.communicate(timeout=60)[0]) for worker in workers]
+    assert sum(counts) == 1
+    (folder,) = (tmp_path / "home" / "buda-emu").iterdir()
+    assert [path.suffix for path in folder.iterdir()] == [".o"]
+
+
+@compiled_only
+def test_a_process_that_waits_in_vain_compiles_it_itself(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(kept, "_LONGEST_WAIT", 0.05)
+    place = kept.place(double, "somewhere")
+    assert place is not None
+    monkeypatch.setattr(kept, "place", lambda *_: place)
+    with Path(f"{place}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert compiled_by(call_double) == 1
+    assert compiled_by(call_double) == 0
+
+
+@compiled_only
 def test_numbas_own_folders_are_not_used(caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where ours does not serve, a kernel has no cache: not beside its source, and not where numba's settings say."""
     source = tmp_path / "source.py"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.caches import digest
-from buda_emu.netlist import cache, load, pickled, yaml_reader
+from buda_emu.netlist import build, cache, pickled, yaml_reader
 from buda_emu.netlist.load import CheckResult, check
 from buda_emu.netlist.model import Execute, Netlist, Sourced
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -22,8 +22,7 @@ TEST_CONFIG = "test-config:\n  test-args: {loops: 3, other: [1, 'two']}\n"
 
 @pytest.fixture
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache that takes netlists of any size."""
-    monkeypatch.setattr(load, "KEPT_BYTES", 0)
+    """An empty cache."""
     monkeypatch.setattr(cache, "own_caches", lambda: tmp_path / "caches")
     return tmp_path / "caches" / cache.FOLDER
 
@@ -82,7 +81,7 @@ def test_a_second_load_reads_no_yaml_and_says_the_same(
     assert not caches.exists()
     first = check(net)
     with monkeypatch.context() as patch:
-        patch.setattr(load, "read_tree", None)  # may not be called
+        patch.setattr(build, "read_tree", None)  # may not be called
         second = check(net)
     assert everything(plainly) == everything(first) == everything(second)
     assert second.netlist is not None
@@ -231,7 +230,6 @@ def test_files_that_were_not_used_for_longest_make_room(
 
 
 def test_processes_share_a_cache(net: Path, tmp_path: Path, child_environment: dict[str, str]) -> None:
-    net.write_text(NETLIST + "#" * load.KEPT_BYTES, encoding="utf-8")
     script = "import sys; from buda_emu import load\nfor _ in range(20): assert list(load(sys.argv[1]).ops) == ['copy']"
     environment = {**child_environment, "XDG_CACHE_HOME": str(tmp_path / "home")}
     processes = [subprocess.Popen([sys.executable, "-c", script, str(net)], env=environment) for _ in range(3)]

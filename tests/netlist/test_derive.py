@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.netlist.load import build
+from buda_emu.netlist.build import build
 from buda_emu.netlist.model import Execute, Netlist
 from buda_emu.netlist.reader import read_document
 from buda_emu.netlist.yaml_reader import read_tree

@@ -84,7 +84,7 @@ def test_settings_of_a_graph_on_one_chip_go_to_every_copy_of_the_queue() -> None
     text = edited("dst: {input: copy,", "dst: {input: copy,", NETLIST)
     head, tail = text.split("  dst:")
     document = head.replace("target_device: 0", "target_device: [0, 1]") + "  dst:" + tail
-    from buda_emu.netlist.load import build
+    from buda_emu.netlist.build import build
     from buda_emu.netlist.reader import read_document
     from buda_emu.netlist.yaml_reader import read_tree
 

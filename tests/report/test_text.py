@@ -4,7 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from buda_emu.report.terminal.drawn_table import drawn
+from buda_emu.report.terminal.plain_table import plain
 from buda_emu.report.terminal.text import correlation, number, percent, plural, shape, table
+from buda_emu.screen import Screen
+
+_CELLS = st.one_of(st.sampled_from(["", "a", "1", "12,345", "passed", "FAILED", "two words", "[red]z", "\\[b]", ":x:"]),
+                   st.text(max_size=6))  # fmt: skip
+
+
+@given(st.data())
+def test_a_plain_table_is_what_the_library_draws(data):
+    columns = data.draw(st.integers(1, 4))
+    headers = data.draw(st.lists(_CELLS.filter(lambda cell: cell == " ".join(cell.split()) != ""),
+                                 min_size=columns, max_size=columns))  # fmt: skip
+    rows = data.draw(st.lists(st.lists(_CELLS, min_size=columns, max_size=columns), max_size=4))
+    right, prose, marked = (frozenset(data.draw(st.sets(st.integers(0, 4)))) for _ in range(3))
+    screen = Screen(data.draw(st.sampled_from([None, 40, 60])), data.draw(st.booleans()))
+    found = plain(headers, rows, right, marked, screen)
+    if found is not None:
+        assert found == drawn(headers, rows, right, prose, frozenset(), marked, screen)
+
+
+def test_what_is_no_plain_table():
+    for rows, columns in (([["ü"]], None), ([["two\nlines"]], None), ([[" x"]], None), ([["x" * 41]], 40)):
+        assert plain(["a"], rows, [], [], Screen(columns)) is None
+    assert plain(["a"], [["x" * 40]], [], [], Screen(40)) == "a\n" + "x" * 40
 
 
 def test_a_table():

@@ -1,6 +1,6 @@
 """The whole document: sections in the order in which they stand (NETLIST 1.1)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.suggest import nearest
@@ -15,6 +15,7 @@ from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
 from buda_emu.netlist.reader.maps import keyed
 from buda_emu.netlist.reader.programs import read_programs
 from buda_emu.netlist.reader.queues import read_queues
+from buda_emu.records import dataclass
 
 NOTHING, NO_INPUT = "V011", "V017"
 

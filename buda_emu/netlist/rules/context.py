@@ -1,12 +1,13 @@
 """What the checks share: the netlist with its objects indexed by name, made once."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Allocate, Netlist, Op, Queue, Sourced
 from buda_emu.netlist.nodes import Mark
+from buda_emu.records import dataclass
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE
 

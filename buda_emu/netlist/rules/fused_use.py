@@ -1,12 +1,12 @@
 """A fused op as its rules see it: one definition as used by one op (OPS 8)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from re import search
 
 from buda_emu.checker import Finding
 from buda_emu.netlist.model import FusedOp, Op, SubOp, Tm
 from buda_emu.netlist.nodes import Mark
+from buda_emu.records import dataclass
 from buda_emu.spec.ops import OP_TYPES, Family
 
 Dims = tuple[int, int, int, int]  # mblock rows, mblock columns, ublock rows, ublock columns

@@ -5,12 +5,12 @@ Not judged, for want of published numbers: DRAM that the backend keeps for itsel
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from buda_emu.netlist.model import Allocate, Deallocate, Netlist, Op, Program, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, op_check, program_check, queue_check
 from buda_emu.netlist.sizes import buffer_bytes
+from buda_emu.records import dataclass
 from buda_emu.spec.archs import GIB
 from buda_emu.spec.formats import tile_bytes
 from buda_emu.spec.ops import OP_TYPES

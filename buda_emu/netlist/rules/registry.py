@@ -5,7 +5,7 @@ has a rule in the catalogue but no check here. `rules.verify` runs the checks.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeAlias, TypeVar
 
 from buda_emu.checker import Check, Finding, Rule
@@ -13,6 +13,7 @@ from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
 from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
+from buda_emu.records import dataclass
 from buda_emu.spec.ops import OP_TYPES
 
 RULES: Mapping[str, Rule] = CATALOGUE

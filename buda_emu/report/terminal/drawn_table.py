@@ -10,15 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from buda_emu.report.terminal.fit import GAP, Column, cut, fit
+from buda_emu.report.terminal.fit import Column, cut, fit
+from buda_emu.report.terminal.plain_table import GAP, MARKED, WORDS
 from buda_emu.screen import Screen, shown
 
-_WORDS: Final = {
-    "passed": "green", "FAILED": "bold red", "failed": "red", "error": "red", "warning": "yellow",
-    "accepted": "green", "refused": "red",
-}  # fmt: skip
-"""Cells that are one of these words have its colour."""
-_MARKED: Final = "bold yellow"
+_WORDS: Final = {word: " ".join(styles) for word, styles in WORDS.items()}
+_MARKED: Final = " ".join(MARKED)
 
 
 def drawn(
@@ -32,8 +29,6 @@ def drawn(
 ) -> str:
     """Lines without blanks at their ends; a table that is too wide in parts, an empty line between them."""
     table = [tuple(row) for row in rows]
-    if any(len(row) != len(headers) for row in table):
-        raise ValueError(f"a row has not the {len(headers)} cells of the table's headings")
     if screen.columns is not None:
         table = [tuple(map(shown, row)) for row in table]
     columns: list[Column] = []

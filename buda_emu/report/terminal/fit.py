@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from buda_emu.report.terminal.plain_table import GAP
+
 Kind = Literal["name", "prose", "whole"]
-GAP: Final = 2  # blanks between columns
 _LEAST_NAME: Final = 8
 _LEAST_PROSE: Final = 20
 _DOTS: Final = "..."

@@ -19,10 +19,19 @@ def table(
     Numbers of columns: those in `right` are figures and stand to the right, `prose` goes on on a further line, `whole`
     is never cut; any other is cut in the middle. Numbers of rows: those `marked` are brought out in colour.
     """
-    from buda_emu.report.terminal.drawn_table import drawn  # rich is imported with the first table
+    from buda_emu.report.terminal.plain_table import plain
     from buda_emu.screen import current
 
-    return drawn(headers, rows, *map(frozenset, (right, prose, whole, marked)), screen=current())
+    cells = [tuple(row) for row in rows]
+    if any(len(row) != len(headers) for row in cells):
+        raise ValueError(f"a row has not the {len(headers)} cells of the table's headings")
+    sets = [frozenset(numbers) for numbers in (right, prose, whole, marked)]
+    found = plain(headers, cells, sets[0], sets[3], current())
+    if found is not None:
+        return found
+    from buda_emu.report.terminal.drawn_table import drawn  # rich is imported with the first table that needs it
+
+    return drawn(headers, cells, *sets, screen=current())
 
 
 def wrapped(text: str, indent: str = "  ") -> str:

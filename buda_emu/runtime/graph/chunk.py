@@ -1,7 +1,7 @@
 """One pass over a plan's steps for the inputs of one chunk: what every precision has in common."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist
 from buda_emu.ops.base import Parallel
 from buda_emu.program.steps import StepBudget
+from buda_emu.records import dataclass
 from buda_emu.runtime.graph.buffers import BufferPool
 from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, Same
 from buda_emu.runtime.graph.schedule import Chunk

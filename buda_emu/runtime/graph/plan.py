@@ -4,7 +4,7 @@ Labels (OPS 3.1) decide conversions, so the plan is made for the labels that the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from buda_emu.netlist.model import Netlist, Op, Pad, Tm
 from buda_emu.numerics import quantise
 from buda_emu.ops.base import Implementation, OpCall, Operand
 from buda_emu.ops.unary import passes_on
+from buda_emu.records import dataclass
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS

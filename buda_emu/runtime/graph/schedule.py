@@ -1,11 +1,12 @@
 """Which slots the next inputs of an epoch read and write, and how many inputs may run together (NETLIST 4.2, 4.3)."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist
+from buda_emu.records import dataclass
 from buda_emu.runtime.graph.plan import FORWARD
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.runtime.machine.memory import Memory

@@ -1,11 +1,11 @@
 """The ops of one temporal graph in an order in which they can run, and the queues around them (NETLIST 4.2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from buda_emu.errors import InternalError
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, get_args
 
@@ -14,6 +13,7 @@ from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import HostError, HostTimeoutError
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.numerics.float_state import exact_floats
+from buda_emu.records import dataclass
 from buda_emu.runtime.host.host_io import HostIo, Readout, whole_tiles
 from buda_emu.runtime.machine.gate import Gate, Slices
 from buda_emu.runtime.machine.journal import HOST

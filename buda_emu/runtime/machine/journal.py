@@ -1,10 +1,10 @@
 """Who wrote and freed entries of a queue last: a line or two for each queue, kept for error texts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from buda_emu.program.place import Place
+from buda_emu.records import dataclass
 
 HOST = "the host"
 SETTINGS = "the program's pointer settings"

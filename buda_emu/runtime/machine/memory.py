@@ -1,7 +1,6 @@
 """The memory of an emulated machine: every queue and ram of a netlist on its tile store (NETLIST 1.10, 3.6, 4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from buda_emu.device.store import EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
+from buda_emu.records import dataclass
 from buda_emu.runtime.machine.journal import Journal
 from buda_emu.runtime.machine.listeners import Listener
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
 
 from buda_emu.errors import HostTimeoutError, RunCancelledError
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

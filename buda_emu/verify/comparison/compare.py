@@ -6,13 +6,13 @@ are compared as numbers.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, NetlistError
+from buda_emu.records import dataclass
 from buda_emu.spec.comparison import COMPARISON_TYPES, METHODS, VERBOSITIES, Comparison
 from buda_emu.verify.comparison.allclose import Flags, Floats, close, equal
 from buda_emu.verify.comparison.pcc import Bounds, cleaned, passes

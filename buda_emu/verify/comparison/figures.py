@@ -1,11 +1,11 @@
 """How far an output is from what was expected, in figures: for tables and pictures, apart from the verdict."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.records import dataclass
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify.comparison.allclose import Flags, Floats, close
 from buda_emu.verify.comparison.compare import TileBlock, flat_tiles, tile_blocks, tiles_that_hold

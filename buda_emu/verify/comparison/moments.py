@@ -1,9 +1,9 @@
 """Correlation of two streams of numbers that are never all held (float64, the same for any number of threads)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from buda_emu.records import dataclass
 
 
 @dataclass(slots=True)

@@ -4,11 +4,12 @@ All arithmetic is in float64. Sums run element after element, as a plain loop wo
 does not depend on the way of summing.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from buda_emu.records import dataclass
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

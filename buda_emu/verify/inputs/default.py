@@ -1,7 +1,6 @@
 """Inputs for a run whose caller gives none: what the test-config says, else seeded random data (NETLIST 5.4)."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
 from buda_emu.netlist.scalars import parse_int
 from buda_emu.netlist.test_config import TestConfig
+from buda_emu.records import dataclass
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.spec.stimulus import Stimulus
 from buda_emu.verify.inputs.entries import entries_read

@@ -1,7 +1,6 @@
 """Which inputs a test run is fed with: tensors from outside first, the rest made up (NETLIST 5.4)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig
+from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import entries_read

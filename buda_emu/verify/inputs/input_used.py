@@ -1,6 +1,6 @@
 """What a run was fed with. Apart from other results: a plain run needs no more of them."""
 
-from dataclasses import dataclass
+from buda_emu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

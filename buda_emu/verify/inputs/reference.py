@@ -7,7 +7,6 @@ A directory holds, for a queue or an op `<name>`, an array [entries, t, rows, co
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Protocol, Self
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
+from buda_emu.records import dataclass
 from buda_emu.spec.formats import is_raw
 from buda_emu.verify.inputs.array_files import is_archive, read_archive
 from buda_emu.verify.inputs.numpy_files import npy_of

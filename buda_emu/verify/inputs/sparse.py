@@ -2,13 +2,13 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import NetlistError, UnsupportedError
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.records import dataclass
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.stimulus import Stimulus
 

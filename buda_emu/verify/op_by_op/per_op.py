@@ -1,7 +1,6 @@
 """Which op goes wrong: every op's result in the observed run against the expected one, in execution order."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.numerics.ulp import ulp
+from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.formats import is_raw

@@ -1,9 +1,10 @@
 """What a test run is asked for: a netlist, and everything beside it that decides its verdict."""
 
 import shlex
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from buda_emu.records import dataclass
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.compare import Mode
 from buda_emu.verify.inputs.reference import Files
@@ -23,7 +24,7 @@ class Settings:
     parameters: tuple[tuple[str, str], ...] = ()
     threads: int = 1  # never changes results
     memory_limit: int | None = None  # bytes of one case; None: a share of what its machine has available
-    cache: bool = True  # take large netlists from the user's caches; never changes results
+    cache: bool = True  # take netlists from the user's caches; never changes results
     per_op: bool = False
     detail: bool = False  # what pictures need
     perf: bool = False  # also hold `performance-check` against modelled cycles

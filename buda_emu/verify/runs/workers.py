@@ -11,13 +11,13 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Final
 
 from buda_emu.errors import InternalError
+from buda_emu.records import dataclass
 from buda_emu.verify.result import CaseResult, Status
 from buda_emu.verify.runs.case import Case, unfinished
 from buda_emu.verify.runs.run_case import run_case

@@ -1,0 +1,200 @@
+"""Machine code is put into memory without LLVM, on Linux with x86-64: importing that takes a fifth of a small run.
+
+An object file of kernels is simple: its code reaches everything by an address of 64 bits that stands in it. So placing
+it is to copy its sections, to write these addresses, and to make the code executable and no longer writable.
+Whatever is otherwise than expected is left to LLVM's loader (`loading.py`).
+"""
+
+import ctypes
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+__all__ = ["placed", "processor"]
+
+# ELF-64, System V ABI and its supplement for AMD64.
+_MAGIC: Final = b"\x7fELF\x02\x01\x01"
+_HEADER: Final = struct.Struct("<16xHH4x16xQ10xHHH")  # type, machine, sections' place, size and count, names
+_RELOCATABLE, _X86_64 = 1, 62
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_RELOCATION: Final = struct.Struct("<QQq")
+_SHT_SYMTAB, _SHT_RELA, _SHT_NOBITS, _SHT_UNWIND = 2, 4, 8, 0x70000001
+_SHF_WRITE, _SHF_ALLOC = 1, 2
+_SHN_UNDEF: Final = 0
+_ABSOLUTE_64: Final = 1  # R_X86_64_64
+_ADDRESS: Final = struct.Struct("<Q")
+_PAGE: Final = mmap.PAGESIZE
+_MOST_BYTES: Final = 64 << 20  # of a section; kernels have 100 KB
+
+_CPUID: Final = bytes.fromhex("53 89f8 89f1 4989d0 0fa2 418900 41895804 41894808 4189500c 5b c3")
+"""void (unsigned leaf, unsigned subleaf, unsigned registers[4]): eax, ebx, ecx, edx of the instruction `cpuid`."""
+_XGETBV: Final = bytes.fromhex("31c9 0f01d0 48c1e220 4809d0 c3")
+"""unsigned long (void): which registers the system keeps. Only where leaf 1 has _OSXSAVE in ecx."""
+_OSXSAVE: Final = 1 << 27
+_LEAVES: Final = (
+    (0x0, 0, 0b1110), (0x1, 0, 0b1101), (0x7, 0, 0b1111), (0x7, 1, 0b1111), (0xD, 1, 0b0001), (0x14, 0, 0b0010),
+    (0x19, 0, 0b0010), (0x1E, 1, 0b0001), (0x24, 0, 0b0010), (0x80000001, 0, 0b1100), (0x80000008, 0, 0b0010),
+)  # fmt: skip
+"""Leaf, subleaf, and which registers of it, eax the lowest, say what a processor is and can; others say which core."""
+_kept: Final[list[mmap.mmap]] = []  # code lives as long as the process
+
+
+class _NotSimpleError(Exception):
+    """It is for LLVM to load."""
+
+
+def placed(machine_code: bytes, symbol: str, known: Mapping[str, Any]) -> int | None:
+    """The address of a function in an object file; None where LLVM has to load it. `known`: objects by name."""
+    if not _can_place():
+        return None
+    try:
+        return _placed(machine_code, symbol, known)
+    except (_NotSimpleError, struct.error, KeyError, IndexError, ValueError, OverflowError, OSError):
+        return None
+
+
+@cache
+def processor() -> str | None:
+    """What this processor is and can, in hexadecimal digits; None where that is not known here."""
+    if not _can_place():
+        return None
+    try:
+        memory = _memory(_PAGE)
+        _put(memory, _CPUID + _XGETBV, _PAGE)
+    except OSError:
+        return None
+    code = _address_of(memory)
+    ask = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32))(code)
+    system = ctypes.CFUNCTYPE(ctypes.c_uint64)(code + len(_CPUID))
+    registers = (ctypes.c_uint32 * 4)()
+    found: list[int] = []
+    for leaf, subleaf, which in _LEAVES:
+        ask(leaf & 0x80000000, 0, registers)
+        if registers[0] < leaf:
+            continue
+        ask(leaf, subleaf, registers)
+        found += [leaf, *(registers[number] for number in range(4) if which >> number & 1)]
+        if leaf == 1:
+            found.append(system() if registers[2] & _OSXSAVE else 0)
+    return " ".join(f"{value:x}" for value in found)
+
+
+@cache
+def _can_place() -> bool:
+    return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
+
+
+def _placed(data: bytes, symbol: str, known: Mapping[str, Any]) -> int:
+    file = _ObjectFile(data)
+    image, code_bytes, offsets = file.image()
+    memory = _memory(len(image))
+    first = _address_of(memory)
+
+    def address(number: int) -> int:
+        name, section, value = file.symbol(number)
+        if section == _SHN_UNDEF:
+            return _foreign(name, known)
+        return first + offsets[section] + value
+
+    for field, number, addend in file.fields(offsets):
+        _ADDRESS.pack_into(image, field, address(number) + addend & 0xFFFFFFFFFFFFFFFF)
+    entry = address(file.number_of(symbol))
+    _put(memory, image, code_bytes)
+    return entry
+
+
+class _ObjectFile:
+    """What is read of an ELF file. Raises _NotSimpleError, KeyError, IndexError, struct.error."""
+
+    def __init__(self, data: bytes) -> None:
+        kind, machine, place, size, count, _ = _HEADER.unpack_from(data)
+        if not data.startswith(_MAGIC) or (kind, machine, size) != (_RELOCATABLE, _X86_64, _SECTION.size):
+            raise _NotSimpleError
+        self._data = data
+        self._sections = [_SECTION.unpack_from(data, place + size * number) for number in range(count)]
+        (self._symbols,) = (section for section in self._sections if section[1] == _SHT_SYMTAB)
+
+    def image(self) -> tuple[bytearray, int, dict[int, int]]:
+        """The sections that a process needs one after the other, how many bytes of it do not change, and where which
+        section lies. What changes begins on a page of its own."""
+        image = bytearray()
+        offsets: dict[int, int] = {}
+        code_bytes = 0
+        for changes in (0, _SHF_WRITE):
+            for number, section in enumerate(self._sections):
+                kind, flags, _, place, size, _, _, alignment, _ = section[1:]
+                if flags & (_SHF_ALLOC | _SHF_WRITE) != _SHF_ALLOC | changes or kind == _SHT_UNWIND:
+                    continue
+                if alignment > _PAGE or size > _MOST_BYTES:
+                    raise _NotSimpleError
+                image.extend(bytes(-len(image) % max(alignment, 1)))
+                offsets[number] = len(image)
+                image.extend(bytes(size) if kind == _SHT_NOBITS else self._data[place : place + size])
+            if not changes:
+                image.extend(bytes(-len(image) % _PAGE))
+                code_bytes = len(image)
+        return image, code_bytes, offsets
+
+    def fields(self, offsets: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
+        """Where an address is to stand in the image, the number of its symbol, and what is added to it."""
+        for section in self._sections:
+            if section[1] != _SHT_RELA or section[7] not in offsets:
+                continue
+            for field, info, addend in _RELOCATION.iter_unpack(self._data[section[4] : section[4] + section[5]]):
+                if info & 0xFFFFFFFF != _ABSOLUTE_64:
+                    raise _NotSimpleError
+                yield offsets[section[7]] + field, info >> 32, addend
+
+    def symbol(self, number: int) -> tuple[str, int, int]:
+        """Its name, its section and its place there."""
+        name, _, _, section, value, _ = _SYMBOL.unpack_from(self._data, self._symbols[4] + number * _SYMBOL.size)
+        begin = self._sections[self._symbols[6]][4] + name
+        return self._data[begin : self._data.index(0, begin)].decode(), section, value
+
+    def number_of(self, name: str) -> int:
+        """The number of a symbol."""
+        for number in range(self._symbols[5] // _SYMBOL.size):
+            if self.symbol(number)[0] == name:
+                return number
+        raise _NotSimpleError
+
+
+# --------------------------------------------------------------------------------------------------------- the process
+def _foreign(name: str, known: Mapping[str, Any]) -> int:
+    if name in known:
+        return id(known[name])
+    try:
+        function = getattr(_process(), name)
+    except AttributeError:
+        raise _NotSimpleError from None
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@cache
+def _process() -> ctypes.CDLL:
+    """CPython's and the C library's functions."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _memory(size: int) -> mmap.mmap:
+    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    _kept.append(memory)
+    return memory
+
+
+def _address_of(memory: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def _put(memory: mmap.mmap, image: bytes | bytearray, code_bytes: int) -> None:
+    """Fill memory; so many bytes of it can be executed from then on, and not be written. Raises OSError."""
+    memory[: len(image)] = bytes(image)
+    protect = _process().mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if protect(_address_of(memory), code_bytes, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise OSError(ctypes.get_errno(), "no memory can be executed")

@@ -1,0 +1,73 @@
+"""Text -> netlist and findings: read, expand, derive, hold against the rules. What was kept needs none of this."""
+
+from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queues
+from buda_emu.netlist.expand import expand
+from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.nodes import Mapping
+from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.rules import verify
+from buda_emu.netlist.template import template_findings
+from buda_emu.netlist.temporal import temporal_graphs
+from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
+
+__all__ = ["broken_names", "build", "judge"]
+
+
+def judge(
+    text: str, path: str, arch: str | None, strict: bool
+) -> tuple[Netlist | None, Mapping | None, list[Diagnostic]]:
+    """The netlist, None where it could not be made; the tree that it was read from; and what was found, in no order."""
+    try:
+        root = read_tree(text)
+    except UnreadableError as error:
+        return None, None, template_findings(text, path, None) or [error.diagnostic(path)]
+    placeholders = template_findings(text, path, root)
+    if placeholders:
+        return None, root, placeholders
+    document = read_document(root, path, arch)
+    findings = document.diagnostics
+    if not document.readable or not document.arch_name:
+        return None, root, findings
+    try:
+        netlist = build(document)
+    except UnreadableError as error:
+        return None, root, [*findings, error.diagnostic(path)]
+    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
+    if "test-config" in netlist.sections:
+        from buda_emu.netlist import test_config  # only where it is needed: check is quick
+
+        findings += test_config.findings(path, netlist.sections, strict=strict)
+    if "performance-check" in netlist.sections:
+        from buda_emu.netlist import performance_check
+
+        findings += performance_check.findings(path, netlist.sections, strict=strict)
+    return netlist, root, findings
+
+
+def build(document: Document) -> Netlist:
+    """Expand and derive. Raises UnreadableError when the expansion is larger than any machine."""
+    expand(document)
+    queues = derive_queues(document.queues, document.graphs)
+    return Netlist(
+        path=document.path,
+        arch_name=document.arch_name,
+        archs=document.archs,
+        queues=queues,
+        graphs=derive_graphs(document.graphs, queues),
+        fused_ops=document.fused_ops,
+        programs=derive_programs(document.programs, queues),
+        program_order=tuple(document.program_order),
+        temporal_graphs=temporal_graphs(document.graphs, document.programs.values(), queues, document.arch_name),
+        sections=document.sections,
+    )
+
+
+def broken_names(netlist: Netlist) -> frozenset[str]:
+    """Names of the objects in which reading found an error: nothing more is said about them."""
+    graphs = netlist.graphs.values()
+    objects = (
+        *netlist.queues.items(), *netlist.graphs.items(), *netlist.fused_ops.items(), *netlist.programs.items(),
+        *((op.name, op) for graph in graphs for op in graph.ops),
+    )  # fmt: skip
+    return frozenset(name for name, item in objects if item.broken)
