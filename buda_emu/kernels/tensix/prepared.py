@@ -7,10 +7,11 @@ import numpy as np
 
 from buda_emu.kernels.jit import helper
 from buda_emu.kernels.tensix.fidelity import srca_part, srcb_part
-from buda_emu.kernels.tensix.words import TILE, i32
+from buda_emu.kernels.tensix.words import EDGE, FACE, GROUP, TILE, i32
 
 Exponents: TypeAlias = Any
-"""int16[1024] of SrcA; int32[1024] of SrcB, where both halves of a word hold the number."""
+"""int32[512]: in a word those of both groups of an inner face, the first in its lower half. Those of SrcA at [face][k
+in a group][column], those of SrcB at [row][face][k in a group]."""
 Parts: TypeAlias = Any
 """float32[2 * 1024]: the parts of two phases, one behind the other."""
 
@@ -47,11 +48,21 @@ def range_of(words: Any) -> tuple[int, int]:
 
 
 @helper
+def _doubled(word: np.int32, plus: np.int32) -> np.int32:
+    """Twice an exponent, and `plus`."""
+    field = i32(i32(word >> i32(23)) & i32(255))
+    return i32(NO_EXPONENT) if field == 0 else i32(i32(field << i32(1)) + plus)
+
+
+@helper
 def prepare_srca(exponent: Exponents, parts: Parts, words: Any, phases: int, lift: int) -> None:
     """Of a tile of words. `lift` is added to the exponents of the parts; `phases` has a bit for each phase."""
-    for n in range(TILE):
-        field = i32(i32(words[n] >> i32(23)) & i32(255))
-        exponent[n] = np.int16(NO_EXPONENT if field == 0 else i32(field << i32(1)))
+    for k in range(EDGE // 2):
+        upper = (k // GROUP * FACE + k % GROUP) * EDGE
+        for n in range(EDGE):
+            first = _doubled(words[upper + n], i32(0))
+            second = _doubled(words[upper + GROUP * EDGE + n], i32(0))
+            exponent[k * EDGE + n] = i32(i32(second << i32(16)) | i32(first & i32(0xFFFF)))
     below = i32(lift - _SRCA_FRACTION)
     for half in range(2):
         if phases & 0b0101 << half:  # phases 0 and 2 share a part, 1 and 3 the other
@@ -63,11 +74,14 @@ def prepare_srca(exponent: Exponents, parts: Parts, words: Any, phases: int, lif
 
 @helper
 def prepare_srcb(exponent: Exponents, parts: Parts, words: Any, phases: int, lift: int, plus: int) -> None:
-    """Of a tile of words. `plus` is added to the doubled exponents."""
-    for n in range(TILE):
-        field = i32(i32(words[n] >> i32(23)) & i32(255))
-        value = i32(NO_EXPONENT) if field == 0 else i32(i32(field << i32(1)) + i32(plus))
-        exponent[n] = i32(i32(value << i32(16)) | i32(value & i32(0xFFFF)))
+    """The same of SrcB. `plus` is added to the doubled exponents."""
+    for row in range(EDGE):
+        for face in range(EDGE // FACE):
+            first_k = row * EDGE + face * FACE
+            for n in range(GROUP):
+                first = _doubled(words[first_k + n], i32(plus))
+                second = _doubled(words[first_k + GROUP + n], i32(plus))
+                exponent[first_k // 2 + n] = i32(i32(second << i32(16)) | i32(first & i32(0xFFFF)))
     below = i32(lift - _SRCB_FRACTION - _MORE_BITS)
     for half in range(2):
         if phases & 0b0011 << 2 * half:
