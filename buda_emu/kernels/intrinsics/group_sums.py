@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/group_sums.py`. Vectors are neighbouring columns of a row."""
+"""The code of `kernels/tensix/group_sums.py`, and of the exponents in `prepared.py`. Vectors are neighbouring columns of a row."""
 
 from collections.abc import Callable
 from functools import partial
@@ -31,7 +31,8 @@ from buda_emu.kernels.tensix.group_sums import (
     add_face_wide,
     find_tops,
 )
-from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP
+from buda_emu.kernels.tensix.prepared import NO_EXPONENT, put_pairs
+from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, TILE
 
 WIDE: Final = 16
 """Lanes of vectors whose instructions round as they are told."""
@@ -49,6 +50,15 @@ def _type_find_tops(_context: Any) -> Any:
     return typer
 
 
+@type_callable(put_pairs)
+def _type_put_pairs(_context: Any) -> Any:
+    def typer(exponent: Any, words: Any, plus: Any) -> Any:
+        del plus
+        return signature(types.none, exponent, words, types.intp)
+
+    return typer
+
+
 @type_callable(add_face)
 @type_callable(add_face_wide)
 def _type_add_face(_context: Any) -> Any:
@@ -62,6 +72,11 @@ def _type_add_face(_context: Any) -> Any:
 @lower_builtin(find_tops, types.Array, types.Array, types.Array, types.intp, types.intp)
 def _lower_find_tops(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     return _call(context, builder, call, arguments, "find_tops", _emit_tops)
+
+
+@lower_builtin(put_pairs, types.Array, types.Array, types.intp)
+def _lower_put_pairs(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    return _call(context, builder, call, arguments, "put_pairs", _emit_pairs)
 
 
 @lower_builtin(add_face, types.Array, types.Array, types.Array, types.Array, types.intp, types.intp, types.intp)
@@ -114,6 +129,22 @@ def _emit_tops(
                 top = code.largest(top, builder.add(one, columns[n]))
             top = builder.shl(top, ir.Constant(code.halves, [6] * 2 * width))
             code.store(top, tops, builder.add(above, builder.mul(loop.index, SIZE(EDGE))))
+
+
+def _emit_pairs(_width: int, builder: Builder, exponent: Value, words: Value, plus: Value) -> None:
+    code = Vectors(builder, GROUP)
+    more = code.every_word(plus)
+
+    def doubled(place: Value) -> Value:
+        field = builder.and_(builder.lshr(code.load(words, place, code.words), code.word(22)), code.word(255 << 1))
+        none = builder.icmp_signed("==", field, code.word(0))
+        return builder.select(none, code.word(NO_EXPONENT), builder.add(field, more))
+
+    with cgutils.for_range(builder, SIZE(TILE // FACE)) as loop:
+        first = builder.mul(loop.index, SIZE(FACE))
+        low, high = doubled(first), doubled(builder.add(first, SIZE(GROUP)))
+        pair = builder.or_(builder.shl(high, code.word(16)), builder.and_(low, code.word(0xFFFF)))
+        code.store(pair, exponent, builder.mul(loop.index, SIZE(GROUP)))
 
 
 class _Steps:
