@@ -98,6 +98,10 @@ class Vectors:
 
     def largest_in(self, value: Value) -> Value:
         """The largest of a vector of signed 32-bit integers."""
-        name = f"llvm.vector.reduce.smax.v{self.width}i32"
+        return self.together("smax", value)
+
+    def together(self, operation: str, value: Value) -> Value:
+        """Every element of a vector of 32-bit integers: "or", "and", "smax"."""
+        name = f"llvm.vector.reduce.{operation}.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])
