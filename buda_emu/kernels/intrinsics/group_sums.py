@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -10,7 +10,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
-from buda_emu.kernels.intrinsics.vectors import I16, Vectors
+from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, width
 from buda_emu.kernels.tensix.group_sums import (
     ABOVE,
     AWAY,
@@ -34,8 +34,6 @@ from buda_emu.kernels.tensix.group_sums import (
 from buda_emu.kernels.tensix.prepared import NO_EXPONENT, put_pairs
 from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, TILE
 
-WIDE: Final = 16
-"""Lanes of vectors whose instructions round as they are told."""
 Group = tuple[Value, Value]
 """The pattern of M, and M with the sum."""
 
@@ -104,18 +102,17 @@ def _call(
         context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
         for kind, value in zip(call.args, arguments, strict=False)
     ]
-    wide = "+avx512f" in context.codegen().magic_tuple()[2].split(",")
-    call_shared(builder, name, plain, partial(emit, WIDE if wide else 8))
+    call_shared(builder, name, plain, partial(emit, width(context)))
     return context.get_dummy_value()
 
 
 # ------------------------------------------------------------------------------------------------------------- code
 def _emit_tops(
-    width: int, builder: Builder, tops: Value, exponent_b: Value, exponent_a: Value, faces: Value, lowest: Value
+    lanes: int, builder: Builder, tops: Value, exponent_b: Value, exponent_a: Value, faces: Value, lowest: Value
 ) -> None:
-    code = Vectors(builder, width, 2 * width)
+    code = Vectors(builder, lanes, 2 * lanes)
     least = splat(builder, builder.trunc(lowest, I16), code.halves)
-    with _vectors_of_columns(builder, faces, width) as (face, left):
+    with _vectors_of_columns(builder, faces, lanes) as (face, left):
         k = builder.mul(face, SIZE(GROUP))
         first = builder.add(builder.mul(k, SIZE(EDGE)), left)
         columns = [code.load(exponent_a, builder.add(first, SIZE(EDGE * n)), code.halves) for n in range(GROUP)]
@@ -127,11 +124,11 @@ def _emit_tops(
                 pair = builder.load(builder.gep(exponent_b, [builder.add(own, SIZE(n))]))
                 one = builder.bitcast(splat(builder, pair, code.words), code.halves)
                 top = code.largest(top, builder.add(one, columns[n]))
-            top = builder.shl(top, ir.Constant(code.halves, [6] * 2 * width))
+            top = builder.shl(top, ir.Constant(code.halves, [6] * 2 * lanes))
             code.store(top, tops, builder.add(above, builder.mul(loop.index, SIZE(EDGE))))
 
 
-def _emit_pairs(_width: int, builder: Builder, exponent: Value, words: Value, plus: Value) -> None:
+def _emit_pairs(_lanes: int, builder: Builder, exponent: Value, words: Value, plus: Value) -> None:
     code = Vectors(builder, GROUP)
     more = code.every_word(plus)
 
@@ -177,9 +174,9 @@ class _Steps:
 
 
 def _emit_add_face(
-    width: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value, *, fp16: bool
+    lanes: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value, *, fp16: bool
 ) -> None:
-    code = Vectors(builder, width)
+    code = Vectors(builder, lanes)
     steps = _Steps(code, shift)
     none = steps.plus_shift((OFFSET + ABOVE) << 23 | M_FRACTION)
     rounding, kept = (0x1000, -0x2000) if fp16 else (0x8000, -0x10000)
@@ -223,10 +220,10 @@ def _fp16_ends(code: Vectors, bits: Value) -> Value:
 
 
 def _emit_add_face_wide(
-    width: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value,
+    lanes: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value,
     blackhole: Value,
 ) -> None:  # fmt: skip
-    code = Vectors(builder, width)
+    code = Vectors(builder, lanes)
     steps = _Steps(code, shift)
     finer = steps.from_(INVERSE_WIDE)
     # What a sum must be for the chip's error: -1, on Blackhole what none is.
@@ -241,7 +238,7 @@ def _emit_add_face_wide(
         half = builder.or_(builder.and_(code.as_words(old), code.word(SIGN)), code.word(HALF_BELOW))
         n = builder.fptosi(llvm_fma(builder, code.floats, old, inverse, code.as_floats(half)), code.words)
         for group in groups:
-            n = builder.add(n, _floor(code, llvm_fma(builder, code.floats, steps.sum_of(group), scale, code.float(0.5))))
+            n = builder.add(n, code.integers_down(llvm_fma(builder, code.floats, steps.sum_of(group), scale, code.float(0.5))))
         size = code.magnitude(n)
         one_more = code.least(builder.lshr(size, code.word(23)), code.word(1))
         quadruple = builder.uitofp(builder.add(builder.shl(size, code.word(2)), one_more), code.floats)
@@ -252,13 +249,6 @@ def _emit_add_face_wide(
         code.store(bits, word, place)
 
     _emit_groups(code, tops, b, a, face, put)
-
-
-def _floor(code: Vectors, value: Value) -> Value:
-    """Singles to the integers below."""
-    if code.width == WIDE:
-        return code.integers_down(value)
-    return code.builder.fptosi(code.floor(value), code.words)
 
 
 def _emit_groups(

@@ -12,7 +12,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
-from buda_emu.kernels.intrinsics.vectors import I32, Vectors
+from buda_emu.kernels.intrinsics.vectors import I32, Vectors, width
 from buda_emu.kernels.tensix import lane_rows as rows
 from buda_emu.kernels.tensix.fma import LANES
 from buda_emu.kernels.tensix.lane_rows import execute_row
@@ -45,13 +45,12 @@ def _lower_execute_row(context: Any, builder: Builder, call: Any, arguments: Any
         context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
         for kind, value in zip(call.args, arguments, strict=False)
     ]
-    wide = "+avx512f" in context.codegen().magic_tuple()[2].split(",")
-    call_shared(builder, "execute_row", plain, partial(_emit, 16 if wide else 8))
+    call_shared(builder, "execute_row", plain, partial(_emit, width(context)))
     return context.get_dummy_value()
 
 
 def _emit(
-    width: int, builder: Builder, code: Value, step: Value, lanes: Value, tables: Value, special: Value,
+    lanes_of_vector: int, builder: Builder, code: Value, step: Value, lanes: Value, tables: Value, special: Value,
     blackhole: Value,
 ) -> None:  # fmt: skip
     first = builder.mul(step, SIZE(FIELDS))
@@ -59,7 +58,7 @@ def _emit(
         builder.load(builder.gep(code, [builder.add(first, SIZE(n))])) for n in range(FIELDS)
     ]  # fmt: skip
     places = [builder.mul(builder.sext(place, SIZE(0).type), SIZE(LANES)) for place in places]
-    row = _Row(builder, width, lanes, places, special)
+    row = _Row(builder, lanes_of_vector, lanes, places, special)
     builder.store(I32(0), special)
     blackhole = builder.icmp_signed("!=", blackhole, blackhole.type(0))
     end: Value = builder.append_basic_block("end")
@@ -93,12 +92,12 @@ def _table(builder: Builder, number: Value) -> Value:
 class _Row:
     """The loop over the vectors of a row."""
 
-    def __init__(self, builder: Builder, width: int, lanes: Value, places: list[Value], special: Value) -> None:
-        self.code = Vectors(builder, width)
+    def __init__(self, builder: Builder, count: int, lanes: Value, places: list[Value], special: Value) -> None:
+        self.code = Vectors(builder, count)
         self._lanes = lanes
         self._out, *self._operands = places
         self._special = special
-        self._found: Value = builder.alloca(self.code.words)
+        self._found: Value = builder.alloca(ir.VectorType(ir.IntType(1), count))
 
     def each(self, body: Body) -> None:
         """Compute the result, vector by vector."""
@@ -109,9 +108,9 @@ class _Row:
             self.code.store(body(*operands), self._lanes, builder.add(self._out, at))
 
     def each_finite(self, body: Callable[[Value, Value, Value], tuple[Value, Value]]) -> None:
-        """The same, where `body` also gives words that are negative in special lanes."""
-        code, builder = self.code, self.code.builder
-        builder.store(code.word(0), self._found)
+        """The same, where `body` also tells which lanes are special."""
+        builder = self.code.builder
+        builder.store(self._every(False), self._found)
 
         def noted(a: Value, b: Value, c: Value) -> Value:
             result, special = body(a, b, c)
@@ -119,16 +118,24 @@ class _Row:
             return result
 
         self.each(noted)
-        builder.store(code.together("or", builder.load(self._found)), self._special)
+        builder.store(builder.sext(self._any(), I32), self._special)
 
     def all_negative(self) -> Value:
         """Whether the third operand is in every lane."""
         code, builder = self.code, self.code.builder
-        builder.store(code.word(-1), self._found)
+        builder.store(self._every(False), self._found)
         with cgutils.for_range(builder, SIZE(LANES // code.width)) as loop:
             at = builder.add(self._operands[2], builder.mul(loop.index, SIZE(code.width)))
-            builder.store(builder.and_(builder.load(self._found), code.load(self._lanes, at, code.words)), self._found)
-        return builder.icmp_signed("<", code.together("and", builder.load(self._found)), I32(0))
+            other = builder.icmp_signed(">=", code.load(self._lanes, at, code.words), code.word(0))
+            builder.store(builder.or_(builder.load(self._found), other), self._found)
+        return builder.not_(self._any())
+
+    def _every(self, value: bool) -> ir.Constant:
+        return ir.Constant(self._found.type.pointee, [value] * self.code.width)
+
+    def _any(self) -> Value:
+        bits = self.code.builder.bitcast(self.code.builder.load(self._found), ir.IntType(self.code.width))
+        return self.code.builder.icmp_unsigned("!=", bits, bits.type(0))
 
 
 # ------------------------------------------------------------------------------------------------------- arithmetic
@@ -160,15 +167,17 @@ def _fma(code: Vectors, blackhole: bool, x: Value, y: Value, z: Value) -> tuple[
     lost = b.sub(other, b.shl(kept, distance))
     other = b.or_(kept, code.least(code.least(lost, kept), code.word(1)))
     product_sign = b.xor(x, y)
-    total = b.add(lead, _negated(code, other, b.xor(product_sign, z)))
-    total = _negated(code, total, b.select(p_leads, product_sign, z))
+    differ = b.icmp_signed("<", b.xor(product_sign, z), zero)
+    total = b.select(differ, b.sub(lead, other), b.add(lead, other))
+    negative = b.icmp_signed("<", b.select(p_leads, product_sign, z), zero)
+    total = b.select(negative, b.sub(zero, total), total)
     pattern = _rounded(code, total, code.largest(ep, ez), blackhole)
     largest = code.largest(code.largest(ex, ey), code.largest(ez, ep))
-    special = b.sub(code.word(254), largest)
+    special = b.icmp_signed(">", largest, code.word(254))
     if blackhole:  # zeros have signs, and small results rules of their own
         nothing = b.icmp_signed("==", total, zero)
-        small = b.sub(b.and_(pattern, code.word(MAGNITUDE)), code.word(0x01000000))
-        special = b.or_(special, b.select(nothing, zero, small))
+        small = b.icmp_signed("<", b.and_(pattern, code.word(MAGNITUDE)), code.word(0x01000000))
+        special = b.or_(special, b.and_(small, b.not_(nothing)))
         signed_zero = b.and_(b.and_(product_sign, z), code.word(SIGN))
         pattern = b.select(nothing, signed_zero, pattern)
     return pattern, special
@@ -181,9 +190,10 @@ def _product(code: Vectors, x: Value, y: Value) -> Value:
     second = code.as_floats(b.or_(b.and_(y, code.word(FRACTION)), code.word(TWO_TO_26)))
     high = b.fmul(first, second)
     low = llvm_fma(b, code.floats, first, second, b.fneg(high))
-    whole = code.floor(low)
-    sticky = b.select(b.fcmp_ordered("==", low, whole), code.word(0), code.word(1))
-    return b.or_(b.add(b.fptosi(high, code.words), b.fptosi(whole, code.words)), sticky)
+    whole = code.integers_down(low)
+    exact = b.fcmp_ordered("==", low, b.sitofp(whole, code.floats))
+    p = b.add(b.fptosi(high, code.words), whole)
+    return b.select(exact, p, b.or_(p, code.word(1)))
 
 
 def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> Value:
@@ -193,7 +203,7 @@ def _rounded(code: Vectors, total: Value, exponent: Value, blackhole: bool) -> V
     if not blackhole:
         size = b.and_(size, b.xor(b.and_(b.lshr(size, code.word(27)), code.word(2)), code.word(-1)))
     bits = code.as_words(b.sitofp(size, code.floats))
-    field = b.add(_exponent(code, bits), shift)
+    field = b.add(b.lshr(bits, code.word(23)), shift)
     pattern = b.add(bits, b.shl(shift, code.word(23)))
     pattern = b.select(b.icmp_signed(">=", field, code.word(255)), code.word(INFINITY), pattern)
     pattern = b.or_(pattern, b.and_(total, code.word(SIGN)))
@@ -207,11 +217,11 @@ def _multiply(row: _Row, number: Value) -> None:
 
     def body(x: Value, y: Value, _: Value) -> tuple[Value, Value]:
         pattern = code.as_words(b.fmul(code.as_floats(x), code.as_floats(y)))
-        ex, ey = _exponent(code, x), _exponent(code, y)
-        zero = b.icmp_signed("==", code.least(ex, ey), code.word(0))
-        small = b.sub(b.and_(pattern, code.word(MAGNITUDE)), code.word(0x00800001))
-        special = b.or_(b.select(zero, code.word(0), small), b.sub(code.word(254), code.largest(ex, ey)))
-        return b.select(zero, code.word(0), pattern), special
+        size, *sizes = (b.and_(word, code.word(MAGNITUDE)) for word in (pattern, x, y))
+        zero = b.icmp_signed("<", code.least(*sizes), code.word(HIDDEN))
+        usual = b.sub(size, code.word(HIDDEN + 2))
+        unusual = b.icmp_unsigned(">=", usual, code.word(INFINITY - HIDDEN - 2))
+        return b.select(zero, code.word(0), pattern), b.and_(unusual, b.not_(zero))
 
     not_needed = b.and_(b.icmp_signed("==", number, I32(rows.UNLESS)), row.all_negative())
     with b.if_then(b.not_(not_needed)):
@@ -229,7 +239,7 @@ def _add_floats(row: _Row, flip: int, blackhole: Value) -> None:
             b.select(_is_none(code, word), b.and_(word, code.word(SIGN)), word) for word in (x, y)
         ]  # fmt: skip
         pattern = code.as_words(b.fadd(*map(code.as_floats, operands)))
-        special = b.sub(code.word(254), code.largest(_exponent(code, x), _exponent(code, y)))
+        special = b.icmp_signed(">", code.largest(_exponent(code, x), _exponent(code, y)), code.word(254))
         return b.select(_is_none(code, pattern), b.and_(pattern, kept), pattern), special
 
     row.each_finite(body)
@@ -242,12 +252,6 @@ def _exponent(code: Vectors, word: Value) -> Value:
 def _is_none(code: Vectors, word: Value) -> Value:
     """Where the exponent is 0."""
     return code.builder.icmp_signed("==", code.builder.and_(word, code.word(INFINITY)), code.word(0))
-
-
-def _negated(code: Vectors, value: Value, sign: Value) -> Value:
-    """Where `sign` is negative."""
-    mask = code.builder.ashr(sign, code.word(31))
-    return code.builder.sub(code.builder.xor(value, mask), mask)
 
 
 # ------------------------------------------------------------------------------------------------------- the others

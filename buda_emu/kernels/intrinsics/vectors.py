@@ -1,17 +1,24 @@
 """LLVM code on vectors, for kernels that are written in it: where numba's loops would vectorise in another way."""
 
-from typing import Final
+from typing import Any, Final
 
 from llvmlite import ir
 from numba.core import cgutils
 
 from buda_emu.kernels.intrinsics.code import FLOAT, Builder, Value, splat
 
-__all__ = ["I16", "I32", "Vectors"]
+__all__ = ["I16", "I32", "WIDE", "Vectors", "width"]
 
 I16: Final = ir.IntType(16)
 I32: Final = ir.IntType(32)
+WIDE: Final = 16
+"""Lanes of vectors whose instructions round as they are told: AVX-512."""
 _DOWN: Final = 9  # an instruction's own rounding, without exceptions
+
+
+def width(context: Any) -> int:
+    """How many singles a vector has on the processor that numba compiles for."""
+    return WIDE if "+avx512f" in context.codegen().magic_tuple()[2].split(",") else WIDE // 2
 
 
 class Vectors:
@@ -86,7 +93,9 @@ class Vectors:
         return self.builder.call(function, [first, second, I32(_DOWN)])
 
     def integers_down(self, value: Value) -> Value:
-        """16 singles to the integers below: AVX-512 only."""
+        """Singles to the integers below."""
+        if self.width != WIDE:
+            return self.builder.fptosi(self.floor(value), self.words)
         function = ir.FunctionType(self.words, [self.floats, self.words, I16, I32])
         name = "llvm.x86.avx512.mask.cvtps2dq.512"
         function = cgutils.get_or_insert_function(self.builder.module, function, name)
@@ -98,10 +107,6 @@ class Vectors:
 
     def largest_in(self, value: Value) -> Value:
         """The largest of a vector of signed 32-bit integers."""
-        return self.together("smax", value)
-
-    def together(self, operation: str, value: Value) -> Value:
-        """Every element of a vector of 32-bit integers: "or", "and", "smax"."""
-        name = f"llvm.vector.reduce.{operation}.v{self.width}i32"
+        name = f"llvm.vector.reduce.smax.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])
