@@ -18,10 +18,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from run import Job, add_selection, selected  # sets up threads of numpy before it is imported
-
 import buda_emu as be
 from conditions import conditions
+from run import Job, add_selection, selected  # sets up threads of numpy before it is imported
 
 PRECISIONS = ("device", "format")
 

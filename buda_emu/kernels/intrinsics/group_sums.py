@@ -1,6 +1,8 @@
-"""The code of `kernels/tensix/group_sums.py`, and of the exponents in `prepared.py`. Vectors are neighbouring columns of a row."""
+"""The code of `kernels/tensix/group_sums.py`, and of the exponents in `prepared.py`. Vectors are neighbouring columns
+of a row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,7 +12,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
-from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, width
+from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, lanes_for
 from buda_emu.kernels.tensix.group_sums import (
     ABOVE,
     AWAY,
@@ -102,7 +104,7 @@ def _call(
         context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
         for kind, value in zip(call.args, arguments, strict=False)
     ]
-    call_shared(builder, name, plain, partial(emit, width(context)))
+    call_shared(builder, name, plain, partial(emit, lanes_for(context)))
     return context.get_dummy_value()
 
 
@@ -238,7 +240,9 @@ def _emit_add_face_wide(
         half = builder.or_(builder.and_(code.as_words(old), code.word(SIGN)), code.word(HALF_BELOW))
         n = builder.fptosi(llvm_fma(builder, code.floats, old, inverse, code.as_floats(half)), code.words)
         for group in groups:
-            n = builder.add(n, code.integers_down(llvm_fma(builder, code.floats, steps.sum_of(group), scale, code.float(0.5))))
+            n = builder.add(
+                n, code.integers_down(llvm_fma(builder, code.floats, steps.sum_of(group), scale, code.float(0.5)))
+            )
         size = code.magnitude(n)
         one_more = code.least(builder.lshr(size, code.word(23)), code.word(1))
         quadruple = builder.uitofp(builder.add(builder.shl(size, code.word(2)), one_more), code.floats)
@@ -283,20 +287,10 @@ def _emit_groups(
                 put(place, list(zip(of_row, sums, strict=True)))
 
 
-class _vectors_of_columns:  # noqa: N801 # a context manager like those of cgutils
+@contextmanager
+def _vectors_of_columns(builder: Builder, faces: Value, lanes: int) -> Generator[tuple[Value, Value]]:
     """A loop over `faces` and the vectors of a row: gives the face and the first column."""
-
-    def __init__(self, builder: Builder, faces: Value, width: int) -> None:
-        self._builder = builder
-        self._width = width
-        per_row = EDGE // width
-        self._per_row: ir.Constant = SIZE(per_row)
-        self._loop = cgutils.for_range(builder, builder.mul(faces, self._per_row))
-
-    def __enter__(self) -> tuple[Value, Value]:
-        number = self._loop.__enter__().index
-        left = self._builder.urem(number, self._per_row)
-        return self._builder.udiv(number, self._per_row), self._builder.mul(left, SIZE(self._width))
-
-    def __exit__(self, *raised: object) -> None:
-        self._loop.__exit__(*raised)
+    per_row = SIZE(EDGE // lanes)
+    with cgutils.for_range(builder, builder.mul(faces, per_row)) as loop:
+        left = builder.mul(builder.urem(loop.index, per_row), SIZE(lanes))
+        yield builder.udiv(loop.index, per_row), left

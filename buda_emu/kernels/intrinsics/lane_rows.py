@@ -1,5 +1,5 @@
-"""The code of `kernels/tensix/lane_rows.py`: for each operation one loop over the vectors of a row, without branches, on
-the assumption that no lane holds an infinity or a NaN and no product overflows."""
+"""The code of `kernels/tensix/lane_rows.py`: for each operation one loop over the vectors of a row, without branches,
+on the assumption that no lane holds an infinity or a NaN and no product overflows."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,7 +12,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
-from buda_emu.kernels.intrinsics.vectors import I32, Vectors, width
+from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.kernels.tensix import lane_rows as rows
 from buda_emu.kernels.tensix.fma import LANES
 from buda_emu.kernels.tensix.lane_rows import execute_row
@@ -45,7 +45,7 @@ def _lower_execute_row(context: Any, builder: Builder, call: Any, arguments: Any
         context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
         for kind, value in zip(call.args, arguments, strict=False)
     ]
-    call_shared(builder, "execute_row", plain, partial(_emit, width(context)))
+    call_shared(builder, "execute_row", plain, partial(_emit, lanes_for(context)))
     return context.get_dummy_value()
 
 
@@ -77,9 +77,8 @@ def _emit(
         case(sum_, partial(_add_floats, row, flip, blackhole))
     case(rows.LOOKUP, lambda: _lookup(row, builder.gep(tables, [_table(builder, number)])))
     case(rows.TO_INTEGER, lambda: _to_integer(row, number))
-    for shift, step_ in ((rows.SHIFT_LEFT, builder.shl), (rows.SHIFT_RIGHT, builder.lshr)):
-        places_of = partial(row.code.every, number)
-        case(shift, lambda s=step_, n=places_of: row.each(lambda a, _b, _c, m=n(): s(a, m)))
+    case(rows.SHIFT_LEFT, lambda: row.each(lambda a, _b, _c: builder.shl(a, row.code.every(number))))
+    case(rows.SHIFT_RIGHT, lambda: row.each(lambda a, _b, _c: builder.lshr(a, row.code.every(number))))
     for simple, body in _SIMPLE.items():
         case(simple, partial(row.each, partial(body, row.code)))
     builder.position_at_end(end)
@@ -104,7 +103,9 @@ class _Row:
         builder = self.code.builder
         with cgutils.for_range(builder, SIZE(LANES // self.code.width)) as loop:
             at = builder.mul(loop.index, SIZE(self.code.width))
-            operands = [self.code.load(self._lanes, builder.add(place, at), self.code.words) for place in self._operands]
+            operands = [
+                self.code.load(self._lanes, builder.add(place, at), self.code.words) for place in self._operands
+            ]
             self.code.store(body(*operands), self._lanes, builder.add(self._out, at))
 
     def each_finite(self, body: Callable[[Value, Value, Value], tuple[Value, Value]]) -> None:

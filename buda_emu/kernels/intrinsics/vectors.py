@@ -7,7 +7,7 @@ from numba.core import cgutils
 
 from buda_emu.kernels.intrinsics.code import FLOAT, Builder, Value, splat
 
-__all__ = ["I16", "I32", "WIDE", "Vectors", "width"]
+__all__ = ["I16", "I32", "WIDE", "Vectors", "lanes_for"]
 
 I16: Final = ir.IntType(16)
 I32: Final = ir.IntType(32)
@@ -16,7 +16,7 @@ WIDE: Final = 16
 _DOWN: Final = 9  # an instruction's own rounding, without exceptions
 
 
-def width(context: Any) -> int:
+def lanes_for(context: Any) -> int:
     """How many singles a vector has on the processor that numba compiles for."""
     return WIDE if "+avx512f" in context.codegen().magic_tuple()[2].split(",") else WIDE // 2
 

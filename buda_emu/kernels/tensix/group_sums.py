@@ -7,10 +7,10 @@ does: one fused multiply-add rounds the exact product to the last place of M, an
 leaves M's binade. Ties, which the instruction rounds to even, do not occur: parts of SrcB are given with a little more
 than their magnitude (`prepared`), less than a quarter of the last place of any product.
 
-What follows is done with the M of the common exponent of sums and Dst. A 16-bit Dst holds numbers of 8 or 11 bits: adding
-such a one to M rounds it as the chip does, and so does adding the sums, ties upward, if it is rounded down. A 32-bit Dst
-is counted in units of 2^-23, as integers. All of it is exact while exponents stay well within those of a single:
-`matmul_by_singles` sees to that.
+What follows is done with the M of the common exponent of sums and Dst. A 16-bit Dst holds numbers of 8 or 11 bits:
+adding such a one to M rounds it as the chip does, and so does adding the sums, ties upward, if it is rounded down. A
+32-bit Dst is counted in units of 2^-23, as integers. All of it is exact while exponents stay well within those of a
+single: `matmul_by_singles` sees to that.
 
 Called from Python the functions compute the same in numpy, and so define the code.
 """
@@ -73,14 +73,14 @@ INVERSE_WIDE: Final = INVERSE + FINER
 UNIT_WIDE: Final = UNIT + FINER + (2 << 23)  # a quarter of it
 BUG: Final = 9 << 23 | M_FRACTION  # 2^4 of 2^X
 HALF_BELOW: Final = 0x3EFFFFFF
-"""The single below 0.5: what is rounded to the integer below after adding it was nearer to the one above, or between."""
+"""The single below 0.5: added before a fraction is dropped, it rounds to nearest, halves away from zero."""
 
 
 def find_tops(tops: Any, exponent_b: Any, exponent_a: Any, faces: int, lowest: int) -> None:
     """tops[face][i][j] = the largest of exponent_b[i][k] + exponent_a[k][j] and `lowest`, k going through a group,
     times 2^6, for both groups of an inner face: the first in the lower half of a word, the second in the upper one.
 
-    tops: int32[2 * 1024]; exponent_b, exponent_a: int32, the first 512, of `prepared`. Of the first `faces` inner faces.
+    tops: int32[2 * 1024]; exponent_b, exponent_a: int32[512] of `prepared`. Only the first `faces` inner faces.
     """
     b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
     a = exponent_a[: EDGE * FACE].view(np.int16).reshape(2, GROUP, EDGE, 2).astype(np.int32)

@@ -116,7 +116,7 @@ def _to_integer(a: _Row, limit: int) -> _Row:
     return np.where(size == 0, np.uint32(0), a & _SIGN | size)
 
 
-def _key(a: _Row) -> _Row:
+def _key(a: _Row) -> NDArray[np.int32]:
     """In the order of sign and magnitude."""
     return np.where(a >= _SIGN, a ^ _MAGNITUDE, a).view(np.int32)
 

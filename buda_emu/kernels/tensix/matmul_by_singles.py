@@ -24,7 +24,6 @@ from buda_emu.kernels.tensix.group_sums import (
 from buda_emu.kernels.tensix.prepared import Exponents, Parts, aligned, prepare_srca, prepare_srcb, range_of
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, spill_words
 from buda_emu.kernels.tensix.words import (
-    BF16,
     FP16,
     FP32,
     TILE,
