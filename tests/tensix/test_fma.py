@@ -114,3 +114,26 @@ def test_what_lies_under_the_three_bits_is_one_of_them():
 def test_small(name):
     x, y = words("specials", (1, 1024), 3), words("specials", (1, 1024), 4)
     assert mismatches(by_kernel(PROGRAMS[name], x, y, False), expected(name, x, y, False)) == 0
+
+
+@pytest.mark.parametrize("blackhole", [False, True], ids=["wormhole", "blackhole"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_pairs_of_ends(name, blackhole):
+    """Zeros, denormals, the smallest and largest numbers, infinities and NaNs with one another."""
+    ends = [
+        0,
+        1,
+        0x7FFFFF,
+        0x800000,
+        0x800001,
+        0x1000000,
+        ONE,
+        0x7F000000,
+        0x7F7FFFFF,
+        0x7F800000,
+        0x7F800001,
+        0x7FC00000,
+    ]
+    ends = np.array([end | sign for end in ends for sign in (0, 0x80000000)], np.uint32)
+    x, y = (grid.reshape(-1) for grid in np.meshgrid(ends, ends))
+    assert mismatches(by_kernel(PROGRAMS[name], x, y, blackhole), expected(name, x, y, blackhole)) == 0

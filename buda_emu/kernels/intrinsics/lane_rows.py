@@ -222,7 +222,8 @@ def _multiply(row: _Row, number: Value) -> None:
         zero = b.icmp_signed("<", code.least(*sizes), code.word(HIDDEN))
         usual = b.sub(size, code.word(HIDDEN + 2))
         unusual = b.icmp_unsigned(">=", usual, code.word(INFINITY - HIDDEN - 2))
-        return b.select(zero, code.word(0), pattern), b.and_(unusual, b.not_(zero))
+        infinite = b.icmp_signed(">=", code.largest(*sizes), code.word(INFINITY))  # a zero times it is none
+        return b.select(zero, code.word(0), pattern), b.or_(b.and_(unusual, b.not_(zero)), infinite)
 
     not_needed = b.and_(b.icmp_signed("==", number, I32(rows.UNLESS)), row.all_negative())
     with b.if_then(b.not_(not_needed)):
