@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import InternalError
-from buda_emu.kernels.tensix import vector_unit as kernels
+from buda_emu.kernels.tensix import lane_rows, vector_unit
 from buda_emu.kernels.tensix.images import TILE, as_rows
 from buda_emu.kernels.tensix.lanes import BF16, FP16, FP32, INT32
 from buda_emu.numerics.bits import U32
@@ -52,7 +52,7 @@ class Program:
         """
         first, other, target = map(as_rows, (dst, dst if second is None else second, out))
         start, stop = tiles or (0, len(dst))
-        kernels.run_program(
+        vector_unit.run_program(
             start,
             stop,
             self.code,
@@ -91,44 +91,44 @@ class Recorder:
     def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
         """As `VectorUnit.fma`; sums and products without a third part have instructions of their own."""
         if z == 0:
-            return self._note(kernels.MULTIPLY, x, y)
+            return self._note(lane_rows.MULTIPLY, x, y)
         if x == ONE:
-            return self._note(kernels.ADD_FLOATS, z, y)
+            return self._note(lane_rows.ADD_FLOATS, z, y)
         if x == MINUS_ONE:
-            return self._note(kernels.SUBTRACT_FLOATS, z, y)
-        return self._note(kernels.FMA, x, y, z)
+            return self._note(lane_rows.SUBTRACT_FLOATS, z, y)
+        return self._note(lane_rows.FMA, x, y, z)
 
     def merge(self, a: Value, kept: int, added: Operand) -> Value:
         """As `VectorUnit.merge`."""
-        return self._note(kernels.MERGE, a, kept, added)
+        return self._note(lane_rows.MERGE, a, kept, added)
 
     def exponent(self, a: Value) -> Value:
         """As `VectorUnit.exponent`."""
-        return self._note(kernels.EXPONENT, a)
+        return self._note(lane_rows.EXPONENT, a)
 
     def bit_and(self, a: Value, b: Operand) -> Value:
         """As `VectorUnit.bit_and`."""
-        return self._note(kernels.AND, a, b)
+        return self._note(lane_rows.AND, a, b)
 
     def bit_or(self, a: Value, b: Operand) -> Value:
         """As `VectorUnit.bit_or`."""
-        return self._note(kernels.OR, a, b)
+        return self._note(lane_rows.OR, a, b)
 
     def shift_left(self, a: Value, places: int) -> Value:
         """As `VectorUnit.shift_left`."""
-        return self._note(kernels.SHIFT_LEFT, a, number=places)
+        return self._note(lane_rows.SHIFT_LEFT, a, number=places)
 
     def shift_right(self, a: Value, places: int) -> Value:
         """As `VectorUnit.shift_right`."""
-        return self._note(kernels.SHIFT_RIGHT, a, number=places)
+        return self._note(lane_rows.SHIFT_RIGHT, a, number=places)
 
     def add(self, a: Operand, b: Operand) -> Value:
         """As `VectorUnit.add`."""
-        return self._note(kernels.ADD, a, b)
+        return self._note(lane_rows.ADD, a, b)
 
     def subtract(self, a: Operand, b: Operand) -> Value:
         """As `VectorUnit.subtract`."""
-        return self._note(kernels.SUBTRACT, a, b)
+        return self._note(lane_rows.SUBTRACT, a, b)
 
     def negative(self, a: Value) -> Value:
         """As `VectorUnit.negative`; the value is its own condition, which the sign bit of a word tells."""
@@ -136,35 +136,35 @@ class Recorder:
 
     def equal(self, a: Value, b: Operand) -> Value:
         """As `VectorUnit.equal`."""
-        return self._note(kernels.EQUAL, a, b)
+        return self._note(lane_rows.EQUAL, a, b)
 
     def less(self, a: Value, b: Operand) -> Value:
         """As `VectorUnit.less`."""
-        return self._note(kernels.LESS, a, b)
+        return self._note(lane_rows.LESS, a, b)
 
     def select(self, condition: Value, a: Operand, b: Operand) -> Value:
         """As `VectorUnit.select`."""
-        return self._note(kernels.SELECT, condition, a, b)
+        return self._note(lane_rows.SELECT, condition, a, b)
 
     def lookup(self, breaks: tuple[int, ...], values: tuple[int, ...], a: Value) -> Value:
         """As `VectorUnit.lookup`."""
-        missing = kernels.TABLE_BREAKS - len(breaks)
+        missing = lane_rows.TABLE_BREAKS - len(breaks)
         row = breaks + (0xFFFFFFFF,) * missing + values + (0,) * missing
         if row not in self.tables:
             self.tables.append(row)
-        return self._note(kernels.LOOKUP, a, number=self.tables.index(row))
+        return self._note(lane_rows.LOOKUP, a, number=self.tables.index(row))
 
     def to_integer(self, a: Value, limit: int) -> Value:
         """As `VectorUnit.to_integer`."""
-        return self._note(kernels.TO_INTEGER, a, number=limit)
+        return self._note(lane_rows.TO_INTEGER, a, number=limit)
 
     def to_float(self, a: Value) -> Value:
         """As `VectorUnit.to_float`."""
-        return self._note(kernels.TO_FLOAT, a)
+        return self._note(lane_rows.TO_FLOAT, a)
 
     def greater(self, a: Operand, b: Operand) -> Value:
         """As `VectorUnit.greater`."""
-        return self._note(kernels.GREATER, a, b)
+        return self._note(lane_rows.GREATER, a, b)
 
     def _note(self, operation: int, *operands: Operand, number: int = 0) -> Value:
         self.steps.append((operation, operands, number))
@@ -187,7 +187,7 @@ def record(function: Callable[..., Value], inputs: int = 1) -> Program:
     return Program(
         np.array(code, dtype=np.int32),
         np.array(constants, dtype=np.uint32),
-        np.array(recorder.tables or [(0,) * (2 * kernels.TABLE_BREAKS + 1)], dtype=np.uint32),
+        np.array(recorder.tables or [(0,) * (2 * lane_rows.TABLE_BREAKS + 1)], dtype=np.uint32),
         registers,
     )
 
@@ -203,11 +203,11 @@ def _only_where_needed(steps: list[Step]) -> list[Step]:
     for at, (operation, operands, _) in enumerate(steps):
         value = Value(_INPUTS + at)
         reader = readers.get(value.index, [])
-        if operation != kernels.MULTIPLY or len(reader) != 1 or steps[reader[0]][0] != kernels.SELECT:
+        if operation != lane_rows.MULTIPLY or len(reader) != 1 or steps[reader[0]][0] != lane_rows.SELECT:
             continue
         condition, _, otherwise = steps[reader[0]][1]
         if otherwise == value and isinstance(condition, Value) and condition.index < value.index:
-            found[at] = kernels.MULTIPLY, (*operands, condition), kernels.UNLESS
+            found[at] = lane_rows.MULTIPLY, (*operands, condition), lane_rows.UNLESS
     return found
 
 

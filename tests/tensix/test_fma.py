@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from buda_emu.kernels.tensix import vector_unit as kernels
+from buda_emu.kernels.tensix import lane_rows, vector_unit
 from buda_emu.tensix.fma import fma
 from buda_emu.tensix.lanes import touched
 from buda_emu.tensix.programs import record
@@ -49,7 +49,7 @@ def test_vectors(suffix):
 def test_vectors_by_kernel(suffix):
     v = vectors("fma")
     lanes = np.concatenate([np.resize(v[key], (80, 256)) for key in ("x", "y", "z")]).reshape(3, 80, 256)
-    code = np.array([[kernels.FMA, 3, 0, 1, 2, 0]], np.int32)
+    code = np.array([[lane_rows.FMA, 3, 0, 1, 2, 0]], np.int32)
     out = np.empty((80, 256), np.uint32)
     for row in range(80):
         # x is the constant of a program here, so that all three operands are free: one row of lanes at a time.
@@ -59,7 +59,7 @@ def test_vectors_by_kernel(suffix):
 
 def one_row(code, operands, blackhole):
     registers = np.concatenate([operands.reshape(-1), np.zeros(256, np.uint32)])
-    kernels.run_instructions(code, registers, np.zeros((1, 11), np.uint32), blackhole)
+    vector_unit.run_instructions(code, registers, np.zeros((1, 11), np.uint32), blackhole)
     return registers[-256:]
 
 
@@ -82,7 +82,7 @@ WORDS = st.integers(0, 0xFFFFFFFF)
 def test_any_words(blackhole, triples):
     x, y, z = np.array(triples, np.uint32).T
     row = np.stack([np.resize(operand, 256) for operand in (x, y, z)])
-    out = one_row(np.array([[kernels.FMA, 3, 0, 1, 2, 0]], np.int32), row, blackhole)
+    out = one_row(np.array([[lane_rows.FMA, 3, 0, 1, 2, 0]], np.int32), row, blackhole)
     assert mismatches(out, fma(*row, blackhole)) == 0
 
 
@@ -92,7 +92,7 @@ def test_any_words(blackhole, triples):
 def test_millions(kind, blackhole):
     for seed in range(8):
         x, y, z = (words(kind, (1024, 256), 10 * seed + i) for i in range(3))
-        code = np.array([[kernels.FMA, 3, 0, 1, 2, 0]], np.int32)
+        code = np.array([[lane_rows.FMA, 3, 0, 1, 2, 0]], np.int32)
         out = np.stack([one_row(code, np.stack(row), blackhole) for row in zip(x, y, z, strict=True)])
         assert mismatches(out, fma(x, y, z, blackhole)) == 0
 
@@ -114,3 +114,26 @@ def test_what_lies_under_the_three_bits_is_one_of_them():
 def test_small(name):
     x, y = words("specials", (1, 1024), 3), words("specials", (1, 1024), 4)
     assert mismatches(by_kernel(PROGRAMS[name], x, y, False), expected(name, x, y, False)) == 0
+
+
+@pytest.mark.parametrize("blackhole", [False, True], ids=["wormhole", "blackhole"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_pairs_of_ends(name, blackhole):
+    """Zeros, denormals, the smallest and largest numbers, infinities and NaNs with one another."""
+    ends = [
+        0,
+        1,
+        0x7FFFFF,
+        0x800000,
+        0x800001,
+        0x1000000,
+        ONE,
+        0x7F000000,
+        0x7F7FFFFF,
+        0x7F800000,
+        0x7F800001,
+        0x7FC00000,
+    ]
+    ends = np.array([end | sign for end in ends for sign in (0, 0x80000000)], np.uint32)
+    x, y = (grid.reshape(-1) for grid in np.meshgrid(ends, ends))
+    assert mismatches(by_kernel(PROGRAMS[name], x, y, blackhole), expected(name, x, y, blackhole)) == 0

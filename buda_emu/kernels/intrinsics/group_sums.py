@@ -1,32 +1,43 @@
-"""The code of `kernels/tensix/group_sums.py`. Vectors are neighbouring columns of a row."""
+"""The code of `kernels/tensix/group_sums.py`, and of the exponents in `prepared.py`. Vectors are neighbouring columns
+of a row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
-from buda_emu.kernels.intrinsics.vectors import I16, Vectors
+from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, lanes_for
 from buda_emu.kernels.tensix.group_sums import (
     ABOVE,
     AWAY,
+    BUG,
     EXPONENT,
     FP16_MOST,
-    FRACTION_BITS,
+    HALF,
+    HALF_BELOW,
     INVERSE,
-    LOWEST_COMMON,
+    INVERSE_WIDE,
     M_FRACTION,
-    MAGIC,
+    MAGNITUDE,
     OFFSET,
-    UPWARD,
+    SIGN,
+    UNIT,
+    UNIT_WIDE,
     add_face,
+    add_face_wide,
     find_tops,
-    sum_face,
 )
-from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP
+from buda_emu.kernels.tensix.prepared import NO_EXPONENT, put_pairs
+from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, TILE
+
+Group = tuple[Value, Value]
+"""The pattern of M, and M with the sum."""
 
 
 # ------------------------------------------------------------------------------------------------------------ types
@@ -39,19 +50,20 @@ def _type_find_tops(_context: Any) -> Any:
     return typer
 
 
-@type_callable(sum_face)
-def _type_sum_face(_context: Any) -> Any:
-    def typer(sums: Any, tops: Any, b: Any, a: Any, face: Any) -> Any:
-        del face
-        return signature(types.none, sums, tops, b, a, types.intp)
+@type_callable(put_pairs)
+def _type_put_pairs(_context: Any) -> Any:
+    def typer(exponent: Any, words: Any, plus: Any) -> Any:
+        del plus
+        return signature(types.none, exponent, words, types.intp)
 
     return typer
 
 
 @type_callable(add_face)
+@type_callable(add_face_wide)
 def _type_add_face(_context: Any) -> Any:
-    def typer(word: Any, tops: Any, b: Any, a: Any, face: Any, shift: Any, mode: Any) -> Any:
-        del face, shift, mode
+    def typer(word: Any, tops: Any, b: Any, a: Any, face: Any, shift: Any, last: Any) -> Any:
+        del face, shift, last
         return signature(types.none, word, tops, b, a, types.intp, types.intp, types.intp)
 
     return typer
@@ -62,9 +74,9 @@ def _lower_find_tops(context: Any, builder: Builder, call: Any, arguments: Any) 
     return _call(context, builder, call, arguments, "find_tops", _emit_tops)
 
 
-@lower_builtin(sum_face, types.Array, types.Array, types.Array, types.Array, types.intp)
-def _lower_sum_face(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    return _call(context, builder, call, arguments, "sum_face", _emit_sum_face)
+@lower_builtin(put_pairs, types.Array, types.Array, types.intp)
+def _lower_put_pairs(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    return _call(context, builder, call, arguments, "put_pairs", _emit_pairs)
 
 
 @lower_builtin(add_face, types.Array, types.Array, types.Array, types.Array, types.intp, types.intp, types.intp)
@@ -79,6 +91,11 @@ def _lower_add_face(context: Any, builder: Builder, call: Any, arguments: Any) -
     return context.get_dummy_value()
 
 
+@lower_builtin(add_face_wide, types.Array, types.Array, types.Array, types.Array, types.intp, types.intp, types.intp)
+def _lower_add_face_wide(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    return _call(context, builder, call, arguments, "add_face_wide", _emit_add_face_wide)
+
+
 def _call(
     context: Any, builder: Builder, call: Any, arguments: Any, name: str, emit: Callable[..., None]
 ) -> Value:  # fmt: skip
@@ -87,121 +104,193 @@ def _call(
         context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
         for kind, value in zip(call.args, arguments, strict=False)
     ]
-    wide = "+avx512f" in context.codegen().magic_tuple()[2].split(",")
-    call_shared(builder, name, plain, partial(emit, 16 if wide else 8))
+    call_shared(builder, name, plain, partial(emit, lanes_for(context)))
     return context.get_dummy_value()
 
 
 # ------------------------------------------------------------------------------------------------------------- code
 def _emit_tops(
-    width: int, builder: Builder, tops: Value, exponent_b: Value, exponent_a: Value, faces: Value, lowest: Value
+    lanes: int, builder: Builder, tops: Value, exponent_b: Value, exponent_a: Value, faces: Value, lowest: Value
 ) -> None:
-    lanes = 2 * width
-    code = Vectors(builder, width, lanes)
+    code = Vectors(builder, lanes, 2 * lanes)
     least = splat(builder, builder.trunc(lowest, I16), code.halves)
-    groups = builder.mul(faces, SIZE(FACE // GROUP))
-    with cgutils.for_range(builder, groups) as group:
-        k = builder.mul(group.index, SIZE(GROUP))
-        for left in range(0, EDGE, lanes):
-            first = builder.add(builder.mul(k, SIZE(EDGE)), SIZE(left))
-            columns = [
-                code.load(exponent_a, builder.add(first, SIZE(EDGE * n)), code.halves) for n in range(GROUP)
-            ]  # fmt: skip
-            with cgutils.for_range(builder, SIZE(EDGE)) as loop:
-                row = builder.mul(loop.index, SIZE(EDGE))
-                top = least
-                for n in range(GROUP):
-                    pair = builder.load(builder.gep(exponent_b, [builder.add(builder.add(row, k), SIZE(n))]))
-                    one = builder.bitcast(splat(builder, pair, code.words), code.halves)
-                    top = code.largest(top, builder.add(one, columns[n]))
-                place = builder.add(builder.mul(group.index, SIZE(EDGE * EDGE)), builder.add(row, SIZE(left)))
-                code.store(top, tops, place)
+    with _vectors_of_columns(builder, faces, lanes) as (face, left):
+        k = builder.mul(face, SIZE(GROUP))
+        first = builder.add(builder.mul(k, SIZE(EDGE)), left)
+        columns = [code.load(exponent_a, builder.add(first, SIZE(EDGE * n)), code.halves) for n in range(GROUP)]
+        above = builder.add(builder.mul(face, SIZE(EDGE * EDGE)), left)
+        with cgutils.for_range(builder, SIZE(EDGE)) as loop:
+            own = builder.add(builder.mul(loop.index, SIZE(FACE)), k)
+            top = least
+            for n in range(GROUP):
+                pair = builder.load(builder.gep(exponent_b, [builder.add(own, SIZE(n))]))
+                one = builder.bitcast(splat(builder, pair, code.words), code.halves)
+                top = code.largest(top, builder.add(one, columns[n]))
+            top = builder.shl(top, ir.Constant(code.halves, [6] * 2 * lanes))
+            code.store(top, tops, builder.add(above, builder.mul(loop.index, SIZE(EDGE))))
 
 
-def _emit_sum_face(
-    width: int, builder: Builder, sums: Value, tops: Value, b: Value, a: Value, face: Value
-) -> None:  # fmt: skip
-    code = Vectors(builder, width)
+def _emit_pairs(_lanes: int, builder: Builder, exponent: Value, words: Value, plus: Value) -> None:
+    code = Vectors(builder, GROUP)
+    more = code.every_word(plus)
 
-    def put(place: Value, groups: list[tuple[Value, Value]]) -> None:
-        for number, (m, total) in enumerate(groups):
-            value = builder.sub(code.as_words(total), m)
-            code.store(value, sums, builder.add(place, SIZE(number * EDGE * EDGE)))
+    def doubled(place: Value) -> Value:
+        field = builder.and_(builder.lshr(code.load(words, place, code.words), code.word(22)), code.word(255 << 1))
+        none = builder.icmp_signed("==", field, code.word(0))
+        return builder.select(none, code.word(NO_EXPONENT), builder.add(field, more))
 
-    _emit_groups(code, tops, b, a, face, put)
+    with cgutils.for_range(builder, SIZE(TILE // FACE)) as loop:
+        first = builder.mul(loop.index, SIZE(FACE))
+        low, high = doubled(first), doubled(builder.add(first, SIZE(GROUP)))
+        pair = builder.or_(builder.shl(high, code.word(16)), builder.and_(low, code.word(0xFFFF)))
+        code.store(pair, exponent, builder.mul(loop.index, SIZE(GROUP)))
+
+
+class _Steps:
+    """What both kinds of Dst have in common of an accumulation."""
+
+    def __init__(self, code: Vectors, shift: Value) -> None:
+        self.code = code
+        self._shifted = code.builder.shl(shift, SIZE(23))
+        self.down = code.every_word(self._shifted)
+        self.scale = code.as_floats(self.from_(127 << 23))
+
+    def from_(self, number: int) -> Value:
+        """A pattern with the exponent of the number, less by the shift."""
+        return self.code.every_word(self.code.builder.sub(SIZE(number), self._shifted))
+
+    def plus_shift(self, number: int) -> Value:
+        """The same, more by the shift."""
+        return self.code.every_word(self.code.builder.add(SIZE(number), self._shifted))
+
+    def common(self, old: Value, groups: list[Group]) -> Value:
+        """The pattern of the M of the largest exponent."""
+        code, builder = self.code, self.code.builder
+        own = builder.and_(builder.add(code.as_words(old), code.word(ABOVE << 23)), code.word(EXPONENT))
+        own = builder.or_(own, code.word(M_FRACTION))
+        return code.largest(builder.sub(code.largest(groups[0][0], groups[1][0]), self.down), own)
+
+    def sum_of(self, group: Group) -> Value:
+        """A group's sum without its M."""
+        return self.code.builder.fsub(group[1], self.code.as_floats(group[0]))
 
 
 def _emit_add_face(
-    width: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value, *, fp16: bool
+    lanes: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value, *, fp16: bool
 ) -> None:
-    code = Vectors(builder, width)
-    shifted = builder.shl(shift, SIZE(23))
-    finer = code.every_word(shifted)
-    below = code.every_word(builder.add(shifted, SIZE(ABOVE << 23 | M_FRACTION)))
-    none = code.every_word(builder.add(shifted, SIZE((OFFSET + ABOVE) << 23 | M_FRACTION)))
-    half, kept = (0x1000, -0x2000) if fp16 else (0x8000, -0x10000)
+    code = Vectors(builder, lanes)
+    steps = _Steps(code, shift)
+    none = steps.plus_shift((OFFSET + ABOVE) << 23 | M_FRACTION)
+    rounding, kept = (0x1000, -0x2000) if fp16 else (0x8000, -0x10000)
 
-    def put(place: Value, groups: list[tuple[Value, Value]]) -> None:
+    def put(place: Value, groups: list[Group]) -> None:
         old = code.load(word, place, code.floats)
-        exponent = builder.and_(code.as_words(old), code.word(EXPONENT))
-        common = builder.sub(code.largest(groups[0][0], groups[1][0]), below)
-        common = code.largest(code.largest(common, exponent), code.word(LOWEST_COMMON << 23))
-        inverse = builder.sub(code.word(INVERSE), common)
-        scale = code.as_floats(builder.sub(inverse, finer))
-        away = code.as_floats(builder.or_(inverse, code.word(AWAY)))
-        total = llvm_fma(builder, code.floats, old, away, code.float(MAGIC))
-        for m, group in groups:
-            v = builder.fsub(group, code.as_floats(m))
+        common = steps.common(old, groups)
+        half = code.as_floats(builder.sub(common, code.word(HALF)))
+        total = llvm_fma(builder, code.floats, old, code.float(AWAY), code.as_floats(common))
+        for group in groups:
+            v = steps.sum_of(group)
             if fp16:
-                v = builder.select(builder.icmp_signed(">", m, none), v, code.float(0.0))
-            aligned = llvm_fma(builder, code.floats, v, scale, code.float(UPWARD))
-            total = builder.fadd(total, code.floor(aligned))
-        total = code.as_words(builder.fsub(total, code.float(MAGIC)))
-        rounded = builder.and_(builder.add(total, code.word(half)), code.word(kept))
-        unit = code.as_floats(builder.sub(common, code.word(FRACTION_BITS << 23)))
-        result = builder.fmul(code.as_floats(rounded), unit)
-        code.store(_fp16_ends(code, result) if fp16 else result, word, place)
+                v = builder.select(builder.icmp_signed(">", group[0], none), v, code.float(0.0))
+            total = _add_down(code, total, llvm_fma(builder, code.floats, v, steps.scale, half), common)
+        bits = code.as_words(builder.fsub(total, code.as_floats(common)))
+        bits = builder.and_(builder.add(bits, code.word(rounding)), code.word(kept))
+        code.store(_fp16_ends(code, bits) if fp16 else bits, word, place)
 
     _emit_groups(code, tops, b, a, face, put)
 
 
-def _fp16_ends(code: Vectors, value: Value) -> Value:
+def _add_down(code: Vectors, total: Value, value: Value, common: Value) -> Value:
+    """The sum rounded down to a multiple of the unit, which is the last place of `total`."""
+    builder = code.builder
+    if code.width == WIDE:
+        return code.sum_down(total, value)
+    unit = code.as_floats(builder.sub(common, code.word(UNIT)))
+    inverse = code.as_floats(builder.sub(code.word(INVERSE), common))
+    return llvm_fma(builder, code.floats, code.floor(builder.fmul(value, inverse)), unit, total)
+
+
+def _fp16_ends(code: Vectors, bits: Value) -> Value:
     """What an fp16 Dst makes of a number that is too large or too small for it."""
     builder = code.builder
-    bits = code.as_words(value)
-    size = builder.and_(bits, code.word(0x7FFFFFFF))
+    size = builder.and_(bits, code.word(MAGNITUDE))
     too_large = builder.icmp_signed(">=", size, code.word((OFFSET + 32) << 23))
     size = builder.select(too_large, code.word(FP16_MOST), size)
-    bits = builder.or_(size, builder.and_(bits, code.word(0x80000000)))
+    bits = builder.or_(size, builder.and_(bits, code.word(SIGN)))
     too_small = builder.icmp_signed("<", size, code.word((OFFSET + 1) << 23))
     return builder.select(too_small, code.word(0), bits)
 
 
+def _emit_add_face_wide(
+    lanes: int, builder: Builder, word: Value, tops: Value, b: Value, a: Value, face: Value, shift: Value,
+    blackhole: Value,
+) -> None:  # fmt: skip
+    code = Vectors(builder, lanes)
+    steps = _Steps(code, shift)
+    finer = steps.from_(INVERSE_WIDE)
+    # What a sum must be for the chip's error: -1, on Blackhole what none is.
+    wrong = builder.icmp_signed("==", blackhole, blackhole.type(0))
+    wrong = code.every_word(builder.select(wrong, SIZE(-1), SIZE(SIGN)))
+
+    def put(place: Value, groups: list[Group]) -> None:
+        old = code.load(word, place, code.floats)
+        common = steps.common(old, groups)
+        inverse = code.as_floats(builder.sub(code.word(INVERSE_WIDE), common))
+        scale = code.as_floats(builder.sub(finer, common))
+        half = builder.or_(builder.and_(code.as_words(old), code.word(SIGN)), code.word(HALF_BELOW))
+        n = builder.fptosi(llvm_fma(builder, code.floats, old, inverse, code.as_floats(half)), code.words)
+        for group in groups:
+            n = builder.add(
+                n, code.integers_down(llvm_fma(builder, code.floats, steps.sum_of(group), scale, code.float(0.5)))
+            )
+        size = code.magnitude(n)
+        one_more = code.least(builder.lshr(size, code.word(23)), code.word(1))
+        quadruple = builder.uitofp(builder.add(builder.shl(size, code.word(2)), one_more), code.floats)
+        result = builder.fmul(quadruple, code.as_floats(builder.sub(common, code.word(UNIT_WIDE))))
+        bits = builder.or_(code.as_words(result), builder.and_(n, code.word(SIGN)))
+        error = builder.or_(builder.sub(common, code.word(BUG)), code.word(SIGN))
+        bits = builder.select(builder.icmp_signed("==", n, wrong), error, bits)
+        code.store(bits, word, place)
+
+    _emit_groups(code, tops, b, a, face, put)
+
+
 def _emit_groups(
-    code: Vectors,
-    tops: Value,
-    b: Value,
-    a: Value,
-    face: Value,
-    put: Callable[[Value, list[tuple[Value, Value]]], None],
+    code: Vectors, tops: Value, b: Value, a: Value, face: Value, put: Callable[[Value, list[Group]], None]
 ) -> None:
-    """Gives `put` for each vector of the tile M as integers, and M with the sum, of both groups of an inner face."""
+    """Gives `put` both groups of an inner face for each vector of the tile.
+
+    A sum waits for the one before it: those of several rows take turns.
+    """
     builder = code.builder
+    rows = 4 if code.width == WIDE else 2
     first_k = builder.mul(face, SIZE(FACE))
-    first_top = builder.mul(first_k, SIZE(EDGE * EDGE // GROUP))
-    for left in range(0, EDGE, code.width):
-        above = builder.add(builder.mul(first_k, SIZE(EDGE)), SIZE(left))
-        columns = [code.load(a, builder.add(above, SIZE(EDGE * n)), code.floats) for n in range(FACE)]
-        with cgutils.for_range(builder, SIZE(EDGE)) as loop:
-            row = builder.mul(loop.index, SIZE(EDGE))
-            place = builder.add(row, SIZE(left))
-            groups: list[tuple[Value, Value]] = []
-            for group in range(FACE // GROUP):
-                at = builder.add(builder.add(first_top, SIZE(group * EDGE * EDGE)), place)
-                m = builder.shl(builder.zext(code.load(tops, at, code.halves), code.words), code.word(22))
-                total = code.as_floats(m)
-                for n in range(group * GROUP, (group + 1) * GROUP):
-                    number = builder.load(builder.gep(b, [builder.add(builder.add(row, first_k), SIZE(n))]))
-                    total = llvm_fma(builder, code.floats, splat(builder, number, code.floats), columns[n], total)
-                groups.append((m, total))
-            put(place, groups)
+    first_top = builder.mul(face, SIZE(EDGE * EDGE))
+    with _vectors_of_columns(builder, SIZE(1), code.width) as (_, left):
+        above = builder.add(builder.mul(first_k, SIZE(EDGE)), left)
+        with cgutils.for_range(builder, SIZE(EDGE // rows)) as loop:
+            top_row = builder.mul(loop.index, SIZE(EDGE * rows))
+            places = [builder.add(builder.add(top_row, left), SIZE(EDGE * row)) for row in range(rows)]
+            tops_of = [code.load(tops, builder.add(first_top, place), code.words) for place in places]
+            patterns = [(builder.shl(top, code.word(16)), builder.and_(top, code.word(-0x10000))) for top in tops_of]
+            totals = [[code.as_floats(pattern) for pattern in of_row] for of_row in patterns]
+            own = builder.add(top_row, first_k)
+            for n in range(GROUP):
+                for group in range(2):
+                    k = group * GROUP + n
+                    column = code.load(a, builder.add(above, SIZE(EDGE * k)), code.floats)
+                    for row in range(rows):
+                        number = builder.load(builder.gep(b, [builder.add(own, SIZE(EDGE * row + k))]))
+                        factor = splat(builder, number, code.floats)
+                        totals[row][group] = llvm_fma(builder, code.floats, factor, column, totals[row][group])
+            for place, of_row, sums in zip(places, patterns, totals, strict=True):
+                put(place, list(zip(of_row, sums, strict=True)))
+
+
+@contextmanager
+def _vectors_of_columns(builder: Builder, faces: Value, lanes: int) -> Generator[tuple[Value, Value]]:
+    """A loop over `faces` and the vectors of a row: gives the face and the first column."""
+    per_row = SIZE(EDGE // lanes)
+    with cgutils.for_range(builder, builder.mul(faces, per_row)) as loop:
+        left = builder.mul(builder.urem(loop.index, per_row), SIZE(lanes))
+        yield builder.udiv(loop.index, per_row), left

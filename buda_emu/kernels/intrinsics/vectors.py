@@ -1,16 +1,24 @@
 """LLVM code on vectors, for kernels that are written in it: where numba's loops would vectorise in another way."""
 
-from typing import Final
+from typing import Any, Final
 
 from llvmlite import ir
 from numba.core import cgutils
 
 from buda_emu.kernels.intrinsics.code import FLOAT, Builder, Value, splat
 
-__all__ = ["I16", "I32", "Vectors"]
+__all__ = ["I16", "I32", "WIDE", "Vectors", "lanes_for"]
 
 I16: Final = ir.IntType(16)
 I32: Final = ir.IntType(32)
+WIDE: Final = 16
+"""Lanes of vectors whose instructions round as they are told: AVX-512."""
+_DOWN: Final = 9  # an instruction's own rounding, without exceptions
+
+
+def lanes_for(context: Any) -> int:
+    """How many singles a vector has on the processor that numba compiles for."""
+    return WIDE if "+avx512f" in context.codegen().magic_tuple()[2].split(",") else WIDE // 2
 
 
 class Vectors:
@@ -70,6 +78,28 @@ class Vectors:
         kind = arguments[0].type
         function = ir.FunctionType(kind, [kind] * len(arguments))
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), arguments)
+
+    def magnitude(self, value: Value) -> Value:
+        """32-bit integers without their signs."""
+        name = f"llvm.abs.v{self.width}i32"
+        function = ir.FunctionType(self.words, [self.words, ir.IntType(1)])
+        function = cgutils.get_or_insert_function(self.builder.module, function, name)
+        return self.builder.call(function, [value, ir.IntType(1)(0)])
+
+    def sum_down(self, first: Value, second: Value) -> Value:
+        """The sum of 16 singles each, rounded down: AVX-512 only."""
+        function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
+        function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.add.ps.512")
+        return self.builder.call(function, [first, second, I32(_DOWN)])
+
+    def integers_down(self, value: Value) -> Value:
+        """Singles to the integers below."""
+        if self.width != WIDE:
+            return self.builder.fptosi(self.floor(value), self.words)
+        function = ir.FunctionType(self.words, [self.floats, self.words, I16, I32])
+        name = "llvm.x86.avx512.mask.cvtps2dq.512"
+        function = cgutils.get_or_insert_function(self.builder.module, function, name)
+        return self.builder.call(function, [value, self.word(0), I16(-1), I32(_DOWN)])
 
     def every(self, number: Value) -> Value:
         """A vector full of one 32-bit integer."""

@@ -1,8 +1,5 @@
-"""The vector unit's multiply-add on rows of lanes (DEVICE_NUMERICS 3.1); `buda_emu.tensix.fma` is the definition.
-
-A row is done without branches, in 32-bit integers and single-precision steps that vectorise, on the assumption that no
-lane holds an infinity or a NaN and no product overflows. Lanes for which that does not hold are done again one by one.
-"""
+"""The vector unit's multiply-add of a lane (DEVICE_NUMERICS 3.1), in 32-bit integers and steps in single precision;
+`buda_emu.tensix.fma` is the definition. Rows of lanes are `lane_rows`, those that it leaves done one by one."""
 
 from typing import Any, Final
 
@@ -88,71 +85,6 @@ def rounded(total: Any, er: Any, blackhole: Any) -> Any:
     pattern = U(bits + U(U(shift) << U(23)))
     pattern = U((_INFINITY if field >= I(255) else pattern) | U(U(total) & _SIGN))
     return U(0) if (field <= I(0)) | (total == I(0)) else pattern
-
-
-def _fma_rows_of(blackhole: bool) -> Any:
-    """The loop for one core: with a test of the core inside, it would be slower by a sixth."""
-
-    @helper
-    def fma_rows(lanes: Any, x: Any, y: Any, z: Any, out: Any) -> Any:
-        """out = x * y + z for the rows of fp32 patterns at these places of `lanes`; `out` is none of the others.
-
-        This, `multiply_rows` and `add_rows` give back whether a lane was special: then those that `may_be_special` are
-        to be done again with `fma_any`.
-        """
-        special = I(0)
-        for i in range(_ROW):
-            a, b, c = lanes[x + i], lanes[y + i], lanes[z + i]
-            ex, ey, ez = exponent(a), exponent(b), exponent(c)
-            ep = I(I(ex + ey) - I(127))
-            gone = (ex == I(0)) | (ey == I(0)) | (ep < I(0))
-            p = product(a, b)
-            p, ep = (U(0) if gone else p), (I(0) if gone else ep)
-            total = signed_sum(p, ep, U(a ^ b), U(significand(c) << U(3)), ez, c)
-            pattern = rounded(total, max(ep, ez), blackhole)
-            special = I(special | I(I(254) - max(max(ex, ey), max(ez, ep))))
-            if blackhole:  # zeros have signs, and small results rules of their own
-                zero = total == I(0)
-                special = I(special | (I(0) if zero else I(I(U(pattern & _MAGNITUDE)) - I(0x01000000))))
-                pattern = U(U(U(a ^ b) & c) & _SIGN) if zero else pattern
-            lanes[out + i] = pattern
-        return special < I(0)
-
-    return fma_rows
-
-
-fma_rows_wormhole: Final = _fma_rows_of(blackhole=False)
-fma_rows_blackhole: Final = _fma_rows_of(blackhole=True)
-
-
-@helper
-def multiply_rows(lanes: Any, x: Any, y: Any, out: Any) -> Any:
-    """out = x * y + 0, which is the rounded product where it is neither special nor tiny."""
-    special = I(0)
-    for i in range(_ROW):
-        a, b = lanes[x + i], lanes[y + i]
-        pattern = np.float32(U(a).view(np.float32) * U(b).view(np.float32)).view(np.uint32)
-        zero = (U(a & _INFINITY) == U(0)) | (U(b & _INFINITY) == U(0))
-        size = I(U(pattern & _MAGNITUDE))
-        lanes[out + i] = U(0) if zero else pattern
-        special = I(special | (I(0) if zero else I(size - I(0x00800001))))
-        special = I(special | I(I(254) - max(exponent(a), exponent(b))))
-    return special < I(0)
-
-
-@helper
-def add_rows(lanes: Any, x: Any, y: Any, flip: Any, out: Any, blackhole: Any) -> Any:
-    """out = x + (y ^ flip), as one times x plus y: the rounded sum without denormals."""
-    special = I(0)
-    for i in range(_ROW):
-        a, b = lanes[x + i], U(lanes[y + i] ^ flip)
-        a0 = U(a & _SIGN) if U(a & _INFINITY) == U(0) else a
-        b0 = U(b & _SIGN) if U(b & _INFINITY) == U(0) else b
-        pattern = np.float32(U(a0).view(np.float32) + U(b0).view(np.float32)).view(np.uint32)
-        sign = U(pattern & _SIGN) if blackhole else U(0)
-        lanes[out + i] = sign if U(pattern & _INFINITY) == U(0) else pattern
-        special = I(special | I(I(254) - max(exponent(a), exponent(b))))
-    return special < I(0)
 
 
 @helper

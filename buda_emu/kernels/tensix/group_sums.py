@@ -7,9 +7,10 @@ does: one fused multiply-add rounds the exact product to the last place of M, an
 leaves M's binade. Ties, which the instruction rounds to even, do not occur: parts of SrcB are given with a little more
 than their magnitude (`prepared`), less than a quarter of the last place of any product.
 
-A 16-bit Dst holds single-precision numbers of 8 or 11 bits, so what follows is done with those, too: its rounding of
-the sums, ties upward, is a floor, and that of the word another fused multiply-add. All of it is exact while exponents
-stay well within those of a single: `matmul_by_singles` sees to that.
+What follows is done with the M of the common exponent of sums and Dst. A 16-bit Dst holds numbers of 8 or 11 bits:
+adding such a one to M rounds it as the chip does, and so does adding the sums, ties upward, if it is rounded down. A
+32-bit Dst is counted in units of 2^-23, as integers. All of it is exact while exponents stay well within those of a
+single: `matmul_by_singles` sees to that.
 
 Called from Python the functions compute the same in numpy, and so define the code.
 """
@@ -25,90 +26,119 @@ from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, i32
 __all__ = [
     "ABOVE",
     "AWAY",
+    "BUG",
     "EXPONENT",
+    "FINER",
     "FP16_MOST",
-    "FRACTION_BITS",
+    "HALF",
+    "HALF_BELOW",
     "INVERSE",
+    "INVERSE_WIDE",
     "LOWEST_COMMON",
-    "MAGIC",
+    "LOWEST_WIDE",
+    "MAGNITUDE",
     "M_FRACTION",
     "OFFSET",
-    "UPWARD",
+    "SIGN",
+    "UNIT",
+    "UNIT_WIDE",
     "add_face",
+    "add_face_wide",
     "find_tops",
-    "sum_face",
 ]
 
 ABOVE: Final = 13
 """The exponent field of M is X + ABOVE; its first bit of fraction is set, too."""
 OFFSET: Final = 64
 """What is added to the exponents of an fp16 Dst, which would else lie at the end of those of a single."""
-LOWEST_COMMON: Final = 11
-"""The least common exponent of an accumulation: 10 below it is still a normal single."""
+LOWEST_COMMON: Final = 12
+"""The least common exponent of an accumulation in 16 bits: half a unit is still a normal single."""
+LOWEST_WIDE: Final = 27
+"""The same in 32 bits: a quarter of its unit is."""
 
-FRACTION_BITS: Final = 10
 M_FRACTION: Final = 0x400000
 EXPONENT: Final = 0x7F800000
-MAGIC: Final = 1.5 * 2.0**23
-UPWARD: Final = 0.5 + 2.0**-14
-"""Half a unit, and what the chip's first rounding adds (`accumulate`)."""
-AWAY: Final = 1 << 10  # in a power of two: a little more than it
-INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
+MAGNITUDE: Final = 0x7FFFFFFF
+SIGN: Final = -0x80000000
+AWAY: Final = 1.0 + 2.0**-13
 FP16_MOST: Final = (OFFSET + 31) << 23 | 0x3FF << 13
+
+# What to take from the pattern of M, or to take it from, for the pattern of:
+UNIT: Final = 23 << 23 | M_FRACTION
+INVERSE: Final = (2 * 127 + 23) << 23 | M_FRACTION  # 1 / unit
+HALF: Final = (24 << 23 | M_FRACTION) - (1 << 10)
+"""Half a unit, and what the chip's first rounding adds, 2^-14 of one (`accumulate`)."""
+FINER: Final = 13 << 23  # unit of a 32-bit Dst, of that of a 16-bit one
+INVERSE_WIDE: Final = INVERSE + FINER
+UNIT_WIDE: Final = UNIT + FINER + (2 << 23)  # a quarter of it
+BUG: Final = 9 << 23 | M_FRACTION  # 2^4 of 2^X
+HALF_BELOW: Final = 0x3EFFFFFF
+"""The single below 0.5: added before a fraction is dropped, it rounds to nearest, halves away from zero."""
 
 
 def find_tops(tops: Any, exponent_b: Any, exponent_a: Any, faces: int, lowest: int) -> None:
-    """tops[g][i][j] = the largest of exponent_b[i][k] + exponent_a[k][j] and `lowest`, k going through group g.
+    """tops[face][i][j] = the largest of exponent_b[i][k] + exponent_a[k][j] and `lowest`, k going through a group,
+    times 2^6, for both groups of an inner face: the first in the lower half of a word, the second in the upper one.
 
-    tops: int16[4 * 1024]; exponent_b: int32, each number twice, in both halves of its word; exponent_a: int16; a tile
-    is the first 1024. The groups are those of the first `faces` inner faces.
+    tops: int32[2 * 1024]; exponent_b, exponent_a: int32[512] of `prepared`. Only the first `faces` inner faces.
     """
-    b, a = _square(exponent_b).astype(np.int16), _square(exponent_a)
-    for group, out in enumerate(tops.reshape(-1, EDGE, EDGE)[: faces * FACE // GROUP]):
-        k = slice(group * GROUP, (group + 1) * GROUP)
-        out[...] = np.maximum((b[:, k, None] + a[None, k]).max(axis=1), np.int16(lowest))
-
-
-def sum_face(sums: Any, tops: Any, b: Any, a: Any, face: int) -> None:
-    """sums[g][i][j] = the sum of group g of an inner face, in units of 2^-10 of 2^X.
-
-    sums: int32[2 * 1024]; tops: of `find_tops`, 2 * (X + ABOVE) + 1; b, a: float32, parts
-    from `prepared`, the first 1024.
-    """
-    for group, (m, total) in enumerate(_group_sums(tops, b, a, face)):
-        sums.reshape(2, -1)[group] = total.view(np.int32) - m.view(np.int32)
+    b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
+    a = exponent_a[: EDGE * FACE].view(np.int16).reshape(2, GROUP, EDGE, 2).astype(np.int32)
+    for face, out in enumerate(tops.view(np.int16).reshape(2, EDGE, EDGE, 2)[:faces]):
+        sums = b[:, face, :, None] + a[None, face]
+        out[...] = np.maximum(sums.max(axis=1), np.int32(lowest)) << 6
 
 
 def add_face(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, mode: int) -> None:
     """word += SrcB x SrcA over one inner face, in a 16-bit Dst of `mode`.
 
-    word: float32[1024], words of Dst, those of FP16 with OFFSET added to their exponents; tops, b, a as for `sum_face`,
-    with X that of phase 0, which is `shift` more than that of this phase.
+    word: float32[1024], words of Dst, those of FP16 with OFFSET added to their exponents; tops: of `find_tops`, in a
+    half the pattern of M, of X in phase 0, which is `shift` more than that of this phase; b, a: float32, parts from
+    `prepared`, the first 1024.
     """
     (m0, total0), (m1, total1) = _group_sums(tops, b, a, face)
     with np.errstate(all="ignore"):
-        patterns = [np.asarray(m.view(np.int32)) for m in (m0, m1)]
-        below = np.int32((ABOVE + shift) << 23 | M_FRACTION)
-        common = np.maximum(np.maximum(*patterns) - below, word.view(np.int32) & np.int32(EXPONENT))
-        common = np.maximum(common, np.int32(LOWEST_COMMON << 23))
-        inverse = np.asarray(np.array(INVERSE, np.uint32) - common.view(np.uint32)).view(np.int32)
-        scale = (inverse - np.int32(shift << 23)).view(np.float32)
-        total = fma_f32(word, (inverse | np.int32(AWAY)).view(np.float32), np.float32(MAGIC))
-        for m, pattern, group in ((m0, patterns[0], total0), (m1, patterns[1], total1)):
-            v = np.asarray(group - m)
+        common = _common(word, m0, m1, shift)
+        half = np.asarray(common - i32(HALF)).view(np.float32)
+        unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _from(INVERSE, common)))
+        m = common.view(np.float32)
+        total = fma_f32(word, np.float32(AWAY), m)
+        for pattern, group in ((m0, total0), (m1, total1)):
+            v = np.asarray(group - pattern.view(np.float32))
             if mode == FP16:  # an exponent of zero or less is none
-                v = np.where(pattern > np.int32((OFFSET + ABOVE + shift) << 23 | M_FRACTION), v, np.float32(0))
-            total = total + np.floor(fma_f32(v, scale, np.float32(UPWARD)))
-        half, kept = (0x1000, -0x2000) if mode == FP16 else (0x8000, -0x10000)
-        bits = (np.asarray(total - np.float32(MAGIC)).view(np.int32) + np.int32(half)) & np.int32(kept)
-        result = bits.view(np.float32) * (common - np.int32(FRACTION_BITS << 23)).view(np.float32)
+                v = np.where(pattern > i32((OFFSET + ABOVE + shift) << 23 | M_FRACTION), v, np.float32(0))
+            upward = fma_f32(v, np.float32(2.0**-shift), half)
+            total = total + np.floor(upward * inverse) * unit
+        rounding, kept = (0x1000, -0x2000) if mode == FP16 else (0x8000, -0x10000)
+        bits = (np.asarray(total - m).view(np.int32) + i32(rounding)) & i32(kept)
         if mode == FP16:
-            bits = result.view(np.int32)
-            size = bits & np.int32(0x7FFFFFFF)
-            size = np.where(size >= (OFFSET + 32) << 23, np.int32(FP16_MOST), size)
-            bits = size | (bits & np.int32(-0x80000000))
-            result = np.where(size < (OFFSET + 1) << 23, np.int32(0), bits).view(np.float32)
-        word[:] = result
+            size = bits & i32(MAGNITUDE)
+            size = np.where(size >= (OFFSET + 32) << 23, i32(FP16_MOST), size)
+            bits = size | (bits & i32(SIGN))
+            bits = np.where(size < (OFFSET + 1) << 23, i32(0), bits)
+        word[:] = bits.view(np.float32)
+
+
+def add_face_wide(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, blackhole: bool) -> None:
+    """The same in a 32-bit Dst."""
+    (m0, total0), (m1, total1) = _group_sums(tops, b, a, face)
+    with np.errstate(all="ignore"):
+        common = _common(word, m0, m1, shift)
+        inverse = _from(INVERSE_WIDE, common)
+        half = (word.view(np.int32) & i32(SIGN)) | i32(HALF_BELOW)
+        n = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
+        scale = np.asarray(inverse - i32(shift << 23)).view(np.float32)
+        for pattern, group in ((m0, total0), (m1, total1)):
+            v = np.asarray(group - pattern.view(np.float32))
+            n = n + np.floor(fma_f32(v, scale, np.float32(0.5))).astype(np.int32)
+        size = np.abs(n)
+        # Of four times that singles round no ties: one more than that is none.
+        quadruple = (size.view(np.uint32) << np.uint32(2)) + np.minimum(size >> i32(23), i32(1)).view(np.uint32)
+        result = quadruple.astype(np.float32) * np.asarray(common - i32(UNIT_WIDE)).view(np.float32)
+        bits = result.view(np.int32) | (n & i32(SIGN))
+        if not blackhole:  # an error of the chip (2.3 step 5)
+            bits = np.where(n == -1, (common - i32(BUG)) | i32(SIGN), bits)
+        word[:] = bits.view(np.float32)
 
 
 def _square(tile: Any) -> Any:
@@ -116,14 +146,23 @@ def _square(tile: Any) -> Any:
     return tile[: EDGE * EDGE].reshape(EDGE, EDGE)
 
 
-def _group_sums(tops: Any, b: Any, a: Any, face: int) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """M, and M with the sum, of both groups of a face."""
-    found: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
-    for group in range(2 * face, 2 * face + 2):
-        top = tops.reshape(-1, EDGE * EDGE)[group].astype(np.int32)
-        m = np.asarray(top << i32(22)).view(np.float32)
-        total = m.reshape(EDGE, EDGE)
-        for k in range(group * GROUP, (group + 1) * GROUP):
+def _from(number: int, pattern: Any) -> Any:
+    return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
+
+
+def _common(word: Any, m0: Any, m1: Any, shift: int) -> Any:
+    """The pattern of the M of the largest exponent."""
+    own = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(EXPONENT)) | i32(M_FRACTION)
+    return np.maximum(np.maximum(m0, m1) - i32(shift << 23), own)
+
+
+def _group_sums(tops: Any, b: Any, a: Any, face: int) -> list[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+    """The pattern of M, and M with the sum, of both groups of a face."""
+    found: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
+    top = tops[face * EDGE * EDGE : (face + 1) * EDGE * EDGE]
+    for group, m in enumerate((top << i32(16), top & i32(-0x10000))):
+        total = m.view(np.float32).reshape(EDGE, EDGE)
+        for k in range(face * FACE + group * GROUP, face * FACE + (group + 1) * GROUP):
             total = fma_f32(_square(b)[:, k, None], _square(a)[None, k], total)
         found.append((m, total.reshape(-1)))
     return found

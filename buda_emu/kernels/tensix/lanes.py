@@ -1,4 +1,4 @@
-"""Loads, stores and conversions of rows of lanes (DEVICE_NUMERICS 3.2); `buda_emu.tensix.lanes` is the definition."""
+"""Loads and stores of rows of lanes (DEVICE_NUMERICS 3.2); `buda_emu.tensix.lanes` is the definition."""
 
 from typing import Any, Final
 
@@ -8,7 +8,6 @@ from buda_emu.kernels.jit import helper
 from buda_emu.kernels.tensix.fma import LANES
 
 U = np.uint32
-I = np.int32  # noqa: E741 # with U it keeps the arithmetic in 32 bits, where numba would widen it
 
 _ROW: Final = np.uint64(LANES)
 
@@ -20,8 +19,6 @@ INT32: Final = 3
 _SIGN: Final = U(0x80000000)
 _MAGNITUDE: Final = U(0x7FFFFFFF)
 _INFINITY: Final = U(0x7F800000)
-_FRACTION: Final = U(0x007FFFFF)
-_HIDDEN: Final = U(0x00800000)
 
 
 @helper
@@ -66,34 +63,3 @@ def store_row(lanes: Any, place: Any, mode: int, keep: Any, mask: Any, dst: Any)
     else:
         for i in range(_ROW):
             dst[i] = lanes[place + i] if mask[i] else keep[i]
-
-
-@helper
-def to_integer_row(lanes: Any, x: Any, limit: int, out: Any) -> None:
-    """fp32 to the nearest integer, ties away from zero, magnitude at most `limit`."""
-    most = U(limit)
-    for i in range(_ROW):
-        a = lanes[x + i]
-        e = I(I(U(U(a >> U(23)) & U(255))) - I(127))
-        drop = U(U(min(max(I(I(23) - e), I(1)), I(25))) & U(31))
-        size = U(U(U(U(U(a & _FRACTION) | _HIDDEN) + U(U(1) << U(drop - U(1))))) >> drop)
-        size = most if (e >= I(16)) | (size > most) else size
-        size = U(0) if e < I(-1) else size
-        lanes[out + i] = U(0) if size == U(0) else U(U(a & _SIGN) | size)
-
-
-@helper
-def to_float_row(lanes: Any, x: Any, out: Any) -> None:
-    """An integer in sign and magnitude to fp32."""
-    for i in range(_ROW):
-        lanes[out + i] = U(U(lanes[x + i] & _SIGN) | np.float32(I(lanes[x + i] & _MAGNITUDE)).view(np.uint32))
-
-
-@helper
-def greater_row(lanes: Any, x: Any, y: Any, out: Any) -> None:
-    """The larger in the order of sign and magnitude."""
-    for i in range(_ROW):
-        a, b = lanes[x + i], lanes[y + i]
-        a_key = I(a ^ _MAGNITUDE) if a >= _SIGN else I(a)
-        b_key = I(b ^ _MAGNITUDE) if b >= _SIGN else I(b)
-        lanes[out + i] = a if a_key >= b_key else b

@@ -10,13 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.accumulate import accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.accumulate import exponent_bias
 from buda_emu.kernels.tensix.fidelity import PHASES, phase_and_face
-from buda_emu.kernels.tensix.group_sums import ABOVE, LOWEST_COMMON, OFFSET, add_face, find_tops, sum_face
+from buda_emu.kernels.tensix.group_sums import (
+    ABOVE,
+    LOWEST_COMMON,
+    LOWEST_WIDE,
+    OFFSET,
+    add_face,
+    add_face_wide,
+    find_tops,
+)
 from buda_emu.kernels.tensix.prepared import Exponents, Parts, aligned, prepare_srca, prepare_srcb, range_of
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, spill_words
 from buda_emu.kernels.tensix.words import (
-    BF16,
     FP16,
     FP32,
     TILE,
@@ -31,12 +38,14 @@ from buda_emu.kernels.tensix.words import (
 
 PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
 WIDTH: Final = 16  # of a panel
+HALF: Final = TILE // 2  # words of a prepared tile's exponents
 FLOAT_BIAS: Final = 127
 # What exponents must be for singles (`_in_reach`), of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
 MOST_PART: Final = 250  # and no infinities
 FINEST: Final = 12  # of the last phase's products below those of the first
 LEAST_SUM: Final = LOWEST_COMMON + 10  # an accumulation leaves nothing smaller than 2^-10 of its common exponent
+LEAST_WIDE_SUM: Final = LOWEST_WIDE + 23  # or 2^-23 in 32 bits
 MOST_SUM: Final = 200
 MOST_WORD: Final = 220
 GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
@@ -80,23 +89,23 @@ def matmul_by_singles(
     height = max(1, min(rows, (stop - start + cols - 1) // cols + 1, PANEL // width))
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
     a_ranges = np.empty((width, 2), np.int64)
-    a_exponents = aligned(np.empty((width + 1) * TILE, np.int16), width * TILE)
+    a_exponents = aligned(np.empty((width + 1) * HALF, np.int32), width * HALF)
     a_parts = aligned(np.empty((width + 1) * apart, np.float32), width * apart)
     b_ranges = np.empty((height, 2), np.int64)
-    b_exponents = aligned(np.empty((height + 1) * TILE, np.int32), height * TILE)
+    b_exponents = aligned(np.empty((height + 1) * HALF, np.int32), height * HALF)
     b_parts = aligned(np.empty((height + 1) * apart, np.float32), height * apart)
     dst_ranges = np.empty((height * width, 2), np.int64)
     taken = np.empty(height * width, np.bool_)
     panel = aligned(np.empty((height * width + 1) * TILE, np.int32), height * width * TILE)
     words = aligned(np.empty(2 * TILE, np.int32), TILE)
-    tops = aligned(np.empty(5 * TILE, np.int16), 4 * TILE)
-    sums = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
+    tops = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
 
     bias = int(exponent_bias(mode, exponent_bits, 0))
     offset = OFFSET if mode == FP16 else 0
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = 2 * (bias + offset + ABOVE) + 1
-    lowest = 2 * (max(bias, 0) + offset + ABOVE) + 1
+    floor = 0 if exponent_bits == 5 else LOWEST_WIDE if mode == FP32 else LOWEST_COMMON  # no sum is below it
+    lowest = 2 * (max(bias, floor) + offset + ABOVE) + 1
     item = start
     while item < stop:
         # What is asked for of one slice of one entry, a panel of rows and columns at a time.
@@ -118,20 +127,19 @@ def matmul_by_singles(
                 if taken[place]:
                     word = panel[place * TILE : (place + 1) * TILE]
                     load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
-                    if mode != FP32:
-                        _without_denormals(word, offset)
+                    _without_denormals(word, offset)
                     dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
             for k in range(first, last):
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
                     fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
                     a_ranges[n, 0], a_ranges[n, 1] = range_of(words)
-                    prepare_srca(a_exponents[n * TILE :], a_parts[n * apart :], words, phases, lift)
+                    prepare_srca(a_exponents[n * HALF :], a_parts[n * apart :], words, phases, lift)
                 for n in range(bottom - top):
                     at = in0_index[(part * rows + top + n) * inner + k]
                     fetch_words(words, in0, entry, at, in0_pad, False)
                     b_ranges[n, 0], b_ranges[n, 1] = range_of(words)
-                    prepare_srcb(b_exponents[n * TILE :], b_parts[n * apart :], words, phases, lift, plus)
+                    prepare_srcb(b_exponents[n * HALF :], b_parts[n * apart :], words, phases, lift, plus)
                 for place in range((bottom - top) * (right - left)):
                     i, j = place // (right - left), place % (right - left)
                     if not taken[place]:
@@ -141,21 +149,21 @@ def matmul_by_singles(
                     high = a_ranges[j, 1] + b_ranges[i, 1] + bias + 1
                     weakest = min(a_ranges[j, 0], b_ranges[i, 0]) + lift
                     strongest = max(a_ranges[j, 1], b_ranges[i, 1]) + lift
-                    if dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < LOWEST_COMMON:
+                    if dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor:
                         dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
                     least, most = dst_ranges[place, 0], dst_ranges[place, 1]
-                    if not _in_reach(mode, least, most, low, high, weakest, strongest):
+                    if not _in_reach(mode, floor, least, most, low, high, weakest, strongest):
                         taken[place] = False
                         left_out[group * per_slice + (top + i) * cols + left + j - start] = True
                         continue
-                    # A tile of zeros changes no word.
-                    if mode == FP32 or (a_ranges[j, 1] != 0 and b_ranges[i, 1] != 0):
-                        find_tops(tops, b_exponents[i * TILE :], a_exponents[j * TILE :], faces, lowest)
+                    # A tile of zeros changes no word, unless zeros have an exponent.
+                    if bias > 0 or (a_ranges[j, 1] != 0 and b_ranges[i, 1] != 0):
+                        find_tops(tops, b_exponents[i * HALF :], a_exponents[j * HALF :], faces, lowest)
                         _add_tile(
-                            word, sums, tops, b_parts[i * apart :], a_parts[j * apart :], faces, phases, mode,
-                            blackhole, faces_first,
+                            word.view(np.float32), tops, b_parts[i * apart :], a_parts[j * apart :], faces, phases,
+                            mode, blackhole, faces_first,
                         )  # fmt: skip
-                        dst_ranges[place, 0] = min(least, low - 10)
+                        dst_ranges[place, 0] = min(least, low - (23 if mode == FP32 else 10))
                         dst_ranges[place, 1] = max(most, high + GROWTH) + 1
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)
@@ -185,20 +193,22 @@ def _lower_exponents(word: Lanes, offset: int) -> None:
 
 
 @helper
-def _in_reach(mode: int, least: int, most: int, low: int, high: int, weakest: int, strongest: int) -> bool:
-    """Whether singles hold all that comes up: words from `least` to `most`, sums from `low` to `high`, operands from
-    `weakest` to `strongest`. Exponents of 5 bits always are."""
+def _in_reach(
+    mode: int, floor: int, least: int, most: int, low: int, high: int, weakest: int, strongest: int
+) -> bool:  # fmt: skip
+    """Whether singles hold all that comes up: words from `least`, at least `floor`, to `most`, sums from `low` to
+    `high`, operands from `weakest` to `strongest`. Exponents of 5 bits always are."""
     if mode == FP16:
         return True
-    if mode == BF16 and (least < LOWEST_COMMON or most > MOST_WORD):
+    if least < floor or most > MOST_WORD:
         return False
-    return low >= LEAST_SUM and high <= MOST_SUM and weakest >= LEAST_PART and strongest <= MOST_PART
+    least_sum = LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM
+    return low >= least_sum and high <= MOST_SUM and weakest >= LEAST_PART and strongest <= MOST_PART
 
 
 @helper
 def _add_tile(
-    word: Lanes,
-    sums: Lanes,
+    word: Parts,
     tops: Exponents,
     parts_b: Parts,
     parts_a: Parts,
@@ -214,13 +224,7 @@ def _add_tile(
         if phases >> phase & 1:
             shift = 5 * (phase & 1) + 7 * (phase >> 1)
             b, a = parts_b[(phase >> 1) * TILE :], parts_a[(phase & 1) * TILE :]
-            if mode != FP32:
-                add_face(word.view(np.float32), tops, b, a, face, shift, mode)
-                continue
-            sum_face(sums, tops, b, a, face)
-            top = tops[2 * face * TILE :]
-            below = i32(ABOVE + shift)
-            for n in range(TILE):
-                x0 = max(i32(i32(i32(top[n]) >> i32(1)) - below), i32(0))
-                x1 = max(i32(i32(i32(top[TILE + n]) >> i32(1)) - below), i32(0))
-                word[n] = accumulate_wide(word[n], x0, sums[n], x1, sums[TILE + n], blackhole)
+            if mode == FP32:
+                add_face_wide(word, tops, b, a, face, shift, blackhole)
+            else:
+                add_face(word, tops, b, a, face, shift, mode)

@@ -6,20 +6,23 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from buda_emu.kernels.jit import helper
-from buda_emu.kernels.tensix.fidelity import srca_part, srcb_part
-from buda_emu.kernels.tensix.words import TILE, i32
+from buda_emu.kernels.tensix.words import EDGE, FACE, GROUP, TILE, i32
 
 Exponents: TypeAlias = Any
-"""int16[1024] of SrcA; int32[1024] of SrcB, where both halves of a word hold the number."""
+"""int32[512]: in a word those of both groups of an inner face, the first in its lower half. Those of SrcA at [face][k
+in a group][column], those of SrcB at [row][face][k in a group]."""
 Parts: TypeAlias = Any
 """float32[2 * 1024]: the parts of two phases, one behind the other."""
+
+__all__ = ["NO_EXPONENT", "aligned", "prepare_srca", "prepare_srcb", "put_pairs", "range_of"]
 
 NO_EXPONENT: Final = -(1 << 14)
 """Of a zero: the sum of two still fits 16 bits."""
 _LINE: Final = 64
-_SRCA_FRACTION: Final = 4  # bits of a part behind the point
-_SRCB_FRACTION: Final = 6
-_MORE_BITS: Final = 7  # a unit of those is what a part of SrcB is made larger by, less than 1/4 of 1 in any product
+_SRCA_FIRST: Final = -0x80000  # what the first part has of a word
+_SRCA_BOTH: Final = -0x4000  # and what both have
+_SRCB_FIRST: Final = -0x20000  # both have all of it
+_MORE: Final = 1 << 10  # of a fraction is what parts of SrcB are made larger by, less than 1/4 of 1 in any product
 
 
 @helper
@@ -27,12 +30,6 @@ def aligned(memory: Any, size: int) -> Any:
     """`size` elements of a longer array, from a cache line on."""
     first = (-memory.ctypes.data % _LINE) // memory.itemsize
     return memory[first : first + size]
-
-
-@helper
-def _power(exponent: np.int32) -> np.float32:
-    """The single with that exponent field, at least 1."""
-    return i32(max(exponent, i32(1)) << i32(23)).view(np.float32)
 
 
 @helper
@@ -47,33 +44,62 @@ def range_of(words: Any) -> tuple[int, int]:
 
 
 @helper
+def _doubled(word: np.int32) -> np.int32:
+    """Twice an exponent."""
+    field = i32(i32(word >> i32(23)) & i32(255))
+    return i32(NO_EXPONENT) if field == 0 else i32(field << i32(1))
+
+
+def put_pairs(exponent: Any, words: Any, plus: int) -> None:
+    """The doubled exponents of SrcB with `plus` added: int32[512] of int32[1024]."""
+    field = words[:TILE].reshape(-1, 2, GROUP) >> 23 & 255
+    value = np.where(field == 0, NO_EXPONENT, 2 * field + plus)
+    exponent[: TILE // 2] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
+
+
+@helper
+def _lifted(word: np.int32, lift: np.int32) -> np.int32:
+    """A word with `lift` added to it, 0 where it has no exponent."""
+    return i32(0) if i32(word & i32(0x7F800000)) == 0 else i32(word + lift)
+
+
+@helper
 def prepare_srca(exponent: Exponents, parts: Parts, words: Any, phases: int, lift: int) -> None:
     """Of a tile of words. `lift` is added to the exponents of the parts; `phases` has a bit for each phase."""
-    for n in range(TILE):
-        field = i32(i32(words[n] >> i32(23)) & i32(255))
-        exponent[n] = np.int16(NO_EXPONENT if field == 0 else i32(field << i32(1)))
-    below = i32(lift - _SRCA_FRACTION)
-    for half in range(2):
-        if phases & 0b0101 << half:  # phases 0 and 2 share a part, 1 and 3 the other
-            out = parts[half * TILE : (half + 1) * TILE]
-            for n in range(TILE):
-                field = i32(i32(words[n] >> i32(23)) & i32(255))
-                out[n] = np.float32(srca_part(words[n], half)) * _power(i32(field + below))
+    size = GROUP * EDGE
+    for face in range(EDGE // FACE):
+        first = words[2 * face * size : (2 * face + 1) * size]
+        second = words[(2 * face + 1) * size : (2 * face + 2) * size]
+        out = exponent[face * size : (face + 1) * size]
+        for n in range(size):
+            low, high = _doubled(first[n]), _doubled(second[n])
+            out[n] = i32(i32(high << i32(16)) | i32(low & i32(0xFFFF)))
+    more = i32(lift << 23)
+    if phases & 0b0101:  # phases 0 and 2 share a part, 1 and 3 the other
+        for n in range(TILE):
+            parts[n] = i32(_lifted(words[n], more) & i32(_SRCA_FIRST)).view(np.float32)
+    if phases & 0b1010:
+        out = parts[TILE : 2 * TILE]
+        for n in range(TILE):
+            word = _lifted(words[n], more)
+            first, both = i32(word & i32(_SRCA_FIRST)), i32(word & i32(_SRCA_BOTH))
+            out[n] = (both.view(np.float32) - first.view(np.float32)) * np.float32(1 << 5)
 
 
 @helper
 def prepare_srcb(exponent: Exponents, parts: Parts, words: Any, phases: int, lift: int, plus: int) -> None:
-    """Of a tile of words. `plus` is added to the doubled exponents."""
-    for n in range(TILE):
-        field = i32(i32(words[n] >> i32(23)) & i32(255))
-        value = i32(NO_EXPONENT) if field == 0 else i32(i32(field << i32(1)) + i32(plus))
-        exponent[n] = i32(i32(value << i32(16)) | i32(value & i32(0xFFFF)))
-    below = i32(lift - _SRCB_FRACTION - _MORE_BITS)
-    for half in range(2):
-        if phases & 0b0011 << 2 * half:
-            out = parts[half * TILE : (half + 1) * TILE]
-            for n in range(TILE):
-                field = i32(i32(words[n] >> i32(23)) & i32(255))
-                part = srcb_part(words[n], 2 * half)
-                away = i32(i32(part >> i32(31)) | i32(part != 0))  # its sign
-                out[n] = np.float32(i32(i32(part << i32(_MORE_BITS)) + away)) * _power(i32(field + below))
+    """The same of SrcB. `plus` is added to the doubled exponents."""
+    put_pairs(exponent, words, plus)
+    more = i32(lift << 23)
+    if phases & 0b0011:
+        for n in range(TILE):
+            word = _lifted(words[n], more)
+            first = i32(word & i32(_SRCB_FIRST))
+            parts[n] = i32(first | (i32(0) if word == 0 else i32(_MORE))).view(np.float32)
+    if phases & 0b1100:
+        out = parts[TILE : 2 * TILE]
+        for n in range(TILE):
+            word = _lifted(words[n], more)
+            first, power = i32(word & i32(_SRCB_FIRST)), i32(word & i32(-0x800000))
+            second = (i32(word).view(np.float32) - first.view(np.float32)) * np.float32(1 << 7)
+            out[n] = second + power.view(np.float32) * np.float32(_MORE / 2**23)

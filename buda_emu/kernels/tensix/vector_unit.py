@@ -1,7 +1,7 @@
 """Runs recorded programs of the vector unit over tiles of Dst (DEVICE_NUMERICS 3).
 
 `buda_emu.tensix.programs` records them from the definitions. A program is a list of instructions on registers of 256
-lanes, which stay in the first-level cache; every instruction is one loop that vectorises.
+lanes, which stay in the first-level cache; every instruction is one loop of vector code (`lane_rows`).
 """
 
 from typing import Any, Final
@@ -10,52 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.fma import (
-    add_rows,
-    fma_any,
-    fma_rows_blackhole,
-    fma_rows_wormhole,
-    may_be_special,
-    multiply_rows,
-)
+from buda_emu.kernels.tensix.fma import LANES, fma_any, may_be_special
 from buda_emu.kernels.tensix.images import TILE
-from buda_emu.kernels.tensix.lanes import LANES, greater_row, load_row, store_row, to_float_row, to_integer_row
+from buda_emu.kernels.tensix.lane_rows import FMA, MULTIPLY, SUBTRACT_FLOATS, UNLESS, execute_row
+from buda_emu.kernels.tensix.lanes import load_row, store_row
+from buda_emu.kernels.tensix.prepared import aligned
 
 Image = NDArray[np.uint32]
 """uint32[tiles, 1024]: Dst datums of each tile, row by row."""
 
 
-# An instruction is: operation, register of the result, three registers of operands, and a number: the places of a
-# shift, the bound of TO_INTEGER, the table of LOOKUP; with UNLESS the third operand of MULTIPLY is the condition where
-# nobody reads the result. A condition is a word whose sign bit tells.
-FMA: Final = 0
-MULTIPLY: Final = 1
-ADD_FLOATS: Final = 2
-SUBTRACT_FLOATS: Final = 3
-MERGE: Final = 4
-AND: Final = 5
-OR: Final = 6
-SHIFT_LEFT: Final = 7
-SHIFT_RIGHT: Final = 8
-EXPONENT: Final = 9
-ADD: Final = 10
-SUBTRACT: Final = 11
-EQUAL: Final = 12
-LESS: Final = 13
-SELECT: Final = 14
-LOOKUP: Final = 15
-TO_INTEGER: Final = 16
-TO_FLOAT: Final = 17
-GREATER: Final = 18
-
-UNLESS: Final = 1
-
-TABLE_BREAKS: Final = 5
-"""A row of `tables` has this many ascending breaks, unused ones 2^32 - 1, and then one value more."""
-
 U = np.uint32
 I = np.int32  # noqa: E741
-_TRUE: Final = U(0xFFFFFFFF)
+_SIGN: Final = U(0x80000000)
 _ONE: Final = U(0x3F800000)
 _ROW: Final = np.uint64(LANES)
 
@@ -65,8 +32,11 @@ def run_instructions(
     code: NDArray[np.int32], lanes: NDArray[np.uint32], tables: NDArray[np.uint32], blackhole: bool
 ) -> None:
     """The instructions of `code` once, on registers that lie one after the other in `lanes`."""
+    special = np.zeros(1, np.int32)
     for step in range(code.shape[0]):
-        _execute(code, step, lanes, tables, blackhole)
+        execute_row(code, step, lanes, tables, special, blackhole)
+        if special[0] < 0:
+            _again(code, step, lanes, blackhole)
 
 
 @kernel
@@ -93,7 +63,7 @@ def run_program(
     computes the result. `mask` bool[1024]: datums that are not set are copied from `first`. Modes as in
     `buda_emu.kernels.tensix.lanes`.
     """
-    lanes = np.empty(registers * LANES, dtype=np.uint32)
+    lanes = aligned(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
     for i in range(constants.size):
         for k in range(i * LANES, (i + 1) * LANES):
             lanes[k] = constants[i]
@@ -144,110 +114,19 @@ def _any(mask: Any) -> Any:
 
 
 @helper
-def _execute(code: Any, step: int, lanes: Any, tables: Any, blackhole: Any) -> None:
-    """One instruction. Registers are places in `lanes`, unsigned because numba would test signed ones for wrapping."""
-    operation, number = code[step, 0], code[step, 5]
-    out = np.uint64(code[step, 1]) * _ROW
-    a, b, c = np.uint64(code[step, 2]) * _ROW, np.uint64(code[step, 3]) * _ROW, np.uint64(code[step, 4]) * _ROW
-    if operation <= SUBTRACT_FLOATS:
-        unless = operation == MULTIPLY and number == UNLESS
-        if not (unless and _all_negative(lanes, c)):
-            _multiply_add(operation, lanes, a, b, c, out, unless, blackhole)
-    elif operation == LOOKUP:
-        _lookup(lanes, a, tables, number, out)
-    elif operation == TO_INTEGER:
-        to_integer_row(lanes, a, number, out)
-    elif operation == TO_FLOAT:
-        to_float_row(lanes, a, out)
-    elif operation == GREATER:
-        greater_row(lanes, a, b, out)
-    else:
-        _simple(operation, lanes, a, b, c, U(number), out)
-
-
-@helper
-def _all_negative(lanes: Any, row: Any) -> Any:
-    """Whether a condition holds in every lane."""
-    found = I(-1)
-    for i in range(_ROW):
-        found = I(found & I(lanes[row + i]))
-    return found < I(0)
-
-
-@helper
-def _multiply_add(operation: Any, lanes: Any, a: Any, b: Any, c: Any, out: Any, unless: Any, blackhole: Any) -> None:
-    """a * b + c, a * b, a + b or a - b; `unless`: not needed in lanes where the condition c holds."""
-    flip = U(0x80000000) if operation == SUBTRACT_FLOATS else U(0)
-    if operation == FMA:
-        if blackhole:
-            special = fma_rows_blackhole(lanes, a, b, c, out)
-        else:
-            special = fma_rows_wormhole(lanes, a, b, c, out)
-    elif operation == MULTIPLY:
-        special = multiply_rows(lanes, a, b, out)
-    else:
-        special = add_rows(lanes, a, b, flip, out, blackhole)
-    if not special:
-        return
+def _again(code: Any, step: int, lanes: Any, blackhole: bool) -> None:
+    """The special lanes of a multiply-add, product or sum; registers are places in `lanes`, unsigned because numba
+    would test signed ones for wrapping."""
+    operation, unless = code[step, 0], code[step, 0] == MULTIPLY and code[step, 5] == UNLESS
+    out, a = np.uint64(code[step, 1]) * _ROW, np.uint64(code[step, 2]) * _ROW
+    b, c = np.uint64(code[step, 3]) * _ROW, np.uint64(code[step, 4]) * _ROW
     for i in range(_ROW):
         x, y, z = lanes[a + i], lanes[b + i], lanes[c + i]
-        if unless and I(z) < I(0):
+        if unless and I(z) < I(0):  # not needed where the condition holds
             continue
         if operation == MULTIPLY:
             z = U(0)
         elif operation != FMA:
-            x, z = U(_ONE | flip), x
+            x, z = U(_ONE | (_SIGN if operation == SUBTRACT_FLOATS else U(0))), x
         if may_be_special(x, y, z, lanes[out + i]):
             lanes[out + i] = fma_any(x, y, z, blackhole)
-
-
-@helper
-def _simple(operation: Any, lanes: Any, a: Any, b: Any, c: Any, number: Any, out: Any) -> None:
-    """Instructions of one or two steps."""
-    if operation == SELECT:
-        for i in range(_ROW):
-            chosen, other = lanes[b + i], lanes[c + i]
-            lanes[out + i] = chosen if I(lanes[a + i]) < I(0) else other
-    elif operation == MERGE:
-        for i in range(_ROW):
-            lanes[out + i] = U(U(lanes[a + i] & lanes[b + i]) | lanes[c + i])
-    elif operation == AND:
-        for i in range(_ROW):
-            lanes[out + i] = U(lanes[a + i] & lanes[b + i])
-    elif operation == OR:
-        for i in range(_ROW):
-            lanes[out + i] = U(lanes[a + i] | lanes[b + i])
-    elif operation == EXPONENT:
-        for i in range(_ROW):
-            lanes[out + i] = U(U(lanes[a + i] >> U(23)) & U(255))
-    elif operation == SHIFT_LEFT:
-        for i in range(_ROW):
-            lanes[out + i] = U(lanes[a + i] << number)
-    elif operation == SHIFT_RIGHT:
-        for i in range(_ROW):
-            lanes[out + i] = U(lanes[a + i] >> number)
-    elif operation == ADD:
-        for i in range(_ROW):
-            lanes[out + i] = U(lanes[a + i] + lanes[b + i])
-    elif operation == SUBTRACT:
-        for i in range(_ROW):
-            lanes[out + i] = U(lanes[a + i] - lanes[b + i])
-    elif operation == EQUAL:
-        for i in range(_ROW):
-            lanes[out + i] = _TRUE if lanes[a + i] == lanes[b + i] else U(0)
-    elif operation == LESS:
-        for i in range(_ROW):
-            lanes[out + i] = _TRUE if I(lanes[a + i]) < I(lanes[b + i]) else U(0)
-
-
-@helper
-def _lookup(lanes: Any, a: Any, tables: Any, row: Any, out: Any) -> None:
-    """The value of the range in which each lane lies."""
-    b0, b1, b2, b3, b4 = tables[row, 0], tables[row, 1], tables[row, 2], tables[row, 3], tables[row, 4]
-    v0, v1, v2 = tables[row, 5], tables[row, 6], tables[row, 7]
-    v3, v4, v5 = tables[row, 8], tables[row, 9], tables[row, 10]
-    for i in range(_ROW):
-        x = lanes[a + i]
-        low = v0 if x < b0 else (v1 if x < b1 else v2)
-        high = v3 if x < b3 else (v4 if x < b4 else v5)
-        lanes[out + i] = low if x < b2 else high

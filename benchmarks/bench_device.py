@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What the chip's own numbers cost: programs in precision `device` beside the same in `format` (docs/performance.md).
+
+    python benchmarks/bench_device.py                            # own netlists
+    python benchmarks/bench_device.py --vectors-heavy            # the big ones of the corpus, two threads
+    python benchmarks/bench_device.py --vectors-heavy -k resnet50 --threads 1
+
+Each netlist runs once in each precision to warm up (kernels compiled or loaded, memory in place), then `--repeat` times
+in turns, each on a new machine. Seconds of the programs, the least of the repetitions, and processor time of all
+threads, which other work on the machine disturbs less; a ratio is that of `device` over that of `format`. `first` is
+how many times of `device` a cold program took, with planning. Exit code 1: a netlist is above --most, or all together
+above --together.
+"""
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import buda_emu as be
+from conditions import conditions
+from run import Job, add_selection, selected  # sets up threads of numpy before it is imported
+
+PRECISIONS = ("device", "format")
+
+
+@dataclass
+class Took:
+    """Seconds of one netlist in one precision: programs of each run, the first one cold, and processor time."""
+
+    wall: list[float] = field(default_factory=list[float])
+    cpu: list[float] = field(default_factory=list[float])
+
+
+def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, threads: int, took: Took) -> None:
+    """Run the programs on a new machine."""
+    with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
+        for name, array in inputs:
+            emulator.push(name, array)
+        start, cpu = time.perf_counter(), time.process_time()
+        for program in job.programs:
+            emulator.run(program, job.parameters)
+        took.cpu.append(time.process_time() - cpu)
+        took.wall.append(time.perf_counter() - start)
+
+
+def measure(job: Job, threads: int, repeat: int) -> dict[str, Took]:
+    """Both precisions in turns."""
+    netlist = be.load(job.path, arch=job.arch)
+    inputs = job.inputs(netlist)
+    took = {precision: Took() for precision in PRECISIONS}
+    for _ in range(1 + repeat):
+        for precision in PRECISIONS:
+            once(job, netlist, inputs, precision, threads, took[precision])
+    return took
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_selection(parser)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--most", type=float, default=6.0, metavar="TIMES", help="of a netlist (default 6)")
+    parser.add_argument("--together", type=float, default=4.0, metavar="TIMES", help="of all (default 4)")
+    args = parser.parse_args()
+    print(f"{conditions()}; {args.threads} threads")
+    print(f"{'device':>8} {'format':>8} {'times':>6} {'cpu':>8} {'cpu':>8} {'times':>6} {'first':>6}  netlist")
+    sums, above = [0.0] * 4, 0
+    for job in selected(args):
+        took = measure(job, args.threads, args.repeat)
+        device, plain = (took[precision] for precision in PRECISIONS)
+        figures = [min(device.wall[1:]), min(plain.wall[1:]), min(device.cpu[1:]), min(plain.cpu[1:])]
+        sums = [total + figure for total, figure in zip(sums, figures, strict=True)]
+        above += figures[0] > args.most * figures[1]
+        print(f"{_line(figures)} {device.wall[0] / figures[0]:6.2f}  {job.name}", flush=True)
+    print(f"{_line(sums)} {'':6}  together")
+    return int(bool(above) or sums[0] > args.together * sums[1])
+
+
+def _line(figures: list[float]) -> str:
+    device, plain, device_cpu, plain_cpu = figures
+    walls = f"{device:8.3f} {plain:8.3f} {device / plain:6.2f}"
+    return f"{walls} {device_cpu:8.3f} {plain_cpu:8.3f} {device_cpu / plain_cpu:6.2f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
