@@ -22,7 +22,8 @@ from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
 from buda_emu.errors import HostError, UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
-"""Other shares of a chip's cores that high effort takes rectangles to cover."""
+"""Other shares of a chip's cores that rectangles are taken to cover; by default effort where there are epochs to cut,
+and one chip."""
 ROOMY = 1.0
 """Inputs that are on the way in each op of a chain, where epochs are long."""
 FRACTURES = (1.0, 0.3)
@@ -81,11 +82,13 @@ def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int) -> Placemen
         return min(make(plain, searched_spots(plain, aim, FULL)), first, key=_cores)
     best, kept = judged(first), None
     for line in _lines(plain, aim):
-        for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
+        for full in (FULL, *SHARES) if aim.effort == "high" or aim.chips == 1 else (FULL,):
             found = improved(line, searched_spots(line, aim, full), partial(make, line), BUDGETS["default"], aim.chips)
             now = judged(make(line, found))
             if kept is None or now.cycles < best.cycles:
                 best, kept = min(now, best, key=_cycles), (line, found)
+            if aim.effort == "default" and (now.placement.epochs == 1 or best.cycles <= best.host):
+                break
     if aim.effort == "high" and kept is not None:
         line, spots = kept
         found = improved(line, spots, partial(make, line), BUDGETS["high"], aim.chips)
