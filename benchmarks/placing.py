@@ -32,7 +32,7 @@ class Case(NamedTuple):
     arch: str
     df: str
     fidelity: str
-    microbatch: int
+    microbatch: int | None
     netlist: str
     keeps: int = 0
     """Outputs behind the first that go to caches."""
@@ -86,18 +86,24 @@ def vendor(name: str) -> float:
 
 
 def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, Any]:
-    """Inputs per second, seconds of be.compile, the compiled model."""
+    """Inputs per second, seconds of be.compile, the compiled model. Ends the benchmark where `--strict` has anything to
+    say of its netlist."""
     start = time.process_time()
     if case.keeps:
         options["keeps"] = {1 + number: f"past_{number}" for number in range(case.keeps)}
     model = be.compile(
         *source, arch=case.arch, df=case.df, fidelity=case.fidelity, microbatch=case.microbatch, **options
     )
-    return model.perf().inputs_per_second, time.process_time() - start, model
+    seconds = time.process_time() - start
+    findings = model.check(strict=True)
+    if findings:
+        raise SystemExit(f"{len(findings)} findings under --strict, the first: {findings[0]}")
+    return model.perf().inputs_per_second, seconds, model
 
 
 MORE = ("resnet18", "mobilenet_v2", "vit_b_16", "whisper_tiny")
-"""Models that join the cases in the comparison of efforts: wormhole_b0, Float16_b, HiFi3, rounds of 64."""
+"""Models that join the cases in the comparison of efforts: wormhole_b0, Float16_b, HiFi3, rounds of 64, fewer where
+memory is full."""
 
 
 def efforts(names: Sequence[str]) -> None:
@@ -105,7 +111,7 @@ def efforts(names: Sequence[str]) -> None:
     print("| model | low | default | high | default of high | CPU s, default | high |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in names or (*CASES, *MORE):
-        case = CASES.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", 64, "")
+        case = CASES.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", None, "")
         source = case.source()
         low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
         print(f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
@@ -126,7 +132,7 @@ def main() -> None:
         efforts(args.names)
         return
     if args.chips:
-        print("| network | chips | inputs/s | times |\n| --- | ---: | ---: | ---: |")
+        print("| network | chips | as | inputs/s | times |\n| --- | ---: | --- | ---: | ---: |")
     else:
         print("| network | on | inputs a round | vendor's inputs/s | ours | times | first legal | CPU s |")
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -137,9 +143,10 @@ def main() -> None:
             case = case._replace(arch="wormhole_b0")
             one = math.nan
             for count in map(int, args.chips.split(",")):
-                found, _, _ = compiled(case, source, chips=count, effort=args.effort)
+                found, _, model = compiled(case, source, chips=count, effort=args.effort)
                 one = found if count == 1 else one
-                print(f"| {name} | {count} | {found:.0f} | {found / one:.2f} |", flush=True)
+                form = "copies" if model.placement.copies > 1 else "pipeline" if count > 1 else ""
+                print(f"| {name} | {count} | {form} | {found:.0f} | {found / one:.2f} |", flush=True)
             continue
         found, seconds, model = compiled(case, source, effort=args.effort)
         first, _, _ = compiled(case, source, effort="low")

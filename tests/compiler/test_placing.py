@@ -6,6 +6,7 @@ import pytest
 import buda_emu as be
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.search.judge import judged
 from buda_emu.compiler.target import Aim
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.microbatch import of_microbatch
@@ -95,6 +96,11 @@ def test_chips_share_the_work(stack):
         assert len(two.netlist.temporal_graphs) == two.placement.epochs
         assert cycles(one) > gain * cycles(two)
     assert (copies.placement.copies, pipeline.placement.copies) == (2, 1)
+    # What was judged of one copy is what is modelled of the whole netlist.
+    perf = copies.perf()
+    assert perf.inputs == 2 * copies.placement.microbatch
+    assert perf.inputs_per_second == pytest.approx(perf.run.clock * 1e6 / judged(copies.placement).cycles, rel=1e-3)
+    assert "on 2 chips, each with all of them" in copies.report()
 
 
 def test_copies_on_several_chips_take_inputs_in_turn_and_give_the_same_bits(stack, x, tmp_path):
@@ -116,17 +122,6 @@ def test_copies_on_several_chips_take_inputs_in_turn_and_give_the_same_bits(stac
         machine.push(source, image.host_input(source, x))
         machine.run("run_fwd_0", {"$p_loop_count": 1})
         np.testing.assert_array_equal(image.host_output(result, machine.pop(result)), expected[:96])
-
-
-def test_copies_are_modelled_as_all_of_them_together(stack):
-    from buda_emu.compiler.search.judge import judged
-
-    two = compile_model(stack, chips=2)
-    assert two.perf().inputs == 128
-    assert two.perf().inputs_per_second == pytest.approx(
-        two.perf().run.clock * 1e6 / judged(two.placement).cycles, rel=1e-3
-    )
-    assert "on 2 chips, each with all of them" in two.report()
 
 
 def test_latency_of_one_input_is_what_that_objective_shortens(stack):

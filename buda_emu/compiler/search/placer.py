@@ -22,7 +22,8 @@ from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
 from buda_emu.errors import HostError, UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
-"""Other shares of a chip's cores that high effort takes rectangles to cover."""
+"""Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
+default effort with the best one, on one chip, where there are epochs to cut."""
 
 
 def place(
@@ -77,13 +78,23 @@ def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Form
 
     if aim.objective == "cores":
         return min(make(forms.plain, searched_spots(forms.plain, aim, FULL)), first, key=_cores)
-    best, kept = judged(first), None
+    best = judged(first)
+    kept: tuple[Line, dict[str, Spot]] | None = None
+
+    def tried(line: Line, full: float) -> None:
+        nonlocal best, kept
+        found = improved(line, searched_spots(line, aim, full), partial(make, line), BUDGETS["default"], aim.chips)
+        now = judged(make(line, found))
+        if kept is None or now.cycles < best.cycles:
+            best, kept = min(now, best, key=_cycles), (line, found)
+
     for line in forms.likely(aim):
         for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
-            found = improved(line, searched_spots(line, aim, full), partial(make, line), BUDGETS["default"], aim.chips)
-            now = judged(make(line, found))
-            if kept is None or now.cycles < best.cycles:
-                best, kept = min(now, best, key=_cycles), (line, found)
+            tried(line, full)
+    for full in SHARES if aim.effort == "default" and aim.chips == 1 else ():
+        if kept is None or best.placement.epochs == 1 or best.cycles <= best.host:
+            break
+        tried(kept[0], full)
     if aim.effort == "high" and kept is not None:
         line, spots = kept
         found = improved(line, spots, partial(make, line), BUDGETS["high"], aim.chips)
