@@ -120,3 +120,20 @@ def test_tiles_of_zeros_and_denormal_words():
         singles, integers, left_out = both(dst, in0, zero, "HiFi2", kernel_setting("b", "bf16", "wormhole_b0"))
         assert not left_out
         assert np.array_equal(singles, integers)
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("fidelity", sorted(PHASES))
+def test_rows_of_zeros_onto_nothing(pairing, fidelity):
+    """Pickers are like that: a sum without a product, and a word of Dst that is zero, have no exponent."""
+    stream = np.random.default_rng(7)
+    register, mode = pairing
+    middle = 15 if register == "Float16" else 127
+    in0, in1 = (words(stream, (2, 1024), register, middle, 2) for _ in range(2))
+    in0.reshape(2, 32, 32)[:, 1::3] = 0
+    in1.reshape(2, 32, 32)[:, :16, 5::4] = 0
+    dst = start(stream, mode, register, middle, 2)
+    dst.reshape(32, 32)[:24] = 0
+    singles, integers, left_out = both(dst, in0, in1, fidelity, kernel_setting(family(register), mode, "wormhole_b0"))
+    assert not left_out
+    assert np.array_equal(singles, integers)

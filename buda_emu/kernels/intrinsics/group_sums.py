@@ -23,6 +23,9 @@ from buda_emu.kernels.tensix.group_sums import (
     HALF_BELOW,
     INVERSE,
     INVERSE_WIDE,
+    LEAST,
+    LEAST_FP16,
+    LEAST_WIDE,
     M_FRACTION,
     MAGNITUDE,
     OFFSET,
@@ -163,11 +166,12 @@ class _Steps:
         """The same, more by the shift."""
         return self.code.every_word(self.code.builder.add(SIZE(number), self._shifted))
 
-    def common(self, old: Value, groups: list[Group]) -> Value:
-        """The pattern of the M of the largest exponent."""
+    def common(self, old: Value, groups: list[Group], least: int) -> Value:
+        """The pattern of the M of the largest exponent, at least `least`."""
         code, builder = self.code, self.code.builder
         own = builder.and_(builder.add(code.as_words(old), code.word(ABOVE << 23)), code.word(EXPONENT))
         own = builder.or_(own, code.word(M_FRACTION))
+        own = code.largest(own, code.word(least))
         return code.largest(builder.sub(code.largest(groups[0][0], groups[1][0]), self.down), own)
 
     def sum_of(self, group: Group) -> Value:
@@ -185,7 +189,7 @@ def _emit_add_face(
 
     def put(place: Value, groups: list[Group]) -> None:
         old = code.load(word, place, code.floats)
-        common = steps.common(old, groups)
+        common = steps.common(old, groups, LEAST_FP16 if fp16 else LEAST)
         half = code.as_floats(builder.sub(common, code.word(HALF)))
         total = llvm_fma(builder, code.floats, old, code.float(AWAY), code.as_floats(common))
         for group in groups:
@@ -234,7 +238,7 @@ def _emit_add_face_wide(
 
     def put(place: Value, groups: list[Group]) -> None:
         old = code.load(word, place, code.floats)
-        common = steps.common(old, groups)
+        common = steps.common(old, groups, LEAST_WIDE)
         inverse = code.as_floats(builder.sub(code.word(INVERSE_WIDE), common))
         scale = code.as_floats(builder.sub(finer, common))
         half = builder.or_(builder.and_(code.as_words(old), code.word(SIGN)), code.word(HALF_BELOW))

@@ -34,6 +34,9 @@ __all__ = [
     "HALF_BELOW",
     "INVERSE",
     "INVERSE_WIDE",
+    "LEAST",
+    "LEAST_FP16",
+    "LEAST_WIDE",
     "LOWEST_COMMON",
     "LOWEST_WIDE",
     "MAGNITUDE",
@@ -61,6 +64,10 @@ EXPONENT: Final = 0x7F800000
 MAGNITUDE: Final = 0x7FFFFFFF
 SIGN: Final = -0x80000000
 AWAY: Final = 1.0 + 2.0**-13
+LEAST: Final = (LOWEST_COMMON + ABOVE) << 23 | M_FRACTION
+LEAST_WIDE: Final = (LOWEST_WIDE + ABOVE) << 23 | M_FRACTION
+LEAST_FP16: Final = (OFFSET + ABOVE) << 23 | M_FRACTION
+"""Patterns of the least M, of a Dst of bf16, of 32 bits, and of fp16."""
 FP16_MOST: Final = (OFFSET + 31) << 23 | 0x3FF << 13
 
 # What to take from the pattern of M, or to take it from, for the pattern of:
@@ -98,7 +105,7 @@ def add_face(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, mode: 
     """
     (m0, total0), (m1, total1) = _group_sums(tops, b, a, face)
     with np.errstate(all="ignore"):
-        common = _common(word, m0, m1, shift)
+        common = _common(word, m0, m1, shift, LEAST_FP16 if mode == FP16 else LEAST)
         half = np.asarray(common - i32(HALF)).view(np.float32)
         unit, inverse = (x.view(np.float32) for x in (common - i32(UNIT), _from(INVERSE, common)))
         m = common.view(np.float32)
@@ -123,7 +130,7 @@ def add_face_wide(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, b
     """The same in a 32-bit Dst."""
     (m0, total0), (m1, total1) = _group_sums(tops, b, a, face)
     with np.errstate(all="ignore"):
-        common = _common(word, m0, m1, shift)
+        common = _common(word, m0, m1, shift, LEAST_WIDE)
         inverse = _from(INVERSE_WIDE, common)
         half = (word.view(np.int32) & i32(SIGN)) | i32(HALF_BELOW)
         n = fma_f32(word, inverse.view(np.float32), half.view(np.float32)).astype(np.int32)  # towards zero
@@ -150,10 +157,11 @@ def _from(number: int, pattern: Any) -> Any:
     return np.asarray(np.array(number, np.uint32) - pattern.view(np.uint32)).view(np.int32)
 
 
-def _common(word: Any, m0: Any, m1: Any, shift: int) -> Any:
-    """The pattern of the M of the largest exponent."""
+def _common(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
+    """The pattern of the M of the largest exponent, `least` where there is none: sums of nothing have none in the
+    later phases."""
     own = ((word.view(np.int32) + i32(ABOVE << 23)) & i32(EXPONENT)) | i32(M_FRACTION)
-    return np.maximum(np.maximum(m0, m1) - i32(shift << 23), own)
+    return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), own), i32(least))
 
 
 def _group_sums(tops: Any, b: Any, a: Any, face: int) -> list[tuple[NDArray[np.int32], NDArray[np.float32]]]:
