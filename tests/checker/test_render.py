@@ -156,10 +156,10 @@ def test_excerpts_are_cropped_to_the_terminal_around_the_carets() -> None:
 
 def test_colours_of_findings_can_be_taken_off_again() -> None:
     shown = render([finding(), finding(severity="warning")], Screen(None, colour=True))
-    assert "\x1b[1m\x1b[31m^^^^\x1b[0m" in shown
-    assert "\x1b[1m\x1b[33m^^^^\x1b[0m" in shown
+    assert "\x1b[1;31m^^^^\x1b[0m" in shown
+    assert "\x1b[1;33m^^^^\x1b[0m" in shown
     assert "[\x1b[1mV013\x1b[0m]" in shown
-    assert re.sub(r"\x1b\[\d*m", "", shown) == render([finding(), finding(severity="warning")])
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == render([finding(), finding(severity="warning")])
 
 
 def test_each_finding_gets_the_line_that_it_names_where_there_is_one() -> None:
