@@ -161,6 +161,7 @@ def main():
         curves = {"torch": means(theirs)}
         for precision in given.precision:
             begin = time.process_time()
+            formats["chip_softmax"] = precision == "device"
             with_gradients = compiled(module, batches, choices, formats)
             worst = worst_gradient(with_gradients, batches, begun, gradients, precision)
             with_gradients.close()

@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
     parser.add_argument(
         "--dump-after", action="append", default=[], metavar="PASS",
-        help="print the graph behind a pass; all passes: import, gelu, probabilities, integers, decompose, "
-        "affine, windows, common, dead",
+        help="print the graph behind a pass; all passes: import, gelu, integers, decompose, affine, windows, "
+        "common, dead",
     )  # fmt: skip
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")

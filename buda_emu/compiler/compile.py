@@ -35,6 +35,7 @@ def compile(  # noqa: A001 - as be.compile
     target: Any = None,
     microbatches: int = 1,
     activations_mib: float | None = None,
+    chip_softmax: bool = False,
     keeps: Mapping[int, str] | None = None,
 ) -> CompiledModel:
     """Compile a model; with `loss`, its training.
@@ -56,7 +57,8 @@ def compile(  # noqa: A001 - as be.compile
     `optimizer_options`, `optimizer_df` ("Float32": of master copies of the parameters, of gradient sums and of what the
     optimizer keeps), `target` (an example), `microbatches` and `activations_mib` (what the backward pass needs of the
     forward pass may take so much DRAM, and is computed again beyond; default: what there is) count, which mean nothing
-    without. `acc_df` is Float32 then, where the chip has it.
+    without. `chip_softmax`: the gradient of cross_entropy adds up to 0 on the chip, too, and has not torch's last bits.
+    `acc_df` is Float32 then, where the chip has it.
 
     `keeps`: by the number of an output, the input that it is kept in for the next run, a cache; a mapping of names to
     Programs as `source` is several models that share caches. A CompiledPrograms is returned (docs/generate.md).
@@ -89,6 +91,10 @@ def compile(  # noqa: A001 - as be.compile
     df = wide_df(optimizer_df, recipe.device)
     choices = Choices.named(loss, optimizer, optimizer_options, learning_rate, microbatches, df)
     graph = training_graph(source, inputs, target, choices)
+    if chip_softmax:
+        from buda_emu.compiler.train.probabilities import probabilities
+
+        graph = probabilities(graph)
     found, stored = fitted(recipe, graph, max(2, microbatches), activations_mib)
     return CompiledTraining(*found, choices, stored)
 

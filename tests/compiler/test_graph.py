@@ -16,7 +16,7 @@ from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
-from buda_emu.compiler.passes.probabilities import probabilities
+from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.errors import InternalError
 from buda_emu.ops.sparse_encoding import Encoding
 

@@ -12,14 +12,12 @@ from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
 from buda_emu.compiler.passes.host_windows import host_windows
 from buda_emu.compiler.passes.integers import integers
-from buda_emu.compiler.passes.probabilities import probabilities
 from buda_emu.compiler.target import Target
 
 Pass = Callable[[Graph], Graph]
 Dump = Callable[[str, Graph], None]
 EARLY: dict[str, tuple[Pass, str]] = {
     "gelu": (gelu, FRONT),
-    "probabilities": (probabilities, FRONT),
     "integers": (integers, FRONT),
     "decompose": (decompose, CORE),
     "affine": (affine, CORE),
