@@ -63,8 +63,7 @@ class Recipe:
             chosen = offers[number]
         finally:
             chosen.tell(self.dump)
-        give_room(placement)
-        return chosen.graph, placement, _title(chosen.graph, self.device)
+        return self._finished(chosen.graph, placement)
 
     def prepared(self, graph: Graph) -> Graph:
         """The graph behind all passes, of several kinds of windows with those of the fewest cycles by themselves."""
@@ -73,7 +72,9 @@ class Recipe:
 
     def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The same of a graph behind all passes."""
-        placement = place(self._tiles(graph), self.device, self.aim, entries=entries)
+        return self._finished(graph, place(self._tiles(graph), self.device, self.aim, entries=entries))
+
+    def _finished(self, graph: Graph, placement: Placement) -> tuple[Graph, Placement, str]:
         give_room(placement)
         return graph, placement, _title(graph, self.device)
 

@@ -7,7 +7,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, on_data
 from buda_emu.kernels.intrinsics.vectors import Vectors
 from buda_emu.kernels.tensix.blocks import (
     FARTHEST,
@@ -31,10 +31,7 @@ def _type_assemble_groups(_context: Any) -> Any:
 
 @lower_builtin(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
 def _lower_assemble_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-        for kind, value in zip(call.args, arguments, strict=False)
-    ]
+    plain = on_data(context, builder, call, arguments)
     call_shared(builder, "assemble_groups", plain, _emit)
     return context.get_dummy_value()
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
+from numba.core import types
 from numba.core.cgutils import get_or_insert_function
 
-__all__ = ["FLOAT", "SIZE", "Builder", "Value", "call_shared", "llvm_fma", "splat", "tile_pointer"]
+__all__ = ["FLOAT", "SIZE", "Builder", "Value", "call_shared", "llvm_fma", "on_data", "splat", "tile_pointer"]
 
 # llvmlite says nothing of its types.
 Builder: TypeAlias = Any
@@ -32,6 +33,14 @@ def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: C
         emit(inside, *function.args)
         inside.ret_void()
     builder.call(function, arguments)
+
+
+def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
+    """The arguments of a call, of arrays the addresses of their first elements; there may be fewer than it has."""
+    return [
+        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+        for kind, value in zip(call.args, arguments, strict=False)
+    ]
 
 
 def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:

@@ -7,7 +7,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, on_data
 from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.kernels.tensix.eltwise_by_singles import (
     AWAY,
@@ -85,10 +85,7 @@ def _lower_multiply_exactly(context: Any, builder: Builder, call: Any, arguments
 
 def _plain(context: Any, builder: Builder, call: Any, arguments: Any) -> tuple[int, list[Value]]:
     """Lanes of a vector; the arguments, of arrays the addresses of their first elements."""
-    return lanes_for(context), [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-        for kind, value in zip(call.args, arguments, strict=False)
-    ]
+    return lanes_for(context), on_data(context, builder, call, arguments)
 
 
 def _for_mode(context: Any, builder: Builder, call: Any, arguments: Any, name: str, emit: Any) -> Value:

@@ -11,7 +11,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, on_data, splat
 from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, lanes_for
 from buda_emu.kernels.tensix.group_sums import (
     ABOVE,
@@ -103,10 +103,7 @@ def _call(
     context: Any, builder: Builder, call: Any, arguments: Any, name: str, emit: Callable[..., None]
 ) -> Value:  # fmt: skip
     """Arrays become the addresses of their first elements."""
-    plain = [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-        for kind, value in zip(call.args, arguments, strict=False)
-    ]
+    plain = on_data(context, builder, call, arguments)
     call_shared(builder, name, plain, partial(emit, lanes_for(context)))
     return context.get_dummy_value()
 

@@ -11,7 +11,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, on_data
 from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.kernels.tensix import lane_rows as rows
 from buda_emu.kernels.tensix.fma import LANES
@@ -41,10 +41,7 @@ def _type_execute_row(_context: Any) -> Any:
 
 @lower_builtin(execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp)
 def _lower_execute_row(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-        for kind, value in zip(call.args, arguments, strict=False)
-    ]
+    plain = on_data(context, builder, call, arguments)
     call_shared(builder, "execute_row", plain, partial(_emit, lanes_for(context)))
     return context.get_dummy_value()
 
