@@ -48,7 +48,7 @@ OWN = {
     **{
         path.relative_to(PACKAGE).as_posix(): {"numba", "llvmlite"}  # imported when a kernel is compiled
         for path in (
-            *(PACKAGE / "kernels" / name for name in ("compiling.py", "entry_point.py", "runtime.py")),
+            *(PACKAGE / "kernels" / "compiling").glob("*.py"),
             *(PACKAGE / "kernels" / "intrinsics").glob("*.py"),
         )
     },

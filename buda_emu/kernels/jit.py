@@ -4,8 +4,8 @@ A kernel is compiled at its first call, for the kinds of the arguments. So call 
 C-contiguous arrays, each always writable or always read-only, Python ints and bools, numpy scalars for floats, and
 tuples of these. Another kind is compiled anew. What it returns is None or a number.
 
-Numba compiles (`compiling.py`), and is imported only then: what was compiled before is machine code with a door of its
-own for Python (`entry_point.py`), which is read from disk (`kept.py`) and called (`loading.py`) without numba.
+Numba compiles (`compiling`), and is imported only then: what was compiled before is machine code with a door of its
+own for Python, which is read from disk and called (`machine_code`) without numba.
 
 `NUMBA_DISABLE_JIT=1` makes every kernel and helper the plain Python function it is written as, with the same bits.
 """
@@ -20,9 +20,9 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from buda_emu.kernels import kept
-from buda_emu.kernels.kept import cache_folder
-from buda_emu.kernels.kinds import Raised, kinds_of, plain
+from buda_emu.kernels.machine_code import kept
+from buda_emu.kernels.machine_code.kept import cache_folder
+from buda_emu.kernels.machine_code.kinds import Raised, kinds_of, plain
 
 __all__ = ["Compilation", "Helper", "Kernel", "cache_folder", "compilations", "disabled", "helper", "kernel"]
 
@@ -50,7 +50,7 @@ class Helper:
         update_wrapper(cast(Any, self), function)
         self.py_func: Final = function
         self.dispatcher: Any = None
-        """numba's, once there is one (`compiling.py`)."""
+        """numba's, once there is one (`compiling/by_numba.py`)."""
 
 
 class Kernel(Helper):
@@ -90,7 +90,7 @@ class Kernel(Helper):
 
     def _made(self, kinds: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """For these kinds: kept from an earlier run, or compiled now."""
-        from buda_emu.kernels.loading import load, processor  # LLVM, not its compiler
+        from buda_emu.kernels.machine_code.loading import load, processor  # LLVM, not its compiler
 
         place = kept.place(self.py_func, f"{kinds} {processor()}")
         if place is None:
@@ -113,7 +113,7 @@ class Kernel(Helper):
         for watcher in list(_watchers):
             watcher.started(name)
         start = time.perf_counter()
-        from buda_emu.kernels.compiling import machine_code  # numba
+        from buda_emu.kernels.compiling.by_numba import machine_code  # numba
 
         code = machine_code(self, arguments)
         done = Compilation(name, time.perf_counter() - start)

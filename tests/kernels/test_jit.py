@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from buda_emu.kernels import jit, kept
+from buda_emu.kernels import jit
+from buda_emu.kernels.machine_code import kept
 
 compiled_only = pytest.mark.skipif(jit.disabled, reason="nothing is compiled or cached")
 
@@ -111,7 +112,7 @@ def test_a_damaged_cache_file_is_healed(caches: Path) -> None:
 def test_code_for_another_processor_or_with_other_settings_is_not_run(
     caches: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from buda_emu.kernels import loading
+    from buda_emu.kernels.machine_code import loading
 
     call_double()
     with monkeypatch.context() as patched:
@@ -141,7 +142,8 @@ def test_processes_that_need_the_same_compile_it_once(tmp_path: Path, child_envi
     source.write_text("from buda_emu.kernels.jit import kernel\n\n@kernel\ndef twice(x):\n    return x + x\n")
     script = (
         "import shared_kernel as shared, sys, time\n"
-        "from buda_emu.kernels import compiling, jit\n"  # numba is there: what is left takes as long in each
+        "from buda_emu.kernels import jit\n"
+        "from buda_emu.kernels.compiling import by_numba\n"  # numba is there: what is left takes as long in each
         "print('ready', flush=True); sys.stdin.readline()\n"
         "with jit.compilations() as compiled:\n"
         "    assert shared.twice(4) == 8\n"

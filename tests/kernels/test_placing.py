@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from buda_emu.kernels import jit, kept, loading, placing
+from buda_emu.kernels import jit
+from buda_emu.kernels.machine_code import kept, loading, placing
 
 pytestmark = pytest.mark.skipif(
     jit.disabled or placing.processor() is None, reason="nothing is compiled, or LLVM loads it here"
@@ -94,7 +95,7 @@ def test_memory_with_code_cannot_be_written(file: Path) -> None:
 
 
 def test_the_processor_is_the_same_on_every_core() -> None:
-    script = "from buda_emu.kernels.placing import processor; print(processor())"
+    script = "from buda_emu.kernels.machine_code.placing import processor; print(processor())"
     found = {placing.processor()}
     for core in sorted(os.sched_getaffinity(0))[:2]:
         command = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\n{script}"]

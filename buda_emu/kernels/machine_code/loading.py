@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.kernels import placing
-from buda_emu.kernels.kinds import Raised
+from buda_emu.kernels.machine_code import placing
+from buda_emu.kernels.machine_code.kinds import Raised
 
 __all__ = ["ENTRY", "OBJECTS", "load", "processor"]
 

@@ -21,10 +21,10 @@ from numba.extending import typeof_impl
 
 import buda_emu.kernels.intrinsics as _intrinsics
 from buda_emu.errors import InternalError
-from buda_emu.kernels.entry_point import emit_entry_point
+from buda_emu.kernels.compiling.entry_point import emit_entry_point
+from buda_emu.kernels.compiling.runtime import emit_runtime
 from buda_emu.kernels.jit import Helper, Kernel
-from buda_emu.kernels.loading import ENTRY
-from buda_emu.kernels.runtime import emit_runtime
+from buda_emu.kernels.machine_code.loading import ENTRY
 
 __all__ = ["machine_code"]
 

@@ -27,6 +27,7 @@ from buda_emu.version import __version__
 __all__ = ["alone", "cache_folder", "place", "read", "write"]
 
 _ROOMS: Final = ("kernels", "numerics", "spec")  # what a kernel may import functions and constants from
+_KERNELS: Final = Path(__file__).parent.parent
 _MAGIC: Final = b"buda-emu kernel 2\n"
 _MOST_BYTES: Final = 256 << 20
 _LONGEST_WAIT: Final = 60.0  # seconds
@@ -36,7 +37,7 @@ _OF_NO_CONSEQUENCE: Final = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_
 
 def cache_folder() -> Path | None:
     """Where the project's compiled kernels are kept; None when they cannot be."""
-    return _directory(Path(__file__).parent)
+    return _directory(_KERNELS)
 
 
 def place(function: Callable[..., Any], variant: str) -> str | None:
@@ -128,8 +129,7 @@ def _folder_name(sources: Path) -> str:
 
 def _sources_hash(sources: Path) -> str:
     """Hash of all that compiled code depends on, besides the processor and its own function."""
-    package = Path(__file__).parent.parent
-    folders = {package / room for room in _ROOMS}
+    folders = {_KERNELS.parent / room for room in _ROOMS}
     if not any(sources.is_relative_to(folder) for folder in folders):
         folders.add(sources)
     digest = hashlib.sha256(f"{np.__version__} {sys.version} {sys.platform}".encode())

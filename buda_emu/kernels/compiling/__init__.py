@@ -1,0 +1,1 @@
+"""From a kernel to machine code, by numba: imported only when something is compiled."""
