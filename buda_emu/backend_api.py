@@ -5,9 +5,14 @@ torch nor numba.
 """
 
 from buda_emu.api.backend.config import BackendConfig
-from buda_emu.api.backend.descriptors import DramIODesc
-from buda_emu.api.backend.devices import DeviceConfig, DeviceGrid, load_cached_sys_param
-from buda_emu.api.backend.dumps import binarize_tensor, debinarize_tensor
+from buda_emu.api.backend.devices.device_config import DeviceConfig, DeviceGrid, load_cached_sys_param
+from buda_emu.api.backend.devices.presented import (
+    detect_available_silicon_devices,
+    get_device_cluster_yaml,
+    get_device_descs_for_available_devices,
+    present_devices,
+)
+from buda_emu.api.backend.devices.soc import BackendDeviceDesc, get_custom_device_desc
 from buda_emu.api.backend.enums import (
     BackendCompileFailure,
     BackendDevice,
@@ -19,14 +24,8 @@ from buda_emu.api.backend.enums import (
     IOType,
     get_format_from_string,
 )
-from buda_emu.api.backend.family import finish_child_process, initialize_child_process
 from buda_emu.api.backend.op_model import OpModelDesc, get_op_model_execution_cycles, get_op_model_param
-from buda_emu.api.backend.presented import (
-    detect_available_silicon_devices,
-    get_device_cluster_yaml,
-    get_device_descs_for_available_devices,
-    present_devices,
-)
+from buda_emu.api.backend.processes.family import finish_child_process, initialize_child_process
 from buda_emu.api.backend.results import (
     BackendBaseCompileResult,
     BackendCompileResult,
@@ -41,9 +40,10 @@ from buda_emu.api.backend.session import (
     release_backend_ptr,
 )
 from buda_emu.api.backend.sizes import get_io_size_in_bytes, get_next_aligned_address
-from buda_emu.api.backend.soc import BackendDeviceDesc, get_custom_device_desc
-from buda_emu.api.backend.strides import StrideDescriptor
-from buda_emu.api.backend.tensors import PytorchTensorDesc, TilizedTensorDesc
+from buda_emu.api.backend.tensors.descriptors import DramIODesc
+from buda_emu.api.backend.tensors.dumps import binarize_tensor, debinarize_tensor
+from buda_emu.api.backend.tensors.strides import StrideDescriptor
+from buda_emu.api.backend.tensors.tensor_descs import PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.api.backend.transfer import (
     free_tensor,
     get_output,

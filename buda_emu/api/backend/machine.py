@@ -71,15 +71,15 @@ class Machine:
 
     def push(self, name: str, array: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
         """See Port."""
-        from buda_emu.api.backend.host_tensors import entries_for
+        from buda_emu.api.backend.tensors.host_tensors import entries_for
 
         queue = self._queue(name)
         self._write(queue, entries_for(queue, array, df), timeout, slot)
 
     def push_packed(self, name: str, data: "NDArray[Any]", df: str, timeout: float, slot: int) -> None:
         """See Port."""
-        from buda_emu.api.backend.host_tensors import refuse_repacking
-        from buda_emu.api.backend.packed import unpack
+        from buda_emu.api.backend.tensors.host_tensors import refuse_repacking
+        from buda_emu.api.backend.tensors.packed import unpack
 
         queue = self._queue(name)
         refuse_repacking(queue.df, self.ideal)
@@ -87,15 +87,15 @@ class Machine:
 
     def pack(self, name: str, array: "NDArray[Any]", df: str) -> "tuple[NDArray[Any], str]":
         """See Port."""
-        from buda_emu.api.backend.host_tensors import entries_for
-        from buda_emu.api.backend.packed import pack
+        from buda_emu.api.backend.tensors.host_tensors import entries_for
+        from buda_emu.api.backend.tensors.packed import pack
 
         queue = self._queue(name)
         return pack(self.netlist, queue, entries_for(queue, array, df)), queue.df
 
     def read(self, name: str, one: bool, timeout: float, slot: int) -> "tuple[NDArray[Any], str]":
         """See Port."""
-        from buda_emu.api.backend.host_tensors import read_back
+        from buda_emu.api.backend.tensors.host_tensors import read_back
 
         queue = self._queue(name)
         if queue.is_ram:

@@ -5,9 +5,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from buda_emu.api.backend import family
 from buda_emu.api.backend.config import BackendConfig
-from buda_emu.api.backend.descriptors import DramIODesc, describe_queue
 from buda_emu.api.backend.enums import (
     BackendCompileFailure,
     BackendDevice,
@@ -16,14 +14,16 @@ from buda_emu.api.backend.enums import (
     DeviceMode,
 )
 from buda_emu.api.backend.machine import Machine
-from buda_emu.api.backend.meeting import Key, machine_key
+from buda_emu.api.backend.processes import family
+from buda_emu.api.backend.processes.meeting import Key, machine_key
 from buda_emu.api.backend.results import BackendCompileResult
 from buda_emu.api.backend.status import status_of
+from buda_emu.api.backend.tensors.descriptors import DramIODesc, describe_queue
 from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError, NetlistError
 
 if TYPE_CHECKING:
-    from buda_emu.api.backend.server import Server
+    from buda_emu.api.backend.processes.server import Server
     from buda_emu.netlist.model import Netlist
 
 _RUNNABLE: Final = (
@@ -129,7 +129,7 @@ def release_backend_ptr(api: BackendApi) -> None:
 
 def clear_backend_param_cache() -> None:
     """Forget parameters of devices that were read."""
-    from buda_emu.api.backend import parameters
+    from buda_emu.api.backend.devices import parameters
 
     parameters.of_arch.cache_clear()
 
@@ -186,7 +186,7 @@ def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:
 
 def _serve(machine: Machine, key: Key) -> "Server | None":
     """Let other processes in; without sockets it goes on alone."""
-    from buda_emu.api.backend.server import Server
+    from buda_emu.api.backend.processes.server import Server
 
     try:
         return Server(machine, key)

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from buda_emu.api.backend.enums import format_word
-from buda_emu.api.backend.family import newest_machine
+from buda_emu.api.backend.processes.family import newest_machine
 from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
 from buda_emu.spec.formats import FORMATS, tile_bytes
 

@@ -2,11 +2,11 @@
 
 from typing import Any, overload
 
-from buda_emu.api.backend.descriptors import DramIODesc
 from buda_emu.api.backend.enums import BackendStatusCode, BackendType, format_word
-from buda_emu.api.backend.family import port_of
+from buda_emu.api.backend.processes.family import port_of
 from buda_emu.api.backend.status import status_of, timed_status
-from buda_emu.api.backend.tensors import PytorchTensorDesc, TilizedTensorDesc
+from buda_emu.api.backend.tensors.descriptors import DramIODesc
+from buda_emu.api.backend.tensors.tensor_descs import PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.errors import BudaError, HostError
 
 
@@ -47,7 +47,7 @@ def get_output(
     """
 
     def act(timeout: float) -> None:
-        from buda_emu.api.backend.host_tensors import batch_back, stack
+        from buda_emu.api.backend.tensors.host_tensors import batch_back, stack
 
         port = port_of(desc)
         untilized = port.check(desc.name)
@@ -109,7 +109,7 @@ def tilize_tensor(desc: DramIODesc, tensor: PytorchTensorDesc) -> TilizedTensorD
 
 def _shaped(desc: DramIODesc, tensor: PytorchTensorDesc) -> Any:
     """The tensor's elements with the batch in front, rearranged where the descriptor has a stride."""
-    from buda_emu.api.backend.host_tensors import batch_first, prestride
+    from buda_emu.api.backend.tensors.host_tensors import batch_first, prestride
 
     array = batch_first(tensor.elements(), tensor.dim)
     if desc.s_descriptor.stride > 0:

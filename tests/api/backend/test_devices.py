@@ -5,7 +5,7 @@ import yaml
 
 from api.backend.small import machine
 from buda_emu import backend_api as api
-from buda_emu.api.backend.parameters import of_arch
+from buda_emu.api.backend.devices.parameters import of_arch
 from buda_emu.errors import HostError
 
 ARCHS = ("grayskull", "wormhole_b0", "blackhole")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu import backend_api as api
-from buda_emu.api.backend.host_tensors import batch_back, batch_first, prestride, stack
+from buda_emu.api.backend.tensors.host_tensors import batch_back, batch_first, prestride, stack
 from buda_emu.errors import HostError
 
 

@@ -15,10 +15,10 @@ import pytest
 from api.backend.front_end import opened
 from api.backend.small import entries, machine, netlist, push
 from buda_emu import backend_api as api
-from buda_emu.api.backend import family, server
 from buda_emu.api.backend.enums import BackendType
-from buda_emu.api.backend.meeting import folder, machine_key, make_folder, password, socket_path
-from buda_emu.api.backend.remote import RemotePort
+from buda_emu.api.backend.processes import family, server
+from buda_emu.api.backend.processes.meeting import folder, machine_key, make_folder, password, socket_path
+from buda_emu.api.backend.processes.remote import RemotePort
 from buda_emu.errors import HostError, HostTimeoutError
 from case_functions import until
 

@@ -6,7 +6,7 @@ from multiprocessing import Pipe
 import numpy as np
 import pytest
 
-from buda_emu.api.backend.wire import receive, send
+from buda_emu.api.backend.processes.wire import receive, send
 
 
 def carried(message):

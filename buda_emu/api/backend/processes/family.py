@@ -8,14 +8,14 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.api.backend.descriptors import DramIODesc
 from buda_emu.api.backend.enums import BackendStatusCode
 from buda_emu.api.backend.machine import Machine, Port
-from buda_emu.api.backend.meeting import Key, machine_key
+from buda_emu.api.backend.processes.meeting import Key, machine_key
+from buda_emu.api.backend.tensors.descriptors import DramIODesc
 from buda_emu.api.backend.warn import log_failure
 
 if TYPE_CHECKING:
-    from buda_emu.api.backend.remote import RemotePort
+    from buda_emu.api.backend.processes.remote import RemotePort
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def port_of(desc: DramIODesc) -> Port:
         if key in here.machines:
             return here.machines[key]
         if key not in here.remote:
-            from buda_emu.api.backend.remote import RemotePort
+            from buda_emu.api.backend.processes.remote import RemotePort
 
             here.remote[key] = RemotePort(key)
         return here.remote[key]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.api.backend.enums import format_word
-from buda_emu.api.backend.tensors import ELEMENT_TYPES, PytorchTensorDesc, TilizedTensorDesc
+from buda_emu.api.backend.tensors.tensor_descs import ELEMENT_TYPES, PytorchTensorDesc, TilizedTensorDesc
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def binarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) -> None:
     """Write a tensor's elements, row-major, or its packed buffers one after the other. Raises RuntimeError."""
-    from buda_emu.api.backend.packed import write_words
+    from buda_emu.api.backend.tensors.packed import write_words
 
     data: NDArray[Any] = tensor.buffers() if isinstance(tensor, TilizedTensorDesc) else tensor.elements()
     try:
@@ -26,7 +26,7 @@ def debinarize_tensor(tensor: PytorchTensorDesc | TilizedTensorDesc, path: str) 
     the file. Raises RuntimeError."""
     import numpy as np
 
-    from buda_emu.api.backend.packed import read_words
+    from buda_emu.api.backend.tensors.packed import read_words
 
     word = format_word(tensor.format)
     try:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from buda_emu.api.backend.cluster import Links, links_of, mask_of, places_of, system_parameters
+from buda_emu.api.backend.devices.cluster import Links, links_of, mask_of, places_of, system_parameters
+from buda_emu.api.backend.devices.presented import VARIABLE, cluster_of_presented, presented_devices
+from buda_emu.api.backend.devices.yaml_files import read_map, write_map
 from buda_emu.api.backend.enums import BackendDevice, BackendType
-from buda_emu.api.backend.presented import VARIABLE, cluster_of_presented, presented_devices
-from buda_emu.api.backend.yaml_files import read_map, write_map
 from buda_emu.errors import HostError
 from buda_emu.spec.cluster import cluster_of, read_cluster
 
@@ -47,7 +47,7 @@ class DeviceConfig:
         store_backend_db_to_yaml: bool = False,
         chip_ids: Sequence[int] | Sequence[Sequence[int]] = (),
     ) -> None:
-        from buda_emu.api.backend import parameters
+        from buda_emu.api.backend.devices import parameters
 
         self.arch_name = arch_name.lower()
         self.device_yaml = device_yaml

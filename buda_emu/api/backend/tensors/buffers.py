@@ -56,7 +56,7 @@ else:
             return -1
 
     _slots = (_Slot * 2)(_Slot(_GETBUFFER, ctypes.cast(_export, ctypes.c_void_p)), _Slot(0, None))
-    _name = b"buda_emu.api.backend.buffers._Exporter"
+    _name = b"buda_emu.api.backend.tensors.buffers._Exporter"
     _from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(("PyType_FromSpec", ctypes.pythonapi))
     _Exporter: Any = _from_spec(ctypes.byref(_Spec(_name, 0, 0, _BASETYPE, _slots)))
 

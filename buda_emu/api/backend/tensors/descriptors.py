@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.api.backend.enums import BackendType, DataFormat, IOLayout, IOType, format_value
-from buda_emu.api.backend.strides import StrideDescriptor
+from buda_emu.api.backend.tensors.strides import StrideDescriptor
 from buda_emu.spec.formats import is_raw
 
 if TYPE_CHECKING:

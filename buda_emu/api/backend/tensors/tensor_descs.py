@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from buda_emu.api.backend.buffers import BufferExporter
 from buda_emu.api.backend.enums import DataFormat, format_value, format_word
+from buda_emu.api.backend.tensors.buffers import BufferExporter
 
 if TYPE_CHECKING:
     import numpy as np

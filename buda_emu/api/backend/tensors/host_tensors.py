@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.api.backend.strides import StrideDescriptor
+from buda_emu.api.backend.tensors.strides import StrideDescriptor
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.netlist.model import Queue
 from buda_emu.spec.formats import FORMATS, is_raw

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from buda_emu.api.backend.devices.yaml_files import write_map
 from buda_emu.api.backend.enums import BackendDevice
-from buda_emu.api.backend.yaml_files import write_map
 from buda_emu.errors import BudaError
 
 if TYPE_CHECKING:

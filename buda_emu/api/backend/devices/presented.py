@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from buda_emu.api.backend.devices.soc import OUT_DIR, BackendDeviceDesc, get_custom_device_desc
+from buda_emu.api.backend.devices.yaml_files import write_map
 from buda_emu.api.backend.enums import BackendDevice
-from buda_emu.api.backend.soc import OUT_DIR, BackendDeviceDesc, get_custom_device_desc
-from buda_emu.api.backend.yaml_files import write_map
 
 VARIABLE: Final = "BUDA_EMU_DEVICES"
 _CLUSTERED: Final = (BackendDevice.Wormhole, BackendDevice.Wormhole_B0)  # chips that Ethernet joins

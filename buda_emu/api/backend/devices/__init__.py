@@ -1,0 +1,1 @@
+"""What a front end is told of its devices: configuration, description files, clusters, parameters."""
