@@ -15,12 +15,11 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Op
 from buda_emu.report.terminal.text import correlation, number, table
 from buda_emu.runtime.machine.listeners import Listener
+from buda_emu.spec.infinity import INFINITE
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.moments import Moments
 
 SCHEMA_VERSION: Final = 1
-INFINITE: Final = 0.99e30
-"""Stands for infinity on the device (docs/compile.md): such elements are not compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules, widen
 from buda_emu.compiler.passes.pipeline import offered, run_passes
 from buda_emu.compiler.place.fork_room import give_room
@@ -83,6 +84,7 @@ class Recipe:
         if self.fuse:
             fuse_ops(tiles, self.device)
         assign(tiles, self.rules)
+        keep_apart(tiles, self.device)
         widen(tiles)
         return tiles
 

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 from buda_emu.image.host_windows import Windows
+from buda_emu.spec.infinity import INFINITE
 
 Array = NDArray[Any]
 KEY = "buda_emu_model"
 _PARTS = ("inputs", "outputs")
-INFINITE = np.float32(0.99e30)
-"""From here on a number stands for infinity, which constants of a compiled model do not hold."""
 NO_INDEX = 0xFFFFFFFF
 """Reads a row of zeros (OPS 6.9)."""
 
@@ -91,7 +90,7 @@ class ModelOutput:
         held = held[0] if len(array) == 1 else held
         kind = np.dtype(self.dtype)
         if kind.kind == "f":
-            held = np.where(np.abs(held) >= INFINITE, np.copysign(np.float32(np.inf), held), held)
+            held = np.where(np.abs(held) >= np.float32(INFINITE), np.copysign(np.float32(np.inf), held), held)
             return held.astype(kind)
         whole = np.rint(np.nan_to_num(held))
         return whole != 0 if kind.kind == "b" else whole.astype(kind)

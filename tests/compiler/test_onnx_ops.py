@@ -150,3 +150,49 @@ def test_the_largest_in_order(axis, largest):
     sign = -1 if largest else 1
     want = np.argsort(sign * x["x"], axis=axis, kind="stable").take(range(3), axis)
     np.testing.assert_array_equal(compiled(x["x"])[0], want)
+
+
+SCORES, SEEN = normal(2, 5, 7), RNG.random((2, 1, 7)) > 0.4
+SEEN[1] = False
+CAUSAL = np.where(np.tri(5, 7, dtype=bool), 0, -np.inf).astype(np.float32)
+LOST = CAUSAL.copy()
+LOST[2] = -np.inf
+
+
+@pytest.mark.parametrize("held", [CAUSAL, LOST])
+@pytest.mark.parametrize("both", [False, True])
+def test_a_softmax_of_rows_of_which_nothing_is_left(held, both):
+    """As torch writes its attention: where the softmax is no number there are zeros."""
+    nodes = [
+        ("Where", ["seen", "nought", "least"], ["mask"], {}),
+        ("Add", ["scores", "mask" if both else "held"], ["s"], {}),
+        ("Add", ["s", "held"], ["t"], {}), ("Softmax", ["t"], ["p"], {"axis": -1}), ("IsNaN", ["p"], ["n"], {}),
+        ("Where", ["n", "nought", "p"], ["y"], {}), ("Cast", ["n"], ["z"], {"to": TensorProto.FLOAT}),
+    ]  # fmt: skip
+    inputs = {"scores": SCORES, "seen": SEEN}
+    kept = {"nought": np.zeros((), np.float32), "least": np.full((), -np.inf, np.float32), "held": held}
+    agrees(model(nodes, inputs, ["y", "z"], kept), inputs)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "complaint"),
+    [
+        ([("IsNaN", ["x"], ["n"], {})], "not kept apart"),
+        ([("Mul", ["x", "least"], ["s"], {}), ("Softmax", ["s"], ["p"], {}), ("IsNaN", ["p"], ["n"], {})], "of a mask"),
+    ],
+)
+def test_other_values_that_are_no_numbers_are_refused(nodes, complaint):
+    nodes = [*nodes, ("Cast", ["n"], ["y"], {"to": TensorProto.FLOAT})]
+    made = model(nodes, {"x": normal(3, 4)}, ["y"], {"least": np.full((), -np.inf, np.float32)})
+    with pytest.raises(be.UnsupportedError, match=complaint):
+        be.compile(made)
+
+
+def test_positions_counted_from_a_mask():
+    """As RoBERTa has them: whole numbers of 64 bits, counted in 32."""
+    nodes = [
+        ("Cast", ["ids"], ["short"], {"to": TensorProto.INT32}), ("CumSum", ["short", "axis"], ["sum"], {}),
+        ("Cast", ["sum"], ["y"], {"to": TensorProto.FLOAT}),
+    ]  # fmt: skip
+    inputs = {"ids": RNG.integers(0, 2, (2, 9))}
+    agrees(model(nodes, inputs, ["y"], {"axis": np.array(1)}), inputs)

@@ -89,12 +89,57 @@ def test_recurrent_layers():
     agrees(torch.nn.GRU(33, 6, batch_first=True), X[:, :3])
 
 
+def test_views_of_memory_and_parts_without_elements():
+    """Pooling images whose channels lie innermost reads them by strides; rotary positions of all columns leave none."""
+
+    def run(x, image):
+        y = x[0] * 2
+        pooled = torch.nn.AdaptiveAvgPool2d(1)(image.permute(0, 3, 1, 2)).flatten(1)
+        strided = [torch.as_strided(item, (3, 4), (2, 1), 1) for item in (y, y.t())]
+        whole = torch.cat([x[:, :, :9] * 2, torch.relu(x[:, :, 33:])], dim=-1)
+        return pooled, *strided, whole, torch.cat([y, y[:, 33:] @ torch.ones(0, 3)], dim=1)
+
+    agrees(run, X, IMAGE)
+
+
+SEEN = torch.ones(3, 17, dtype=torch.bool)
+SEEN[1], SEEN[2, 9:] = False, False
+LEAST = torch.finfo(torch.float32).min
+
+
+def masked(x, seen):
+    """Softmax under masks of several makes; nothing is left of the row in the middle."""
+    keep = torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], attn_mask=seen[None, :, :3])
+    once = torch.softmax(x.masked_fill(~seen, LEAST), -1)
+    added = torch.softmax(x + (1 - seen.float()) * LEAST, -1)
+    twice = torch.softmax(x.masked_fill(~seen, LEAST / 2) + (1 - seen.float()) * LEAST / 2, -1)
+    return once, added, twice, torch.softmax(x.t().masked_fill(~seen.t(), LEAST), 0), keep
+
+
+def test_rows_of_which_nothing_is_left():
+    agrees(masked, X[0, :3, :17], SEEN)
+    agrees(lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=SEEN[:, :3]), X[:1, :3, :17])
+
+
+@pytest.mark.parametrize(("arch", "df"), [("wormhole_b0", "Bfp8_b"), ("grayskull", "Bfp8_b")])
+def test_masks_leave_the_scores_beside_them(arch, df):
+    """In a block of sixteen numbers with one exponent nothing would be left of a score beside a mask."""
+    x = X[0, :3, :17]
+    compiled = be.compile(Small(masked), (x, SEEN), arch=arch, df=df, effort="low")
+    assert compiled.check(strict=True) == ()
+    for got, want in zip(compiled(x, SEEN, precision="device"), masked(x, SEEN), strict=True):
+        np.testing.assert_allclose(got, want.numpy(), atol=0.05)
+    compiled.close()
+
+
 @pytest.mark.parametrize(
     ("run", "inputs", "complaint"),
     [
         (torch.nn.MaxPool2d(2, return_indices=True), (IMAGE,), "result 1 of aten.max_pool2d"),
         (torch.nn.EmbeddingBag(20, 6), (WORDS[0], torch.tensor([0, 2])), "bags whose sizes are an input"),
         (torch.linalg.det, (torch.randn(3, 3),), "det"),
+        (lambda x: torch.as_strided(x[1:], (3,), (1,), 0) * 2, (PAIR,), "elements that its operand does not have"),
+        (lambda x: (x * 2, x[:, 7:]), (PAIR,), "output 1 has no elements"),
     ],
 )
 def test_what_cannot_be_is_named(run, inputs, complaint):

@@ -5,6 +5,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
+from buda_emu.spec.infinity import INFINITE, STAND_IN
 
 _op = composite("compare", dtype="bool")
 _STEEP = 1e30
@@ -49,7 +50,7 @@ def equal(b: Builder, x: Node, y: Node) -> Node:
         return b.constant(x.value == y.value)
     for value, other in ((x, y), (y, x)):
         if value.op == "constant" and value.value.size and np.isneginf(value.value).all():
-            return b.less_equal(other, b.constant(np.full(value.shape, -0.99e30, np.float32)))
+            return b.less_equal(other, b.constant(np.full(value.shape, -INFINITE, np.float32)))
     return b.multiply(b.greater_equal(x, y), b.greater_equal(y, x), dtype="bool")
 
 
@@ -96,15 +97,25 @@ def boolean(b: Builder, x: Node) -> Node:
 
 @_value
 def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
-    """c x + (1 - c) y; infinities become 1e30, as 0 * inf is no number"""
+    """c x + (1 - c) y; infinities become 2^100, as 0 * inf is no number"""
     if c.op == x.op == y.op == "constant":
         return b.constant(np.where(c.value.astype(bool), x.value, y.value))
+    shape = np.broadcast_shapes(c.shape, x.shape, y.shape)
+    for same, chosen in ((True, x), (False, y)):
+        if c.op == "constant" and (c.value.astype(bool) == same).all() and chosen.shape == shape:
+            return chosen
+    small = b.graph.nodes.get(c.inputs[0], c) if c.op == "expand" else c  # there when it is computed
+    c = small if np.broadcast_shapes(small.shape, x.shape, y.shape) == shape else c
     x, y = _finite(b, x), _finite(b, y)
-    chosen = b.multiply(c, x, dtype=x.dtype)
-    return b.add(chosen, b.multiply(b.logical_not(c), y, dtype=x.dtype), dtype=x.dtype)
+    parts = [
+        b.multiply(mask, value, dtype=x.dtype)
+        for mask, value in ((c, x), (b.logical_not(c), y))
+        if value.op != "constant" or value.value.any()
+    ]
+    return b.add(*parts, dtype=x.dtype) if len(parts) == 2 else parts[0] if parts else b.constant(np.zeros(shape))
 
 
 def _finite(b: Builder, x: Node) -> Node:
     if x.op != "constant" or np.isfinite(x.value).all():
         return x
-    return b.constant(np.nan_to_num(x.value, nan=0.0, posinf=1e30, neginf=-1e30))
+    return b.constant(np.nan_to_num(x.value, nan=0.0, posinf=STAND_IN, neginf=-STAND_IN))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
+from buda_emu.spec.infinity import STAND_IN
 
 _op = composite("normalise")
 
@@ -95,5 +96,5 @@ def attention(
         scores = b.add(scores, item)
     if causal:
         rows, columns = scores.shape[-2:]
-        scores = b.add(scores, b.constant(np.triu(np.full((rows, columns), -1e30, np.float32), 1)))
+        scores = b.add(scores, b.constant(np.triu(np.full((rows, columns), -STAND_IN, np.float32), 1)))
     return b.matmul(b.softmax(scores, dim=-1), v)

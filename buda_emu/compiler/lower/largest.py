@@ -10,9 +10,7 @@ from buda_emu.compiler.lower.layout import TILE, Layout, ordered
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers, positions
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Tm, Use
-
-BELOW = -0.9e38
-"""Under all that a value may be, infinity's stand-in included."""
+from buda_emu.spec.infinity import BELOW
 
 
 @lowers("reduce_max")
@@ -73,6 +71,6 @@ def _low_padding(low: Lowering, value: Value, axis: str) -> Value:
     other, size = ("r", layout.extent[1]) if axis == "c" else ("c", layout.extent[2])
     if size > TILE:
         tms.append(("broadcast", other, size // TILE))
-    low_use = Use(low.constant(np.ascontiguousarray(held), "value", "floor"), tuple(tms))
+    low_use = Use(low.constant(np.ascontiguousarray(held), suffix="floor", most=-BELOW), tuple(tms))
     name = low.op("add", [low.use(value), low_use], value.tiles, suffix="below")
     return replace(value, source=name, tms=(), clean_rows=False, clean_columns=False)

@@ -16,9 +16,7 @@ from buda_emu.compiler.lower.picker import Cut, PickTable, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
-
-LARGEST = 1e30
-"""Stands for infinity in constants: 0 times it is 0, and no sum of a few is infinite."""
+from buda_emu.spec.infinity import LARGEST, STAND_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +92,14 @@ class Lowering:
             name, number = f"{base}.{number}", number + 1
         return name
 
-    def constant(self, values: NDArray[Any], kind: str = "value", suffix: str = "constant") -> str:
-        """The name of a queue that holds [t, rows, columns]; equal ones are one."""
+    def constant(
+        self, values: NDArray[Any], kind: str = "value", suffix: str = "constant", most: float = LARGEST
+    ) -> str:
+        """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one."""
         values = np.ascontiguousarray(values)
-        if values.dtype.kind == "f" and not -1e38 <= values.min() <= values.max() <= 1e38:  # or not a number
-            values = np.nan_to_num(values, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
-            values = np.clip(values, -1e38, 1e38)  # so that no sum of two is infinite
+        if values.dtype.kind == "f" and not -most <= values.min() <= values.max() <= most:  # or not a number
+            values = np.nan_to_num(values, nan=0.0, posinf=STAND_IN, neginf=-STAND_IN)
+            values = np.clip(values, -most, most)
         if values.dtype.kind == "f":
             values = values.astype(np.float32, copy=False)
         key = (kind, ArrayKey(values))

@@ -4,6 +4,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_onnx.call import Call, is_float, onnx_op
+from buda_emu.compiler.importers.masked import UnclearError, rows_left
 
 _PLAIN = {
     "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Reciprocal": "reciprocal", "Sigmoid": "sigmoid", "Tanh": "tanh",
@@ -147,17 +148,33 @@ def converted(call: Call, x: Node, dtype: str) -> Node:
         return call.b.retyped(call.b.boolean(x), dtype) if have.kind != "b" else x
     if want.kind in "iu" and have.kind == "f":
         return call.b.retyped(call.b.truncate(x), dtype)
-    if want.kind in "iu" and want.itemsize < have.itemsize and have.kind in "iu":
+    wraps = want.itemsize < have.itemsize and have.kind in "iu" and want != np.int32  # exact are 24 bits anyway
+    if want.kind in "iu" and wraps:
         raise call.refuse(f"from {have} to {want}, which may wrap")
     if want.kind == "f" and want.itemsize < 4 and have != want:
         raise call.refuse(f"to {want}: its rounding is the device's own business (--df)")
     return call.b.retyped(x, dtype) if have != want else x
 
 
-@onnx_op("IsNaN", "IsInf", refused=True)
-def not_finite(call: Call) -> Node:
+@onnx_op("IsNaN")
+def is_nan(call: Call) -> Node:
+    """Of a softmax: the rows of which a mask leaves nothing"""
+    b, x = call.b, call[0]
+    if x.op == "constant":
+        return b.constant(np.isnan(x.value))
+    if x.op != "softmax":
+        raise call.refuse("values that are no numbers are not kept apart on the device")
+    try:
+        left = rows_left(b, b.graph.nodes[x.inputs[0]], x.attrs["dim"])
+    except UnclearError:
+        raise call.refuse("of a softmax of infinities that are not those of a mask") from None
+    return b.constant(np.zeros(x.shape, bool)) if left is None else b.expand(b.logical_not(left), shape=x.shape)
+
+
+@onnx_op("IsInf", refused=True)
+def is_infinite(call: Call) -> Node:
     """The device keeps no such values apart."""
-    raise call.refuse("values that are no numbers are not kept apart on the device")
+    raise call.refuse("infinite values are not kept apart on the device")
 
 
 @onnx_op("Shrink")

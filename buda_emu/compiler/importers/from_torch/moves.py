@@ -69,8 +69,6 @@ def slice_(b: Builder, x: Node, dim: int = 0, start: Any = None, end: Any = None
     """`take` of a part of one dimension"""
     dim %= len(x.shape)
     index = np.arange(*slice(start, end, step).indices(x.shape[dim]))
-    if not index.size:
-        raise NotSupportedError("a slice without elements")
     return b.take(x, dim=dim, index=index)
 
 
@@ -101,7 +99,7 @@ def unbind(b: Builder, x: Node, dim: int = 0) -> list[Node]:
 @aten("cat")
 def cat(b: Builder, parts: Sequence[Node], dim: int = 0) -> Node:
     """`concat`"""
-    full = [part for part in parts if part.shape != (0,)]
+    full = [part for part in parts if 0 not in part.shape]
     return full[0] if len(full) == 1 else b.concat(*full, dim=dim % len(full[0].shape))
 
 
@@ -135,6 +133,30 @@ def unfold(b: Builder, x: Node, dim: int, size: int, step: int) -> Node:
     found = b.take(x, dim=dim, index=(starts[:, None] + np.arange(size)).reshape(-1))
     split = view(b, found, [*x.shape[:dim], len(starts), size, *x.shape[dim + 1 :]])
     return b.transpose(split, perm=(*(place for place in range(len(split.shape)) if place != dim + 1), dim + 1))
+
+
+@aten("as_strided")
+def as_strided(b: Builder, x: Node, size: Sequence[int], strides: Sequence[int], start: int | None = None, *,
+               stored: tuple[Sequence[int], int]) -> Node:  # fmt: skip
+    """`reshape` where every element stays in its place, else `take`: by where they lie in the memory of torch"""
+    held = _places(x.shape, *stored)
+    wanted = _places(size, strides, stored[1] if start is None else start)
+    order = np.argsort(held, kind="stable")
+    found = np.searchsorted(held[order], wanted)
+    if (found == held.size).any() or (held[order][found] != wanted).any():
+        raise NotSupportedError("elements that its operand does not have")
+    index = order[found]
+    if np.array_equal(index, np.arange(held.size)):
+        return view(b, x, size)
+    return view(b, b.take(view(b, x, (held.size,)), dim=0, index=index), size)
+
+
+def _places(shape: Sequence[int], strides: Sequence[int], start: int) -> NDArray[np.int64]:
+    """Where the elements of a tensor lie in memory, in their order."""
+    places = np.full((1,), start, np.int64)
+    for size, stride in zip(shape, strides, strict=True):
+        places = (places[:, None] + np.arange(size) * stride).reshape(-1)
+    return places
 
 
 @aten("constant_pad_nd")

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
+from buda_emu.compiler.importers.masked import UnclearError, rows_left
 
 
 @aten("mm", "bmm", "matmul")
@@ -33,15 +36,20 @@ def attention(
     b: Builder, q: Node, k: Node, v: Node, mask: Node | None = None, dropout: float = 0.0, causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Node:  # fmt: skip
-    """`attention`: softmax(scale q k' + mask) v, grouped queries and causal masks included"""
+    """`attention`: softmax(scale q k' + mask) v, grouped queries and causal masks too; 0 where all is masked"""
     if dropout:
         raise NotSupportedError("dropout")
     del enable_gqa
     if mask is not None and mask.dtype == "bool":
-        mask = b.multiply(b.subtract(1.0, mask), -1e30)
+        mask = b.where(mask, 0.0, -np.inf)
+    try:
+        left = rows_left(b, mask, len(mask.shape) - 1) if mask is not None else None
+    except UnclearError:
+        raise NotSupportedError("a mask with infinities that are computed") from None
     masks = [mask] if mask is not None else []
     size = q.shape[-1] ** -0.5 if scale is None else float(scale)
-    return b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
+    found = b.attention(q, k, v, *masks, scale=size, causal=bool(causal))
+    return found if left is None else b.multiply(found, left, dtype=found.dtype)
 
 
 @aten("convolution")

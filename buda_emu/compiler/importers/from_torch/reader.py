@@ -138,13 +138,17 @@ class Reader:
                 self._refuse(f"result {arguments[1]} of {node.args[0].target}", node)
                 return _POISONED
             return found
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.numel() == 0:
+            return self._b.constant(np.zeros(tuple(value.shape), dtype_name(value.dtype)))
         declared = aten_op(word.split(".")[0])
         try:
             if declared is None:
                 raise NotSupportedError("")
+            if declared.name == "as_strided":
+                options["stored"] = _stored(node.args[0].meta["val"])
             before = len(self._graph.nodes)
             found = declared.handler(self._b, *arguments, **options)
-            value = node.meta.get("val")
             if isinstance(found, Node) and isinstance(value, torch.Tensor) and dtype_name(value.dtype) != found.dtype:
                 found = self._b.retyped(found, dtype_name(value.dtype))
             if len(self._graph.nodes) > before:
@@ -190,6 +194,8 @@ class Reader:
             if item is None or (isinstance(item, torch.fx.Node) and item.name not in wanted):
                 continue
             value = self._values[item] if isinstance(item, torch.fx.Node) else self._b.constant(np.asarray(item))
+            if isinstance(value, Node) and 0 in value.shape:
+                raise UnsupportedError(f"compile: {self._graph.name}: output {number} has no elements: {value.shape}")
             if isinstance(value, Node):
                 self._graph.outputs.append(Output(f"output_{number}" if number else "output", value.name, value.dtype))
             number += 1
@@ -205,6 +211,11 @@ _POISONED = object()
 def dtype_name(dtype: Any) -> str:
     """numpy's name, which has no bfloat16."""
     return "float32" if dtype == torch.bfloat16 else str(dtype).removeprefix("torch.")
+
+
+def _stored(tensor: Any) -> tuple[tuple[int, ...], int]:
+    """How far apart a tensor's elements lie in memory along each dimension, and where the first lies."""
+    return tuple(int(step) for step in tensor.stride()), int(tensor.storage_offset())
 
 
 def _flat(items: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten, dims_of
 from buda_emu.compiler.importers.from_torch.moves import view
+from buda_emu.compiler.importers.masked import UnclearError, rows_left
 
 
 def _reduction(name: str, op: str) -> None:
@@ -93,10 +94,20 @@ def vector_norm(b: Builder, x: Node, order: float = 2, dims: Any = None, keepdim
 
 
 @aten("_softmax", "softmax", whole=True)
-@aten("_safe_softmax")
 def softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
     """`softmax`"""
     return b.softmax(x, dim=dim % len(x.shape))
+
+
+@aten("_safe_softmax")
+def safe_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
+    """`softmax`, zeros where a mask leaves nothing of a row"""
+    found = softmax(b, x, dim)
+    try:
+        left = rows_left(b, x, dim % len(x.shape))
+    except UnclearError:
+        raise NotSupportedError("of infinities that are not those of a mask") from None
+    return found if left is None else b.multiply(found, left, dtype=found.dtype)
 
 
 @aten("_log_softmax", whole=True)

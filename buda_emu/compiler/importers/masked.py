@@ -1,0 +1,73 @@
+"""Rows of scores of which a mask leaves nothing: a softmax has no numbers for them, attention of torch has zeros."""
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node
+
+_MOVES = ("reshape", "transpose", "expand", "identity", "take", "slice", "concat")
+"""Ops that give what they take, where else."""
+_PASS = ("add", "subtract", "multiply", "divide", "where", *_MOVES)
+"""Ops whose results may be infinite because an operand is."""
+
+
+class UnclearError(Exception):
+    """Nobody says how a value came by its infinities."""
+
+
+def rows_left(b: Builder, scores: Node, dim: int) -> Node | None:
+    """1 for rows along a dimension of which something is more than minus infinity, 0 for the others, with that
+    dimension of size 1; None where there are no others. Raises UnclearError. An infinity of an input does not count:
+    it is not known."""
+    kept = _kept(b, scores)
+    if kept is None:
+        return None
+    rank = len(scores.shape)
+    kept = b.reshape(kept, shape=(*(1,) * (rank - len(kept.shape)), *kept.shape)) if len(kept.shape) < rank else kept
+    if kept.op != "constant":
+        return b.reduce_largest(kept, axes=[dim])
+    left = kept.value.astype(bool).any(dim, keepdims=True)
+    return None if left.all() else b.constant(left)
+
+
+def _kept(b: Builder, x: Node) -> Node | None:
+    """Where a value is more than minus infinity, in a shape that it may be broadcast from; None for everywhere."""
+    if x.op == "constant":
+        kept = ~np.isneginf(x.value) if x.value.dtype.kind == "f" else np.ones((), bool)
+        return None if kept.all() else b.constant(kept)
+    if not _may_be_infinite(b, x):
+        return None
+    operands = [b.graph.nodes[name] for name in x.inputs]
+    if x.op == "add":
+        masks = [mask for mask in (_kept(b, item) for item in operands) if mask is not None]
+        return masks[0] if len(masks) == 1 else b.logical_and(*masks)
+    if x.op == "where":
+        condition, first, second = operands
+        if _nothing(second) and _kept(b, first) is None:
+            return condition
+        if _nothing(first) and _kept(b, second) is None:
+            return b.logical_not(condition)
+    if x.op in _MOVES and len(operands) == 1:
+        kept = _kept(b, operands[0])
+        if kept is None or x.op == "expand":
+            return kept
+        kept = kept if kept.shape == operands[0].shape else b.expand(kept, shape=operands[0].shape)
+        return b.emit(x.op, kept, **x.attrs)
+    raise UnclearError
+
+
+def _nothing(x: Node) -> bool:
+    return x.op == "constant" and x.value.dtype.kind == "f" and bool(np.isneginf(x.value).all())
+
+
+def _may_be_infinite(b: Builder, x: Node) -> bool:
+    """Whether a constant that comes into a value by sums, products by parts or moves is infinite."""
+    met, open_ = {x.name}, [x]
+    while open_:
+        node = open_.pop()
+        if node.op == "constant" and node.value.dtype.kind == "f" and np.isinf(node.value).any():
+            return True
+        fresh = {name for name in node.inputs if node.op in _PASS} - met
+        met |= fresh
+        open_ += [b.graph.nodes[name] for name in fresh]
+    return False
