@@ -1,6 +1,6 @@
 """Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from buda_emu.compiler.lower.tiles import TileGraph
@@ -14,7 +14,7 @@ from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.spec.devices import device
 
 Spots = dict[str, Spot]
-Make = Callable[[Spots], Placement]
+Make = Callable[[Mapping[str, Spot]], Placement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _Epoch:
             for item in timing.ops:
                 said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
                 factors[item.op] = max(factors.get(item.op, 1.0), said)
-            line = self.line.corrected(factors, step)
+            line = self.line.corrected(factors, step, range(first, first + len(mine)))
             packed, end = pack(line, first, first + len(mine), self.epoch, self.chips, turned=turns)
             if end < first + len(mine):
                 break

@@ -46,6 +46,8 @@ def _at(
         if not quick:
             return found, start
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
+    if line.assigned:
+        return _on_their_chips(line, start, stop, fits, epoch, turned=turned)
     for chip in range(chips):
         if start == stop:
             break
@@ -64,6 +66,29 @@ def _at(
             end -= 1
         start = end
     return found, start
+
+
+def _on_their_chips(
+    line: Line, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, turned: bool
+) -> tuple[dict[str, Spot], int]:
+    """As many ops as there is room for, each on the chip that it has to stand on."""
+    for end in range(stop, start, -1):
+        if line.whole[end] != end:
+            continue
+        own: dict[int, list[int]] = {}
+        for number in range(start, end):
+            own.setdefault(line.ops[number].chip or 0, []).append(number)
+        found: dict[str, Spot] = {}
+        for chip, numbers in own.items():
+            shapes = [fits[number - start] for number in numbers]
+            room = sum(shape[0].cores for shape in shapes) <= prod(line.target.arch.grid)
+            spots = on_chip(line, numbers, shapes, epoch, chip, turned=turned) if room else None
+            if spots is None:
+                break
+            found |= spots
+        else:
+            return found, end
+    return {}, start
 
 
 def on_chip(
