@@ -1,6 +1,6 @@
 """Ops of an epoch onto the cores of its chips."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -10,6 +10,8 @@ from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.search.line import Line
 
+REFUSALS = 12
+"""Larger grids of an epoch's ops that find no room before no more are tried."""
 TRIES = 8
 """Shapes of an op that are tried, from the fewest cores on."""
 
@@ -114,6 +116,38 @@ def on_chip(
         if len(found) == len(numbers):
             return found
     return None
+
+
+def widened(line: Line, spots: Mapping[str, Spot]) -> dict[str, Spot]:
+    """The spots of an epoch with more cores for the ops that gain most by each, as long as there is room: of a single
+    input every op's own cycles count, not just the slowest one's."""
+    found = dict(spots)
+    for chip in sorted({spot.chip for spot in spots.values()}):
+        mine = {line.index[name]: spot for name, spot in spots.items() if spot.chip == chip}
+        turned = any(spot.turned for spot in mine.values())
+        epoch = next(iter(mine.values())).epoch
+        chosen = {number: spot.choice for number, spot in sorted(mine.items())}
+        free = prod(line.target.arch.grid) - sum(choice.cores for choice in chosen.values())
+        refused: set[tuple[int, int]] = set()
+        while len(refused) < REFUSALS:
+            steps = [
+                ((choice.cycles - more.cycles) / (more.cores - choice.cores), number, more)
+                for number, choice in chosen.items() for more in line.best[number]
+                if choice.cores < more.cores <= choice.cores + free and more.cycles < choice.cycles
+                and (number, more.cores) not in refused
+            ]  # fmt: skip
+            if not steps:
+                break
+            _, number, more = max(steps, key=lambda step: (step[0], -step[1]))
+            wished = {**chosen, number: more}
+            placed = on_chip(line, list(wished), [[item] for item in wished.values()], epoch, chip, turned=turned)
+            if placed is None:
+                refused.add((number, more.cores))
+                continue
+            free -= more.cores - chosen[number].cores
+            chosen = wished
+            found |= placed
+    return found
 
 
 def _taken(room: Room, choice: Choice, epoch: int, chip: int, *, turned: bool) -> Spot | None:
