@@ -38,7 +38,7 @@ def small(kibibytes, **options):
 @pytest.mark.parametrize(("effort", "rows", "room"), [("low", 1024, 160), ("default", 256, 64)])
 def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, room):
     graph = tall(rows)
-    recipe = small(room, effort=effort)
+    recipe = small(room, effort=effort, microbatch=2)
     compiled = CompiledModel(*recipe.placed(graph))
     ops = [placed.op for placed in compiled.placement.ops.values()]
     assert any(op.type == "matmul" and op.shape[0] > 1 for op in ops)
@@ -47,7 +47,7 @@ def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, roo
     x = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float32)
     (found,) = compiled.run({"x": x})
     np.testing.assert_allclose(found, evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5)
-    whole = CompiledModel(*Recipe.named(microbatch=1, effort=effort).placed(tall(rows)))
+    whole = CompiledModel(*Recipe.named(microbatch=2, effort=effort).placed(tall(rows)))
     np.testing.assert_array_equal(whole.run({"x": x})[0], found)
 
 
@@ -74,3 +74,29 @@ def test_what_cannot_be_cut_is_refused_as_ever():
     b.graph.outputs = [Output("y", b.sigmoid(x).name, "float32")]
     with pytest.raises(be.UnsupportedError, match="no grid of wormhole_b0 has room"):
         small(40).placed(b.graph)
+
+
+def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
+    """Of a network of 256 rows: the second product begins with the first slice."""
+    from buda_emu.compiler.search import placer
+
+    def network():
+        b = Builder(Graph("network"))
+        rng = np.random.default_rng(0)
+        first, second = (b.constant(rng.standard_normal(n).astype(np.float32) / 32) for n in ((512, 2048), (2048, 512)))
+        h = b.matmul(b.input("x", (256, 512), "float32"), first)
+        b.graph.outputs = [Output("y", b.matmul(b.multiply(h, b.sigmoid(h)), second).name, "float32")]
+        return b.graph
+
+    def compiled():
+        return CompiledModel(*Recipe.named(objective="latency", df="Bfp8_b", fidelity="LoFi").placed(network()))
+
+    x = np.random.default_rng(1).standard_normal((256, 512)).astype(np.float32)
+    sliced = compiled()
+    monkeypatch.setattr(placer, "SLICES", ())
+    whole = compiled()
+    assert max(placed.op.shape[0] for placed in whole.placement.ops.values()) == 1
+    assert max(placed.op.shape[0] for placed in sliced.placement.ops.values()) > 1
+    assert sliced.perf().cycles < 0.97 * whole.perf().cycles
+    assert sliced.check(strict=True) == ()
+    np.testing.assert_array_equal(sliced.run({"x": x})[0], whole.run({"x": x})[0])

@@ -18,20 +18,24 @@ _WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")
 """Attributes of ops that are not cut."""
 
 
-def streamed(tiles: TileGraph, target: Target) -> TileGraph:
-    """The graph with ops in slices where nothing else has room for them; the same object where all have it."""
+def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
+    """The graph with ops in slices where nothing else has room for them, and those of a single slice in as many as are
+    `wanted`, where their rows are divided by it; the same object where none is."""
     found = replace(tiles, ops={})
     slices: dict[str, int] = {}
     for op in tiles.ops.values():
         own = replace(op, uses=[_stacked(use, slices) for use in op.uses])
         found.ops[op.name] = own
         if not fits(target, own):
-            before = {slices[use.source] for use in op.uses if use.source in slices}
-            for count in (*sorted(before), *divisors(op.shape[1])[1:]):
-                made = _sliced(found, own, count)
-                if made is not None and fits(target, made):
-                    found.ops[op.name], slices[op.name] = made, count
-                    break
+            before = sorted({slices[use.source] for use in op.uses if use.source in slices})
+            counts = (*before, *divisors(op.shape[1])[1:])
+        else:
+            counts = (wanted,) if wanted > 1 and op.shape[0] == 1 else ()
+        for count in counts:
+            made = _sliced(found, own, count)
+            if made is not None and fits(target, made):
+                found.ops[op.name], slices[op.name] = made, count
+                break
     if not slices:
         return tiles
     found.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}

@@ -12,6 +12,7 @@ from buda_emu.compiler.place.decision import Spot, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.forms import Forms, likely
@@ -25,6 +26,8 @@ from buda_emu.errors import HostError, UnsupportedError
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
 default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+SLICES = (2, 4)
+"""Of the rows of a single input; more are tried where fewer are of use."""
 WORTH = (2_000.0, 20_000.0)
 """Cycles for which a constant has to keep DRAM busy for its product to be shared out over chips: what takes longer is
 gained, what is put together again is lost by it."""
@@ -32,20 +35,22 @@ gained, what is put together again is lost by it."""
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a graph came to: a placement, the cycles of one input and those of the host link; the best `line` that was
-    searched, the `spots` of the placement on it; `aim` with rounds that memory has room for."""
+    """What a graph came to: a placement, the cycles of one input, those of the host link and those of the chips alone;
+    the best `line` that was searched, the `spots` of the placement on it; `aim` in rounds that memory has room for."""
 
     aim: Aim
     placement: Placement
     cycles: float = 0.0
     host: float = 0.0
+    chips: float = 0.0
     line: Line | None = None
     spots: Mapping[str, Spot] | None = None
 
     @staticmethod
     def of(aim: Aim, best: Judged, line: Line | None = None, spots: Mapping[str, Spot] | None = None) -> "_Found":
         """With what the timing model says."""
-        return _Found(aim, best.placement, best.cycles, best.host, line, spots)
+        chips = sum(best.run.programs().values()) / best.placement.inputs
+        return _Found(aim, best.placement, best.cycles, best.host, chips, line, spots)
 
 
 def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
@@ -62,8 +67,8 @@ def place_best(
         (number, _searched(graphs[number], target, aim, entries, forms))
         for number, forms in likely(graphs, target, aim)
     ]
-    number, best = min(found, key=lambda item: item[1].cycles)
-    placement = _refilled(best, target, entries)
+    number, best = min(found, key=lambda item: _cycles(item[1]))
+    placement = _refined(best, target, entries)
     placement.given, placement.ids = graphs[number], aim.ids
     return number, placement
 
@@ -100,7 +105,7 @@ def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
         except UnsupportedError as error:
             refused.append(error)
             continue
-        if found[-1].cycles <= found[-1].host:  # nothing is quicker than the host link; or the first legal choice
+        if aim.objective == "throughput" and found[-1].cycles <= found[-1].host:  # as quick as the host link, or first
             break
     if found:
         return min(found, key=_cycles)
@@ -159,17 +164,44 @@ def _first(graphs: Sequence[TileGraph], number: int) -> int:
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
-def _refilled(best: _Found, target: Target, entries: int) -> Placement:
-    """With the other shares of a chip that rectangles may be taken to cover, where that is of use."""
-    aim, start = best.aim, best
-    for full in SHARES if aim.effort == "default" and aim.chips == 1 else ():
-        if start.line is None or best.placement.epochs == 1 or best.cycles <= best.host:
+def _refined(best: _Found, target: Target, entries: int) -> Placement:
+    """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
+    t, and the other shares of a chip that rectangles may be taken to cover."""
+    aim, searched = best.aim, best.line
+    if searched is None:
+        return best.placement
+    for count in SLICES if aim.microbatch == 1 else ():
+        found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
+        if found is best:
             break
-        try:
-            best = min(_tried(start.line, target, aim, full, entries), best, key=_cycles)
-        except MemoryFullError:
-            continue
+        best = found
+    again = aim.effort == "default" or best.line is not searched
+    line = best.line
+    for full in SHARES if aim.chips == 1 and again else ():
+        if best.placement.epochs == 1 or best.cycles <= best.host:
+            break
+        best = _quicker(best, line, full, target, entries)
     return best.placement
+
+
+def _quicker(best: _Found, line: Line | None, full: float, target: Target, entries: int) -> _Found:
+    """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
+    if line is None:
+        return best
+    try:
+        return min(best, _tried(line, target, best.aim, full, entries), key=_cycles)
+    except UnsupportedError:
+        return best
+
+
+def _in_slices(line: Line, target: Target, count: int) -> Line | None:
+    """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
+    where nothing can be cut."""
+    cut = streamed(line.tiles, target, count)
+    try:
+        return None if cut is line.tiles else Line.of(cut, target)
+    except UnsupportedError:
+        return None
 
 
 def _tried(line: Line, target: Target, aim: Aim, full: float, entries: int) -> _Found:
@@ -187,9 +219,9 @@ def _improved(
     return _Found.of(aim, judged(make(found)), line, found)
 
 
-def _cycles(found: _Found) -> float:
-    """Of one input."""
-    return found.cycles
+def _cycles(found: _Found) -> tuple[float, float]:
+    """Of one input; where the host link takes longer, of the chips."""
+    return found.cycles, found.chips
 
 
 def first_placement(found: Placement) -> Placement | None:
