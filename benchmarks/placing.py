@@ -3,6 +3,7 @@ networks, beside the first legal choice, and on several chips.
 
     python benchmarks/placing.py [NAME ...]           # needs torch; the vendor's netlists beside the project
     python benchmarks/placing.py --chips 1,2,4 bert_base resnet50
+    python benchmarks/placing.py --latency 1,2,4      # a step of decoding on several chips
     python benchmarks/placing.py --efforts            # low, default and high effort on twelve models
 
 Same sizes, number format, fidelity, microbatch, chip and timing model. The weights are random: cycles do not depend on
@@ -118,16 +119,43 @@ def efforts(names: Sequence[str]) -> None:
               f"{default[1]:.0f} | {high[1]:.0f} |", flush=True)  # fmt: skip
 
 
+def latency(counts: Sequence[int]) -> None:
+    """Cycles of one input of a large network of one row on so many chips; ends the benchmark where outputs differ."""
+    import numpy as np
+    import torch
+
+    torch.manual_seed(0)
+    linear, back, x = torch.nn.Linear(4096, 11008), torch.nn.Linear(11008, 4096), torch.randn(1, 4096)
+    module = torch.nn.Sequential(linear, torch.nn.SiLU(), back).eval()
+    print("| chips | as | cycles of one input | times |\n| ---: | --- | ---: | ---: |")
+    first: Any = None
+    for count in counts:
+        model = be.compile(module, (x,), df="Bfp8_b", fidelity="LoFi", objective="latency", chips=count)
+        if findings := model.check(strict=True):
+            raise SystemExit(f"{len(findings)} findings under --strict, the first: {findings[0]}")
+        cycles, (found,) = model.perf().cycles, model(x)
+        first = first or (cycles, found)
+        if not np.array_equal(first[1], found):
+            raise SystemExit(f"{count} chips: other bits than {counts[0]}")
+        shared = any(placed.op.chip for placed in model.placement.ops.values())
+        form = "shared out" if shared else "pipeline" if model.placement.chips > 1 else ""
+        print(f"| {count} | {form} | {cycles:.0f} | {first[0] / cycles:.2f} |", flush=True)
+
+
 def main() -> None:
     """Print a table for docs/placing.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *CASES, *MORE], help="default: all")
     parser.add_argument("--efforts", action="store_true", help="compare efforts instead")
     parser.add_argument("--chips", default="", help="compare numbers of chips instead, as in 1,2,4")
+    parser.add_argument("--latency", default="", help="a step of decoding on so many chips instead, as in 1,2,4")
     parser.add_argument("--effort", default="default")
     parser.add_argument("--report", action="store_true", help="where each one's time goes")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.latency:
+        latency([*map(int, args.latency.split(","))])
+        return
     if args.efforts:
         efforts(args.names)
         return

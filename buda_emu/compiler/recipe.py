@@ -15,8 +15,8 @@ from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules, widen
 from buda_emu.compiler.passes.pipeline import offered, run_passes
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.search.forms import likely
-from buda_emu.compiler.search.placer import place, quickest
+from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.search.placer import place, place_best
 from buda_emu.compiler.target import Aim, Target
 
 
@@ -56,11 +56,7 @@ class Recipe:
         chosen = offers[0]
         try:
             tiles = [self._tiles(offer.graph) for offer in (offers[:1] if self.aim.effort == "low" else offers)]
-            found = [
-                (number, place(tiles[number], self.device, self.aim, entries=entries, forms=forms))
-                for number, forms in likely(tiles, self.device, self.aim)
-            ]
-            number, placement = quickest(found)
+            number, placement = place_best(tiles, self.device, self.aim, entries=entries)
             chosen = offers[number]
         finally:
             chosen.tell(self.dump)
@@ -86,7 +82,7 @@ class Recipe:
         assign(tiles, self.rules)
         keep_apart(tiles, self.device)
         widen(tiles)
-        return tiles
+        return streamed(tiles, self.device)
 
 
 def _nothing(name: str, graph: Graph) -> None:

@@ -1,11 +1,16 @@
 """What is to be done: units, counted objects and tasks."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 
+Counted = tuple[int, NDArray[np.int64]]
+"""An object, and tokens of it for each of many tasks."""
 MOST = (1 << 62) - 1
 """Of a count of tokens, and of the sum of all durations."""
 
@@ -95,6 +100,40 @@ class Tasks:
             self._labels[len(self._unit) - 1] = label
         return len(self._unit) - 1
 
+    def tasks(
+        self, unit: int, duration: int, count: int, waits: Sequence[Counted], signals: Sequence[Counted]
+    ) -> range:
+        """Add many tasks of one duration at the end of a unit's list; their numbers. Task n starts when `tokens[n]` of
+        each object were ever given, and gives so many when it ends; where these are 0 it does neither.
+
+        Raises HostError as `task`.
+        """
+        if not (0 <= unit < len(self.units) and 0 <= duration < MOST):
+            raise HostError(f"tasks {len(self)} and on: {duration} on unit {unit} is not possible")
+        first = len(self)
+        _extend(self._unit, np.full(count, unit, np.int64))
+        _extend(self._duration, np.full(count, duration, np.int64))
+        held = self._counted(count, waits, self._wait_first, self._wait_objects, self._wait_tokens)
+        self._takes.frombytes(bytes(held))
+        self._counted(count, signals, self._signal_first, self._signal_objects, self._signal_tokens)
+        return range(first, len(self))
+
+    def _counted(
+        self, count: int, items: Sequence[Counted], first: "array[int]", objects: "array[int]", tokens: "array[int]"
+    ) -> int:
+        """Put waits, or signals, of many tasks into their lists; how many there are."""
+        for number, own in items:
+            wrong = (own < 0) | (own >= MOST)
+            if not 0 <= number < len(self.objects) or wrong.any():
+                raise self._impossible(number, int(own[wrong.argmax()]), "")
+        amounts = np.array([own for _, own in items], np.int64).reshape(len(items), count).T
+        there = amounts > 0
+        numbers = np.array([number for number, _ in items], np.int64)
+        _extend(first, first[-1] + np.cumsum(there.sum(1)))
+        _extend(objects, np.broadcast_to(numbers, amounts.shape)[there])
+        _extend(tokens, amounts[there])
+        return int(there.sum())
+
     def _untake(self, number: int, first: int) -> int:
         """Make the waits of an object since `first` take nothing; how much they took."""
         took = 0
@@ -128,3 +167,7 @@ class Tasks:
     def tokens_at_first(self, number: int) -> int:
         """Of an object."""
         return self._initial[number]
+
+
+def _extend(values: "array[int]", more: NDArray[np.int64]) -> None:
+    values.frombytes(np.ascontiguousarray(more, np.int64).tobytes())

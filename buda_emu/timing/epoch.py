@@ -15,13 +15,16 @@ from math import ceil
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Netlist, Op, TemporalGraph
-from buda_emu.timeline import Schedule, Timing, Wait
+from buda_emu.timeline import Schedule, Timing
+from buda_emu.timeline.tasks import Counted
 from buda_emu.timing.flows import Flow, channel_name
 from buda_emu.timing.noc import Path, loads
 
+Ints = NDArray[np.int64]
 LEAST_PARTS: Final = 4
 MOST_PARTS: Final = 16
 FIRST_INPUTS: Final = 12  # that are run in full before a steady state is looked for
@@ -169,6 +172,15 @@ def _room(op: Op, parts: int) -> int:
     return max(1, min(op.buf_size_mb, INPUT_BUFFERS), op.buf_size_mb * parts // op.blocking.t)
 
 
+def _ceil_div(a: Ints, b: int) -> Ints:
+    return -(-a // b)
+
+
+def _one(number: int, like: Ints) -> Counted:
+    """One token of an object for each task."""
+    return number, np.ones_like(like)
+
+
 class _Model:
     """The schedule of some inputs of an epoch."""
 
@@ -242,12 +254,14 @@ class _Model:
     def _read(self, edge: Flow, path: Path) -> None:
         """A queue into an op: out of every channel, and into the core."""
         op = edge.target
+        parts = self._parts[op]
         for name, busy in self._streams(edge, path):
             unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
-            duration = max(1, ceil(busy / self._parts[op]))
-            for part in range(self._inputs * self._parts[op]):
-                self.schedule.task(unit, duration, self._input_room(op, part), [(arrived, 1)])
-            self._arrivals[op].append((arrived, self._parts[op]))
+            number = np.arange(self._inputs * parts)
+            self.schedule.tasks(
+                unit, max(1, ceil(busy / parts)), len(number), self._input_room(op, number), [_one(arrived, number)]
+            )
+            self._arrivals[op].append((arrived, parts))
 
     def _load(self, edge: Flow) -> None:
         """What is loaded before the first input."""
@@ -267,16 +281,13 @@ class _Model:
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
         duration = max(1, ceil(cycles / steps)) + self._rates.start + self._rates.hop * edge.hops
-        before = 0
-        for step in range(self._inputs * steps):
-            entry, k = divmod(step, steps)
-            needed = entry * made + ceil((k + 1) * made / steps)
-            waits = [
-                Wait(self._done[producer], needed, takes=False),
-                *self._input_room(consumer, entry * parts + k * parts // steps),
-            ]
-            self.schedule.task(unit, duration, waits, [(arrived, 1), (freed, needed - before)])
-            before = needed
+        step = np.arange(self._inputs * steps)
+        entry, k = np.divmod(step, steps)
+        needed = entry * made + _ceil_div((k + 1) * made, steps)
+        waits = [(self._done[producer], needed), *self._input_room(consumer, entry * parts + k * parts // steps)]
+        self.schedule.tasks(
+            unit, duration, len(step), waits, [_one(arrived, step), (freed, np.diff(needed, prepend=0))]
+        )
         self._arrivals[consumer].append((arrived, steps))
         self._freed[producer].append(freed)
 
@@ -285,14 +296,13 @@ class _Model:
         op = edge.source
         for name, busy in self._streams(edge, path):
             unit, freed = self.schedule.unit(name), self.schedule.object(f"room of {name}")
+            number = np.arange(self._inputs * self._parts[op])
             duration = max(1, ceil(busy / self._parts[op]))
-            for part in range(self._inputs * self._parts[op]):
-                self.schedule.task(unit, duration, [Wait(self._done[op], part + 1, takes=False)], [(freed, 1)])
+            self.schedule.tasks(unit, duration, len(number), [(self._done[op], number + 1)], [_one(freed, number)])
             self._freed[op].append(freed)
 
-    def _input_room(self, op: str, part: int) -> list[Wait]:
-        needed = part + 1 - self._buffers
-        return [Wait(self._consumed[op], needed, takes=False)] if needed > 0 else []
+    def _input_room(self, op: str, part: Ints) -> list[Counted]:
+        return [(self._consumed[op], np.maximum(part + 1 - self._buffers, 0))]
 
     # ------------------------------------------------------------------------------------------------------- ops
     def _compute(self, op: Op) -> None:
@@ -301,22 +311,17 @@ class _Model:
         each = max(1, round(self._costs[op.name].cycles / parts))
         slices = op.blocking.t if parts >= op.blocking.t else parts
         together = parts // slices if op.type == "matmul" else 1  # a product is packed when its sum is complete
-        first = len(self.schedule)
-        for part in range(self._inputs * parts):
-            entry, k = divmod(part, parts)
-            waits = [
-                Wait(arrived, entry * steps + ceil((k + 1) * steps / parts), takes=False)
-                for arrived, steps in self._arrivals[op.name]
-            ]
-            waits += [Wait(loaded, 1, takes=False) for loaded in self._loads[op.name]] if part == 0 else []
-            last = part // together * together + together  # parts that are done when this group is
-            if last > room:
-                waits += [Wait(freed, last - max(room, together), takes=False) for freed in self._freed[op.name]]
-            signals = [(self._consumed[op.name], 1)]
-            if (part + 1) % together == 0:
-                signals.append((self._done[op.name], together))
-            self.schedule.task(unit, each, waits, signals)
-        self._tasks[op.name] = range(first, len(self.schedule))
+        part = np.arange(self._inputs * parts)
+        entry, k = np.divmod(part, parts)
+        waits: list[Counted] = [
+            (arrived, entry * steps + _ceil_div((k + 1) * steps, parts)) for arrived, steps in self._arrivals[op.name]
+        ]
+        waits += [(loaded, np.where(part == 0, 1, 0)) for loaded in self._loads[op.name]]
+        last = part // together * together + together  # parts that are done when this group is
+        waits += [(freed, np.where(last > room, last - max(room, together), 0)) for freed in self._freed[op.name]]
+        ends = np.where((part + 1) % together == 0, together, 0)
+        signals = [_one(self._consumed[op.name], part), (self._done[op.name], ends)]
+        self._tasks[op.name] = self.schedule.tasks(unit, each, len(part), waits, signals)
 
     # --------------------------------------------------------------------------------------------------- results
     def ends(self, timing: Timing) -> list[int]:
@@ -348,7 +353,7 @@ class _Model:
         order = sorted(self._links.items(), key=lambda item: (-item[1], item[0]))
         return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
 
-    def _op(self, op: Op, timing: Timing, waited: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> OpTiming:
+    def _op(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
         tasks, parts = self._tasks[op.name], self._parts[op.name]
         span = slice(tasks.start, tasks.stop)
         start, end = timing.start[span], timing.end[span]

@@ -48,10 +48,6 @@ class _Cells:
     grid: tuple[int, int]
     places: Sequence[Core]
 
-    def at(self, row: int, column: int) -> Core:
-        """Of one cell."""
-        return self.places[row * self.grid[1] + column]
-
 
 _NOWHERE: Final = Path({}, gathers=False)
 
@@ -95,43 +91,53 @@ def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
         return _NOWHERE
     links: dict[Link, float] = {}
     gathers = False
-    for rows, columns in _groups(op, edge.operand, near.grid):
-        cores = [near.at(row, column) for row in rows for column in columns]
-        shares = _overlap(far, rows, columns, near.grid)
+    for cells, sources in _groups(*_alike(op, edge.operand, near.grid), near.grid, far.grid):
+        cores = [near.places[cell] for cell in cells]
+        shares: dict[Core, float] = {}
+        for cell, share in sources:
+            place = far.places[cell]
+            shares[place] = shares.get(place, 0.0) + share
         gathers = gathers or len(shares) > 1
         for place, share in shares.items():
             ends = [(core, place) if writes else (place, core) for core in cores]
-            ways = {link for a, b in ends for link in _way(op.target_device, int(writes), a, b, chip.noc_grid)}
-            for link in ways:
-                links[link] = links.get(link, 0.0) + edge.core_bytes * share
+            ways = [_way(op.target_device, int(writes), a, b, chip.noc_grid) for a, b in ends]
+            size = edge.core_bytes * share
+            for link in ways[0].union(*ways[1:]):
+                links[link] = links.get(link, 0.0) + size
     return Path(links, gathers and not writes)
 
 
 @lru_cache(1 << 15)
-def _way(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> tuple[Link, ...]:
-    return tuple(route(chip, noc, start, end, grid))
+def _way(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) -> frozenset[Link]:
+    return frozenset(route(chip, noc, start, end, grid))
 
 
-def _groups(op: Op, operand: int, grid: tuple[int, int]) -> Iterator[tuple[range, range]]:
+def _alike(op: Op, operand: int, grid: tuple[int, int]) -> tuple[int, int]:
     """Rows and columns of the op's cores that need the same data."""
     rows, columns = grid
     whole = operand in dict(op.attributes.kernel_broadcast) or operand in dict(op.attributes.kernel_broadcast_per_t)
     product = op.type in ("matmul", "depthwise")
-    tall = rows if whole or (product and operand == 1) else 1
-    wide = columns if whole or (product and operand == 0) else 1
-    for row in range(0, rows, tall):
-        for column in range(0, columns, wide):
-            yield range(row, row + tall), range(column, column + wide)
+    return rows if whole or (product and operand == 1) else 1, columns if whole or (product and operand == 0) else 1
 
 
-def _overlap(far: _Cells, rows: range, columns: range, grid: tuple[int, int]) -> dict[Core, float]:
-    """Which share of their data cores have from each place: by the part of the whole that both cover."""
-    shares: dict[Core, float] = {}
-    for row, down in _parts(rows, grid[0], far.grid[0]):
-        for column, across in _parts(columns, grid[1], far.grid[1]):
-            place = far.at(row, column)
-            shares[place] = shares.get(place, 0.0) + down * across
-    return shares
+@lru_cache(1 << 12)
+def _groups(
+    tall: int, wide: int, grid: tuple[int, int], far: tuple[int, int]
+) -> tuple[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], ...]:
+    """Cells of a grid that need the same data, and which share of it they have from each cell of a far one: by the part
+    of the whole that both cover."""
+    found: list[tuple[tuple[int, ...], tuple[tuple[int, float], ...]]] = []
+    for top in range(0, grid[0], tall):
+        for left in range(0, grid[1], wide):
+            rows, columns = range(top, top + tall), range(left, left + wide)
+            cells = tuple(row * grid[1] + column for row in rows for column in columns)
+            shares = [
+                (row * far[1] + column, down * across)
+                for row, down in _parts(rows, grid[0], far[0])
+                for column, across in _parts(columns, grid[1], far[1])
+            ]
+            found.append((cells, tuple(shares)))
+    return tuple(found)
 
 
 def _parts(own: range, count: int, others: int) -> Iterator[tuple[int, float]]:
@@ -148,16 +154,16 @@ def _cores(op: Op, chip: Device) -> _Cells | None:
     rows, columns = op.blocking.grid_size
     top, left = op.grid_loc
     turned = op.grid_transpose
+    down, across = (columns, rows) if turned else (rows, columns)
     try:
-        return _Cells(
-            op.blocking.grid_size,
-            [
-                chip.physical(top + (column if turned else row), left + (row if turned else column))
-                for row in range(rows) for column in range(columns)
-            ],
-        )  # fmt: skip
+        for row, column in ((top, left), (top + down - 1, left + across - 1)):
+            chip.physical(row, column)
     except HostError:
         return None
+    xs, ys = chip.worker_columns, chip.worker_rows
+    if turned:
+        return _Cells((rows, columns), [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
+    return _Cells((rows, columns), [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
 
 
 def _buffers(queue: Queue, chip: Device) -> _Cells | None:

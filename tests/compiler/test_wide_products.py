@@ -38,6 +38,12 @@ def test_slices_are_put_side_by_side_again(monkeypatch, shape, width, slices):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("tiles", "slices", "width"), [(344, 4, 88), (1600, 20, 80), (264, 3, 88), (257, 3, 88)])
+def test_slices_are_such_as_eight_columns_of_cores_share(tiles, slices, width):
+    """With a thirty-second more columns at most."""
+    assert matmul._slices(tiles * TILE) == (slices, slices * width * TILE)
+
+
 def test_few_columns_are_one_product():
     b = Builder(Graph("g"), decompose=False)
     product = b.matmul(b.input("x", (3, 40), "float32"), b.constant(np.ones((40, matmul.WIDE), np.float32)))

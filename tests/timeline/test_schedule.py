@@ -264,3 +264,36 @@ def test_a_memory_without_a_size_ends_with_its_last_byte():
     lives = [Live("m", 64, 32, 0, 1), Live("m", 0, 16, 0, 1)]
     assert Memory("m", lives).span == 96
     assert Memory("m", lives, 4096).span == 4096
+
+
+def test_many_tasks_at_once_are_as_one_after_the_other():
+    made = []
+    for at_once in (False, True):
+        schedule = Schedule()
+        a, b = schedule.unit("a"), schedule.unit("b")
+        done, room = schedule.object("done"), schedule.object("room")
+        gives, needs = np.array([1, 0, 2, 1]), np.array([0, 1, 3, 4])
+        if at_once:
+            assert schedule.tasks(a, 3, 4, [(room, np.array([0, 0, 1, 2]))], [(done, gives)]) == range(4)
+            schedule.tasks(b, 2, 4, [(done, needs)], [(room, np.ones(4, np.int64))])
+        else:
+            for number, tokens in enumerate(gives.tolist()):
+                waits = [Wait(room, number - 1, takes=False)] if number > 1 else []
+                schedule.task(a, 3, waits, [(done, tokens)] if tokens else [])
+            for tokens in needs.tolist():
+                schedule.task(b, 2, [Wait(done, tokens, takes=False)] if tokens else [], [(room, 1)])
+        assert (schedule.waits_of(2), schedule.waits_of(0)) == ([Wait(room, 1, takes=False)], [])
+        assert schedule.signals_of(1) == []
+        made.append((times(schedule.run()), schedule.run().held_by.tolist()))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "duration", "number", "tokens"), [(1, 1, 0, 1), (0, -1, 0, 1), (0, 1, 1, 1), (0, 1, 0, -1)]
+)
+def test_many_tasks_of_what_is_not_there_are_refused(unit, duration, number, tokens):
+    schedule = Schedule()
+    schedule.unit("a")
+    schedule.object("o")
+    with pytest.raises(HostError, match="not possible"):
+        schedule.tasks(unit, duration, 2, [(number, np.array([0, tokens]))], [])

@@ -13,7 +13,7 @@ from buda_emu.compiler.target import Target
 _ATTRIBUTES = {
     "exp", "slope", "relu_en", "relu_threshold", "relu_mode", "dim", "type", "z", "num_indices", "identity", "bias",
     "num_sparse_tiles", "num_index_tiles", "sparse_tile_ptr_bits", "sparse_ublock_idx_bits", "fracture_factor", "act_t",
-    "sfpu_op", "indices_len", "dequant", "zero_point",
+    "sfpu_op", "indices_len", "dequant", "zero_point", "granularity", *(f"input{number}" for number in range(8)),
 }  # fmt: skip
 """Of an op's attributes those that the netlist language has; the others say how it is made."""
 _SECTIONS = {

@@ -174,7 +174,7 @@ class Lowering:
         grid = picker_rows(self.target, matrix, shape)
         table = PickTable.of(matrix, shape[0], shape[1])
         picker = table.picker(Cut(grid))
-        kind = "picker" if np.isin(picker.tiles, (0, 1)).all() else "value"
+        kind = "picker" if picker.plain else "value"
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
         words = Use(self.constant(picker.words, "words", "encoding"))
         return self.op(

@@ -15,6 +15,8 @@ from buda_emu.compiler.lower.tiles import Use
 
 WIDE = 256 * TILE
 """Columns of a product with a constant that are computed at once."""
+SHARING = 8
+"""Columns of cores that share a slice of them evenly."""
 
 
 @lowers("matmul")
@@ -56,8 +58,8 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     rest = [place for place in range(len(shape)) if place != dim]
     value = relayout(low, value, ordered(shape, [], rest, [dim]))
     _, rows, inner = value.layout.extent
-    width, columns = matrix.shape[1], padded(matrix.shape[1])
-    count = next(n for n in range(1, columns // TILE + 1) if columns % (n * TILE) == 0 and columns // n <= WIDE // 2)
+    width = matrix.shape[1]
+    count, columns = _slices(padded(width))
     held = np.zeros((inner, columns), np.float32)
     held[: matrix.shape[0], :width] = matrix
     slices = held.reshape(inner, count, columns // count).transpose(1, 0, 2)
@@ -70,6 +72,18 @@ def _sliced(low: Lowering, value: Value, matrix: Array, dim: int) -> Value:
     dims = list(value.layout.dims)
     dims[dim] = (Piece(width, "c", 1),)
     return Value(name, Layout(tuple(dims), (1, rows, columns)), (("hstack", count),), None, value.clean_rows, True)
+
+
+def _slices(columns: int) -> tuple[int, int]:
+    """How many slices, and all their columns: such as eight cores share evenly, if that takes a thirty-second more, of
+    these the fewest columns; else as few slices as no columns are added for."""
+    most = WIDE // 2
+    least = -(-columns // most)
+    even = {n: -(-columns // (n * SHARING * TILE)) * n * SHARING * TILE for n in range(least, 2 * least + 1)}
+    count = min((n for n in even if even[n] // n <= most), key=lambda n: even[n], default=0)
+    if count and even[count] <= columns + columns // TILE:
+        return count, even[count]
+    return next(n for n in range(1, columns // TILE + 1) if columns % (n * TILE) == 0 and columns // n <= most), columns
 
 
 def columns_of(low: Lowering, value: Value, dims: tuple[int, ...]) -> Value:

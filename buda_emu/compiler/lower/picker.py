@@ -17,6 +17,9 @@ PICKER_PAIRS = 700
 _STRIP_WORDS = 1700
 """Of one strip; a longer one becomes two of the same index."""
 
+_KEPT = 3
+"""Pickers that a table remembers: a search places the same division many times."""
+
 Index = NDArray[np.int64]
 
 
@@ -41,7 +44,7 @@ class Counts(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Picker:
     """`tiles` float32[1, grid_r * 32, n * 32] and `words` uint32[1, grid_r * 32, m * 32] for each row of cores, which
-    has `strips` with at most `pairs` of tiles."""
+    has `strips` with at most `pairs` of tiles. `plain`: its tiles hold 0 and 1 only."""
 
     tiles: NDArray[np.float32]
     words: NDArray[np.uint32]
@@ -49,6 +52,7 @@ class Picker:
     ublock_bits: int
     strips: tuple[int, ...]
     pairs: int
+    plain: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -64,6 +68,7 @@ class PickTable:
     which: Index
     tiles: NDArray[np.float32]
     _counts: dict[Cut, Counts] = field(default_factory=dict[Cut, Counts])
+    _pickers: dict[Cut, Picker] = field(default_factory=dict[Cut, Picker])
 
     @staticmethod
     def of(matrix: Sparse, t: int, rows: int) -> "PickTable":
@@ -130,6 +135,13 @@ class PickTable:
 
     def picker(self, cut: Cut) -> Picker:
         """The operands. Raises UnsupportedError when they do not fit 16-bit words."""
+        if cut not in self._pickers:
+            while len(self._pickers) >= _KEPT:
+                del self._pickers[next(iter(self._pickers))]
+            self._pickers[cut] = self._made(cut)
+        return self._pickers[cut]
+
+    def _made(self, cut: Cut) -> Picker:
         counts = self.counts(cut)
         if not self.fits(cut):
             raise UnsupportedError(
@@ -155,7 +167,7 @@ class PickTable:
         return Picker(
             out_tiles.transpose(0, 2, 1, 3).reshape(1, cut.grid_rows * 32, counts.tiles * 32),
             out_words.view("<u4").reshape(1, cut.grid_rows * 32, longest * 32),
-            tile_bits, ublock_bits, tuple(strips), counts.pairs,
+            tile_bits, ublock_bits, tuple(strips), counts.pairs, bool(np.isin(out_tiles, (0, 1)).all()),
         )  # fmt: skip
 
     def _strips(self, mine: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":

@@ -87,7 +87,7 @@ class SubOp:
 class TileOp:
     """One netlist op. `inner`: tiles along what a product or a maximum runs over; `grid` where it is fixed already, 0
     where not; `source`: the node of the model's graph, `made_of`: all such nodes, where several ops were put together;
-    `steps`: the sub-ops of a fused op; `precision`: where that is not the model's."""
+    `steps`: the sub-ops of a fused op; `precision`: where that is not the model's; `chip` that it has to stand on."""
 
     name: str
     type: str
@@ -102,6 +102,7 @@ class TileOp:
     steps: tuple[SubOp, ...] = ()
     program: str = FORWARD
     precision: Precision = Precision()
+    chip: int | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:

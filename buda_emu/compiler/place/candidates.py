@@ -15,7 +15,14 @@ from buda_emu.compiler.place.blocks import (
     grids,
     l1_bytes,
 )
-from buda_emu.compiler.place.cost import op_cycles, size_of_tile, streamed_bytes, tiles_read, transfer_cycles
+from buda_emu.compiler.place.cost import (
+    fits_channels,
+    op_cycles,
+    size_of_tile,
+    streamed_bytes,
+    tiles_read,
+    transfer_cycles,
+)
 from buda_emu.compiler.place.regrid import as_cut, cuts_of
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
@@ -67,7 +74,7 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
         raise UnsupportedError(
             f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
         )
-    return best
+    return [choice for choice in best if fits_channels(target, tiles, op, choice.blocks.grid)] or best
 
 
 def quicker(found: list[Choice]) -> list[Choice]:

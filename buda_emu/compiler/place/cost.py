@@ -5,7 +5,7 @@ The search is bounded by these figures; what it finds is judged by the whole tim
 
 from dataclasses import dataclass
 from functools import cache
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, divisors
@@ -18,6 +18,8 @@ from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.op_cost import OpCost, op_cost
 from buda_emu.timing.rates import GATHER, STREAM
 
+DRAM_BASE = 0x10000000
+"""Of each channel of DRAM, safely above what the backend keeps (NETLIST V153)."""
 DEEPEST = 16
 """Tiles of the inner dimension in a block of a product, where only an estimate is wanted."""
 
@@ -132,6 +134,26 @@ def tiles_read(tiles: TileGraph, op: TileOp, blocks: Blocks, number: int) -> int
     if op.type in ("matmul", "depthwise") and number in (0, 1):
         return max(1, prod(shape) // (rows if number == 0 else columns))
     return max(1, prod(shape) // (rows * columns))
+
+
+def divided_like(op: TileOp, number: int, shape: Shape, grid: tuple[int, int]) -> tuple[int, int]:
+    """Buffers of a constant, as its reader has it: a product's second operand is divided by columns of cores, its first
+    by rows, others by both (OPS 6.1)."""
+    product = op.type in ("matmul", "depthwise")
+    height = 1 if product and number == 1 else gcd(grid[0], shape[1])
+    width = 1 if product and number == 0 else gcd(grid[1], shape[2])
+    return height, width
+
+
+def fits_channels(target: Target, tiles: TileGraph, op: TileOp, grid: tuple[int, int]) -> bool:
+    """Whether no buffer of a constant is larger than a DRAM channel."""
+    size = size_of_tile(target.activation_df, target.arch.alignment)
+    room = target.arch.dram_channel_bytes - DRAM_BASE
+    held = [
+        (number, tiles.constants[use.source].shape) for number, use in enumerate(op.uses)
+        if use.source in tiles.constants and tiles.constants[use.source].kind == "value"
+    ]  # fmt: skip
+    return all(prod(shape) * size // prod(divided_like(op, number, shape, grid)) <= room for number, shape in held)
 
 
 def transfer_cycles(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> float:

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
+from buda_emu.compiler.place.cost import DRAM_BASE
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
 
-DRAM_BASE = 0x10000000
-"""Safely above what the backend keeps (NETLIST V153)."""
 HOST_WINDOW = 0x20000000
 
 

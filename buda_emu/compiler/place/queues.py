@@ -6,6 +6,7 @@ from math import gcd
 
 from buda_emu.compiler.lower.tiles import Shape, State
 from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.cost import divided_like
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
@@ -124,11 +125,6 @@ def _constant(found: Placement, name: str, reader: Placed) -> tuple[str, str, Bl
         return target.table_df, "flat", Blocks((1, 1), t, (1, 1), (r, c))
     number = next(number for number, use in enumerate(reader.op.uses) if use.source == name)
     df = _HELD.get(item.kind) or (target.picker_df if item.kind == "picker" else target.activation_df)
-    rows, columns = reader.blocks.grid
     if reader.op.attrs.get("identity") and number == 0:
-        return df, "tilized", input_blocks(item.shape, (rows, 1))
-    # A product's second operand is divided by columns of cores, its first by rows, others by both (OPS 6.1).
-    product = reader.op.type in ("matmul", "depthwise")
-    height = 1 if product and number == 1 else gcd(rows, r)
-    width = 1 if product and number == 0 else gcd(columns, c)
-    return df, "tilized", input_blocks(item.shape, (height, width))
+        return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
+    return df, "tilized", input_blocks(item.shape, divided_like(reader.op, number, item.shape, reader.blocks.grid))

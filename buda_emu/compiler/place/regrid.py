@@ -4,8 +4,6 @@ made when the division is known."""
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from buda_emu.compiler.lower.picker import Cut, PickTable
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use, divisors
 from buda_emu.compiler.place.blocks import Blocks
@@ -45,7 +43,7 @@ def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
     if "table" not in op.attrs or cut == Cut(op.attrs["rows"]):
         return op
     picker = op.attrs["table"].picker(cut)
-    kind = "picker" if np.isin(picker.tiles, (0, 1)).all() else "value"
+    kind = "picker" if picker.plain else "value"
     names = [f"{op.name}.{what}" for what in ("picker", "encoding")]
     names = [name if name not in tiles.constants else f"{name}.{cut.grid_rows}" for name in names]
     tiles.constants[names[0]] = Constant(names[0], picker.tiles, kind)

@@ -33,7 +33,7 @@ def cuts(line: Line, aim: Aim, full: float) -> tuple[list[int], float]:
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
     back = np.arange(BACK + 1)[None, :]
-    rates = speeds(line.target.arch.name)
+    dram = speeds(line.target.arch.name).dram * (1 if line.assigned else aim.chips)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
@@ -43,13 +43,14 @@ def cuts(line: Line, aim: Aim, full: float) -> tuple[list[int], float]:
         if aim.objective == "cores":
             time = 1.0 + moved * 1e-15
         else:
-            pace = np.maximum(pace, moved / (rates.dram * aim.chips))
+            pace = np.maximum(pace, moved / dram)
             depth = line.level[ends] - line.level[i]
-            load = (line.loaded[ends] - line.loaded[i]) / (rates.dram * aim.chips)
+            load = (line.loaded[ends] - line.loaded[i]) / dram
             time = (aim.microbatch + STEP * depth) * pace + load
         total = best[i] + time
         alone = reach[levels, i] <= i  # an op that never keeps this pace
         total[alone] = np.inf
+        total[line.whole[ends] != ends] = np.inf
         order = np.argsort(-total, axis=None)  # the best is written last
         ends, total = ends.ravel()[order], total.ravel()[order]
         better = total < best[ends]
@@ -72,9 +73,9 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
         one = np.minimum(one, count)
         # One op may take all cores, more than `full` of them.
         whole = (one == np.arange(count + 1)) & (np.append(line.need[level], 1 << 20) <= prod(line.target.arch.grid))
-        one = np.where(whole, np.minimum(np.arange(count + 1) + 1, count), one)
+        one = np.where(whole, line.whole[np.minimum(np.arange(count + 1) + 1, count)], one)
         found = one
-        for _ in range(aim.chips - 1):
+        for _ in range(0 if line.assigned else aim.chips - 1):
             found = one[found]
         table[level] = found
     return table

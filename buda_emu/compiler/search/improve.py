@@ -1,6 +1,6 @@
 """Epoch by epoch, what the estimates could not see: the whole timing model is asked, and what it names is changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from buda_emu.compiler.lower.tiles import TileGraph
@@ -8,13 +8,13 @@ from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import STEP, Line, likeness
-from buda_emu.compiler.search.pack import pack
+from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.spec.devices import device
 
 Spots = dict[str, Spot]
-Make = Callable[[Spots], Placement]
+Make = Callable[[Mapping[str, Spot]], Placement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,10 @@ class _Epoch:
         first = min(self.line.index[name] for name in mine)
         turned, _ = pack(self.line, first, first + len(mine), self.epoch, self.chips, turned=True)
         if len(turned) == len(mine) and _pace(turned) < QUICKER * _pace(mine):
-            part = epoch_of(self.make({**spots, **turned}), self.epoch)
-            found, now = self._wired(turned, part, judged(part))
-            if _cycles(now) < _cycles(told):
-                best, told = found, now
+            best, told = self._tried(spots, turned, best, told)
         turns = any(spot.turned for spot in best.values())
+        if placement.microbatch == 1:
+            best, told = self._tried(spots, widened(self.line, best), best, told)
         factors: dict[str, float] = {}
         step = STEP
         for _ in range(self.budget.rounds):
@@ -93,10 +92,12 @@ class _Epoch:
             for item in timing.ops:
                 said = item.cost.cycles / max(best[item.op].choice.math, 1.0)
                 factors[item.op] = max(factors.get(item.op, 1.0), said)
-            line = self.line.corrected(factors, step)
+            line = self.line.corrected(factors, step, range(first, first + len(mine)))
             packed, end = pack(line, first, first + len(mine), self.epoch, self.chips, turned=turns)
             if end < first + len(mine):
                 break
+            if placement.microbatch == 1:
+                packed = widened(line, packed)
             part = epoch_of(self.make({**spots, **packed}), self.epoch)
             found, now = self._wired(packed, part, judged(part))
             if _cycles(now) < _cycles(told):
@@ -104,6 +105,12 @@ class _Epoch:
             elif step == STEP:
                 break
         return best
+
+    def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Judged) -> tuple[Spots, Judged]:
+        """Other spots of its ops, if the model says that these are quicker than the best ones."""
+        part = epoch_of(self.make({**spots, **mine}), self.epoch)
+        found, now = self._wired(mine, part, judged(part))
+        return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
     def _wired(self, spots: Spots, part: Placement, before: Judged) -> tuple[Spots, Judged]:
         """With its ops moved, if the model says that it gets quicker by it."""

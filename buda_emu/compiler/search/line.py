@@ -1,6 +1,6 @@
 """The ops in their order with all that the search for epochs asks of them, as arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -55,24 +55,52 @@ class Line:
             else:
                 own = known[key]
             found.append(own)
-        return Line(target, tiles, ops, found, [], []).corrected({})
+        return Line(target, tiles, ops, found, list(found), list(found)).corrected({})
 
-    def corrected(self, factors: Mapping[str, float], step: float = STEP) -> "Line":
-        """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain."""
-        spans = _spans(self.ops)
-        found = [
-            [
-                _holding(replace(item, cycles=item.cycles * factors.get(op.name, 1.0)), step * spans[op.name])
-                for item in own
-            ]
-            for op, own in zip(self.ops, self.plain, strict=True)
-        ]
-        return Line(self.target, self.tiles, self.ops, self.plain, found, [quicker(own) for own in found])
+    def corrected(self, factors: Mapping[str, float], step: float = STEP, within: range | None = None) -> "Line":
+        """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain;
+        where only an epoch is asked for, of the ops `within`."""
+        found, best = list(self.found), list(self.best)
+        for number in within or range(len(self.ops)):
+            name = self.ops[number].name
+            found[number] = _slower(self.plain[number], factors.get(name, 1.0), step * self._spans[name])
+            best[number] = quicker(found[number])
+        return replace(self, found=found, best=best)
+
+    @cached_property
+    def _spans(self) -> dict[str, int]:
+        """How many ops lie between the end of an op and that of its last reader, on the longest way; `FAR` at most."""
+        level: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for op in self.ops:
+            level[op.name] = 1 + max((level.get(use.source, 0) for use in op.uses), default=0)
+            for use in op.uses:
+                last[use.source] = max(last.get(use.source, 0), level[op.name])
+        return {op.name: min(FAR, max(0, last.get(op.name, 0) - level[op.name] - 1)) for op in self.ops}
 
     @cached_property
     def index(self) -> dict[str, int]:
         """Number of each op."""
         return {op.name: number for number, op in enumerate(self.ops)}
+
+    @cached_property
+    def first_chip(self) -> NDArray[np.bool_]:
+        """Of each op whether it is one that the first chip has room for; all where no op has to stand on a chip."""
+        return np.array([not op.chip for op in self.ops], np.bool_)
+
+    @property
+    def assigned(self) -> bool:
+        """Whether each op has to stand on a chip. The first one has all that the others have (`across.py`), so an epoch
+        is found for that one alone."""
+        return bool(self.ops) and self.ops[0].chip is not None
+
+    @cached_property
+    def whole(self) -> NDArray[np.int64]:
+        """[i]: the first op from i on before which an epoch may end: one that is not part of what stands on several
+        chips, which run it at once."""
+        count = len(self.ops)
+        found = np.append(np.where(self.first_chip, np.arange(count), count), count)
+        return np.minimum.accumulate(found[::-1])[::-1]
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
@@ -107,7 +135,7 @@ class Line:
             kept = np.isfinite(share[np.arange(LEVELS), which])
             need[kept, number] = cores[which[kept]]
             streamed[:, number] = moved[which]
-        return need, streamed
+        return need * self.first_chip, streamed * self.first_chip
 
     def cores_a_byte(self, pace: Floats) -> Floats:
         """What a byte that DRAM moves for each input is worth, in cores: shares of a chip at a pace."""
@@ -128,7 +156,7 @@ class Line:
         bytes_: list[float] = []
         for number, op in enumerate(self.ops):
             for name in dict.fromkeys(use.source for use in op.uses):
-                if name in place:
+                if name in place and self.first_chip[number]:
                     makers.append(place[name])
                     readers.append(number)
                     bytes_.append(prod(self.tiles.ops[name].shape) * size)
@@ -176,7 +204,7 @@ class Line:
             sum(prod(self.tiles.constants[name].shape) for name in best[0].held - pickers(op)) * size
             for op, best in zip(self.ops, self.best, strict=True)
         ]
-        return np.concatenate([[0.0], np.cumsum(np.array(own, np.float64))])
+        return np.concatenate([[0.0], np.cumsum(np.array(own, np.float64) * self.first_chip)])
 
     @cached_property
     def level(self) -> NDArray[np.int64]:
@@ -189,21 +217,16 @@ class Line:
         return np.maximum.accumulate(own)
 
 
-def _spans(ops: list[TileOp]) -> dict[str, int]:
-    """How many ops lie between the end of an op and that of its last reader, on the longest way; `FAR` at most."""
-    level: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for op in ops:
-        level[op.name] = 1 + max((level.get(use.source, 0) for use in op.uses), default=0)
-        for use in op.uses:
-            last[use.source] = max(last.get(use.source, 0), level[op.name])
-    return {op.name: min(FAR, max(0, last.get(op.name, 0) - level[op.name] - 1)) for op in ops}
-
-
-def _holding(choice: Choice, inputs: float) -> Choice:
-    """Slower where its buffer cannot hold all inputs that are on the way beside a short branch: the others wait."""
-    capacity = choice.blocks.buf_size_mb / choice.blocks.t
-    return replace(choice, cycles=choice.cycles * max(1.0, inputs / capacity)) if inputs else choice
+def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]:
+    """With estimates multiplied; and slower where a buffer cannot hold all inputs that are on the way beside a short
+    branch: the others wait."""
+    found: list[Choice] = []
+    for choice in own:
+        cycles = choice.cycles * factor
+        if inputs:
+            cycles *= max(1.0, inputs / (choice.blocks.buf_size_mb / choice.blocks.t))
+        found.append(choice if cycles == choice.cycles else replace(choice, cycles=cycles))
+    return found
 
 
 def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:

@@ -1,6 +1,6 @@
 """Ops of an epoch onto the cores of its chips."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -10,6 +10,8 @@ from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.search.line import Line
 
+REFUSALS = 12
+"""Larger grids of an epoch's ops that find no room before no more are tried."""
 TRIES = 8
 """Shapes of an op that are tried, from the fewest cores on."""
 
@@ -46,6 +48,8 @@ def _at(
         if not quick:
             return found, start
         fits.append(sorted(quick, key=lambda choice: (choice.cores + choice.streamed * worth, choice.cycles))[:TRIES])
+    if line.assigned:
+        return _on_their_chips(line, start, stop, fits, epoch, turned=turned)
     for chip in range(chips):
         if start == stop:
             break
@@ -64,6 +68,29 @@ def _at(
             end -= 1
         start = end
     return found, start
+
+
+def _on_their_chips(
+    line: Line, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, turned: bool
+) -> tuple[dict[str, Spot], int]:
+    """As many ops as there is room for, each on the chip that it has to stand on."""
+    for end in range(stop, start, -1):
+        if line.whole[end] != end:
+            continue
+        own: dict[int, list[int]] = {}
+        for number in range(start, end):
+            own.setdefault(line.ops[number].chip or 0, []).append(number)
+        found: dict[str, Spot] = {}
+        for chip, numbers in own.items():
+            shapes = [fits[number - start] for number in numbers]
+            room = sum(shape[0].cores for shape in shapes) <= prod(line.target.arch.grid)
+            spots = on_chip(line, numbers, shapes, epoch, chip, turned=turned) if room else None
+            if spots is None:
+                break
+            found |= spots
+        else:
+            return found, end
+    return {}, start
 
 
 def on_chip(
@@ -89,6 +116,38 @@ def on_chip(
         if len(found) == len(numbers):
             return found
     return None
+
+
+def widened(line: Line, spots: Mapping[str, Spot]) -> dict[str, Spot]:
+    """The spots of an epoch with more cores for the ops that gain most by each, as long as there is room: of a single
+    input every op's own cycles count, not just the slowest one's."""
+    found = dict(spots)
+    for chip in sorted({spot.chip for spot in spots.values()}):
+        mine = {line.index[name]: spot for name, spot in spots.items() if spot.chip == chip}
+        turned = any(spot.turned for spot in mine.values())
+        epoch = next(iter(mine.values())).epoch
+        chosen = {number: spot.choice for number, spot in sorted(mine.items())}
+        free = prod(line.target.arch.grid) - sum(choice.cores for choice in chosen.values())
+        refused: set[tuple[int, int]] = set()
+        while len(refused) < REFUSALS:
+            steps = [
+                ((choice.cycles - more.cycles) / (more.cores - choice.cores), number, more)
+                for number, choice in chosen.items() for more in line.best[number]
+                if choice.cores < more.cores <= choice.cores + free and more.cycles < choice.cycles
+                and (number, more.cores) not in refused
+            ]  # fmt: skip
+            if not steps:
+                break
+            _, number, more = max(steps, key=lambda step: (step[0], -step[1]))
+            wished = {**chosen, number: more}
+            placed = on_chip(line, list(wished), [[item] for item in wished.values()], epoch, chip, turned=turned)
+            if placed is None:
+                refused.add((number, more.cores))
+                continue
+            free -= more.cores - chosen[number].cores
+            chosen = wished
+            found |= placed
+    return found
 
 
 def _taken(room: Room, choice: Choice, epoch: int, chip: int, *, turned: bool) -> Spot | None:

@@ -1,7 +1,7 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -12,8 +12,10 @@ from buda_emu.compiler.place.decision import Spot, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.cuts import FULL, cuts
-from buda_emu.compiler.search.forms import Forms
+from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import BUDGETS, improved
 from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import Line
@@ -23,14 +25,56 @@ from buda_emu.errors import HostError, UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
-default effort with the best one, on one chip, where there are epochs to cut."""
+default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+SLICES = (2, 4)
+"""Of the rows of a single input; more are tried where fewer are of use."""
+WORTH = (2_000.0, 20_000.0)
+"""Cycles for which a constant has to keep DRAM busy for its product to be shared out over chips: what takes longer is
+gained, what is put together again is lost by it."""
 
 
-def place(
-    tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2, forms: Forms | None = None
-) -> Placement:
-    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. `forms`
-    of the graph, where they are known. Raises UnsupportedError for what does not fit."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a graph came to: a placement, the cycles of one input, those of the host link and those of the chips alone;
+    the best `line` that was searched, the `spots` of the placement on it; `aim` in rounds that memory has room for."""
+
+    aim: Aim
+    placement: Placement
+    cycles: float = 0.0
+    host: float = 0.0
+    chips: float = 0.0
+    line: Line | None = None
+    spots: Mapping[str, Spot] | None = None
+
+    @staticmethod
+    def of(aim: Aim, best: Judged, line: Line | None = None, spots: Mapping[str, Spot] | None = None) -> "_Found":
+        """With what the timing model says."""
+        chips = sum(best.run.programs().values()) / best.placement.inputs
+        return _Found(aim, best.placement, best.cycles, best.host, chips, line, spots)
+
+
+def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
+    """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
+    UnsupportedError for what does not fit."""
+    return place_best([tiles], target, aim, entries=entries)[1]
+
+
+def place_best(
+    graphs: Sequence[TileGraph], target: Target, aim: Aim, *, entries: int = 2
+) -> tuple[int, Placement]:  # fmt: skip
+    """Of several graphs of one model the quickest: its number and its placement. Raises as `place`."""
+    found = [
+        (number, _searched(graphs[number], target, aim, entries, forms))
+        for number, forms in likely(graphs, target, aim)
+    ]
+    number, best = min(found, key=lambda item: _cycles(item[1]))
+    placement = _refined(best, target, entries)
+    placement.given, placement.ids = graphs[number], aim.ids
+    return number, placement
+
+
+def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
+    """A graph by itself."""
     if aim.chips > 1 and target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
     if tiles.states:  # what an input leaves in a ram the next one reads
@@ -38,85 +82,156 @@ def place(
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
         trains = any(not op.program.startswith("fwd") for op in tiles.ops.values())
         aim = replace(aim, effort="low" if trains else aim.effort, microbatch=1)
-    found = _quickest(tiles, target, aim, entries, forms)
-    found.given, found.ids = tiles, aim.ids
-    return found
+    return _quickest(tiles, target, aim, entries, forms)
 
 
-def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> Placement:
-    """Cut over all chips, or a copy on each, whichever takes more inputs in a second."""
-    if aim.chips == 1 or aim.effort == "low" or aim.objective != "throughput":
-        return _in_memory(tiles, target, aim, entries, forms)
+def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
+    """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
+    that is what one input takes the shortest time with, or where nothing else has room for the model."""
+    cut = partial(_place, tiles, target, entries, forms)
+    if aim.chips == 1:
+        return _in_memory(cut, aim)
+    shared = partial(_shared_out, tiles, target, entries)
+    ways = [(cut, aim)]
+    if aim.effort != "low" and aim.objective == "throughput":
+        ways.insert(0, (cut, replace(aim, chips=1, copies=aim.chips)))
+    if aim.effort != "low" and aim.objective == "latency":
+        ways.append((shared, aim))
+    found: list[_Found] = []
+    refused: list[UnsupportedError] = []
+    for way, own in ways:
+        try:
+            found.append(_in_memory(way, own))
+        except UnsupportedError as error:
+            refused.append(error)
+            continue
+        if aim.objective == "throughput" and found[-1].cycles <= found[-1].host:  # as quick as the host link, or first
+            break
+    if found:
+        return min(found, key=_cycles)
     try:
-        copies = judged(_in_memory(tiles, target, replace(aim, chips=1, copies=aim.chips), entries, forms))
-    except MemoryFullError:  # one chip's
-        return _in_memory(tiles, target, aim, entries, forms)
-    if copies.cycles <= copies.host:  # nothing is quicker than the host link
-        return copies.placement
-    return min(judged(_in_memory(tiles, target, aim, entries, forms)), copies, key=_cycles).placement
+        return _in_memory(shared, aim)
+    except UnsupportedError:
+        raise refused[-1] from None
 
 
-def _in_memory(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> Placement:
+def _in_memory(way: Callable[[Aim], _Found], aim: Aim) -> _Found:
     """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
         try:
-            return _place(tiles, target, aim, entries, forms)
+            return way(aim)
         except MemoryFullError:
             if aim.microbatch == 1 or aim.firm:
                 raise
             aim = replace(aim, microbatch=aim.microbatch // 2)
 
 
-def _place(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> Placement:
+def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, aim: Aim) -> _Found:
+    """On one chip, or cut over all of them."""
     first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
     if aim.effort == "low":
-        return first
+        return _Found(aim, first)
     forms = forms.on(aim.chips) if forms is not None else Forms.of(tiles, target, aim.chips)
-
-    def make(line: Line, spots: dict[str, Spot]) -> Placement:
-        return placed(line.tiles, target, spots, aim, entries)
-
     if aim.objective == "cores":
-        return min(make(forms.plain, searched_spots(forms.plain, aim, FULL)), first, key=_cores)
-    best = judged(first)
-    kept: tuple[Line, dict[str, Spot]] | None = None
+        searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
+        return _Found(aim, min(searched, first, key=_cores))
+    shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
+    tried = [_tried(line, target, aim, full, entries) for line in forms.likely(aim) for full in shares]
+    kept = min(tried, key=_cycles)
+    if aim.effort == "high" and kept.line is not None and kept.spots is not None:
+        tried.append(_improved(kept.line, target, aim, kept.spots, "high", entries))
+    best = min(*tried, _Found.of(aim, judged(first)), key=_cycles)
+    return replace(best, line=kept.line)
 
-    def tried(line: Line, full: float) -> None:
-        nonlocal best, kept
-        found = improved(line, searched_spots(line, aim, full), partial(make, line), BUDGETS["default"], aim.chips)
-        now = judged(make(line, found))
-        if kept is None or now.cycles < best.cycles:
-            best, kept = min(now, best, key=_cycles), (line, found)
 
-    for line in forms.likely(aim):
-        for full in (FULL, *SHARES) if aim.effort == "high" else (FULL,):
-            tried(line, full)
-    for full in SHARES if aim.effort == "default" and aim.chips == 1 else ():
-        if kept is None or best.placement.epochs == 1 or best.cycles <= best.host:
+def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Aim) -> _Found:
+    """With products shared out over chips: more or fewer of them, whichever is expected to be quicker. Raises
+    UnsupportedError where there is none to share out."""
+    graphs = [across(tiles, target, aim.chips, cycles) for cycles in WORTH]
+    lines = [Line.of(graph, target) for n, graph in enumerate(graphs) if graph is not tiles and n == _first(graphs, n)]
+    if not lines:
+        raise UnsupportedError("compile: no product by a constant whose columns chips could share")
+    if aim.effort == "high":
+        return min((_tried(line, target, aim, FULL, entries) for line in lines), key=_cycles)
+    line = min(lines, key=lambda item: cuts(item, aim, FULL)[1])
+    if aim.effort == "low":
+        return _Found(aim, placed(line.tiles, target, searched_spots(line, aim, FULL), aim, entries))
+    return _tried(line, target, aim, FULL, entries)
+
+
+def _first(graphs: Sequence[TileGraph], number: int) -> int:
+    """The first graph of the same ops."""
+    return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
+
+
+def _refined(best: _Found, target: Target, entries: int) -> Placement:
+    """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
+    t, and the other shares of a chip that rectangles may be taken to cover."""
+    aim, searched = best.aim, best.line
+    if searched is None:
+        return best.placement
+    for count in SLICES if aim.microbatch == 1 else ():
+        found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
+        if found is best:
             break
-        tried(kept[0], full)
-    if aim.effort == "high" and kept is not None:
-        line, spots = kept
-        found = improved(line, spots, partial(make, line), BUDGETS["high"], aim.chips)
-        best = min(judged(make(line, found)), best, key=_cycles)
+        best = found
+    again = aim.effort == "default" or best.line is not searched
+    line = best.line
+    for full in SHARES if aim.chips == 1 and again else ():
+        if best.placement.epochs == 1 or best.cycles <= best.host:
+            break
+        best = _quicker(best, line, full, target, entries)
     return best.placement
 
 
-def _cycles(found: Judged) -> float:
-    """Of one input."""
-    return found.cycles
+def _quicker(best: _Found, line: Line | None, full: float, target: Target, entries: int) -> _Found:
+    """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
+    if line is None:
+        return best
+    try:
+        return min(best, _tried(line, target, best.aim, full, entries), key=_cycles)
+    except UnsupportedError:
+        return best
 
 
-def quickest(found: Sequence[tuple[int, Placement]]) -> tuple[int, Placement]:
-    """Of placements of several graphs of one model that of the fewest cycles, with its number."""
-    return found[0] if len(found) == 1 else min(found, key=lambda item: judged(item[1]).cycles)
+def _in_slices(line: Line, target: Target, count: int) -> Line | None:
+    """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
+    where nothing can be cut."""
+    cut = streamed(line.tiles, target, count)
+    try:
+        return None if cut is line.tiles else Line.of(cut, target)
+    except UnsupportedError:
+        return None
 
 
-def first_placement(found: Placement) -> Placement:
-    """The first legal choice for the same graph, chips and microbatch."""
+def _tried(line: Line, target: Target, aim: Aim, full: float, entries: int) -> _Found:
+    """A form of a graph, where rectangles are expected to cover such a share of a chip."""
+    return _improved(line, target, aim, searched_spots(line, aim, full), "default", entries)
+
+
+def _improved(
+    line: Line, target: Target, aim: Aim, spots: Mapping[str, Spot], budget: str, entries: int
+) -> _Found:  # fmt: skip
+    def make(found: Mapping[str, Spot]) -> Placement:
+        return placed(line.tiles, target, found, aim, entries)
+
+    found = improved(line, dict(spots), make, BUDGETS[budget], aim.chips)
+    return _Found.of(aim, judged(make(found)), line, found)
+
+
+def _cycles(found: _Found) -> tuple[float, float]:
+    """Of one input; where the host link takes longer, of the chips."""
+    return found.cycles, found.chips
+
+
+def first_placement(found: Placement) -> Placement | None:
+    """The first legal choice for the same graph, chips and microbatch; None where memory has no room for it."""
     tiles = found.given or found.tiles
     aim = Aim("low", chips=found.stages, microbatch=found.microbatch, copies=found.copies)
-    return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim)
+    try:
+        return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim)
+    except UnsupportedError:
+        return None
 
 
 def _cores(placement: Placement) -> int:
@@ -162,4 +277,4 @@ def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Spot]
     return spots
 
 
-__all__: Sequence[str] = ["Placed", "Placement", "Queue", "place"]
+__all__: Sequence[str] = ["Placed", "Placement", "Queue", "place", "place_best"]

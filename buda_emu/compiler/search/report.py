@@ -77,18 +77,19 @@ def _why_op(placement: Placement, placed: Placed) -> str:
     return f"{used} cores; its next grid takes {more[0]}, which no pace of this epoch had room for"
 
 
-def report(found: Judged, first: Placement) -> str:
-    """The text. `first`: the first legal choice."""
+def report(found: Judged, first: Placement | None) -> str:
+    """The text. `first`: the first legal choice, where there is one."""
     from buda_emu.report.terminal.text import table
 
-    run, before, limit = found.run, judged(first), limits(found)
+    run, limit = found.run, limits(found)
 
     def line(what: str, cycles: float) -> list[str]:
         least = max(cycles, 1e-9)
         return [what, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{found.cycles / least:.2f}"]
 
     rows = [
-        line("this placement", found.cycles), line("first legal choice", before.cycles),
+        line("this placement", found.cycles),
+        *([line("first legal choice", judged(first).cycles)] if first is not None else []),
         line("limit: work of all cores", limit.cores), line("limit: math alone", limit.math),
         line("limit: DRAM bytes", limit.dram), line("limit: host link", limit.host),
     ]  # fmt: skip

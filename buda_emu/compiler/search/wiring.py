@@ -9,6 +9,7 @@ which the fullest ones govern. Positions are drawn from a generator with a fixed
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import fsum
 
 from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.room import Room
@@ -72,11 +73,11 @@ class Wires:
                 change[link] = change.get(link, 0.0) - size
             for link, size in ways[number].links.items():
                 change[link] = change.get(link, 0.0) + size
-        gain = 0.0
+        terms: list[float] = []
         for link, size in change.items():
             have = self.loads.get(link, 0.0)
-            gain += have**POWER - max(have + size, 0.0) ** POWER
-        if gain <= 0:
+            terms += (have**POWER, -(max(have + size, 0.0) ** POWER))
+        if fsum(terms) <= 0:  # in whatever order links come out of sets
             self.ops |= before
             return False
         for number, way in ways.items():

@@ -1,0 +1,190 @@
+"""Products whose columns are shared out over chips, each with its share of the constant: N chips have N times the DRAM,
+and N times its bytes in a second.
+
+`y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. Who needs all
+of y reads a `splice` on its own chip that puts the parts behind each other along t, and puts them side by side
+(`hstack`). A product in slices along t (`lower/matmul.py`) is shared out by slices. No sum changes its order. What is
+not shared out stands on the first chip, which so has all that the others have: an epoch that it has room for is one
+that all have room for.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Tm, Use
+from buda_emu.compiler.place.cost import size_of_tile, speeds
+from buda_emu.compiler.target import Target
+from buda_emu.spec.ops import OP_TYPES
+
+MOST_PARTS = 8
+"""Inputs of a splice (OPS 6.8), and readers of an op (FRONTEND 4.4)."""
+_ALIKE = ("unary", "binary", "sfpu", "fused")
+_WHOLE = ("dequant", "untilize", "gradient", "identity", "accumulate")
+"""Attributes of ops that are not shared out."""
+
+
+def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
+    """The graph with the columns of all products shared out whose constants take DRAM at least so many cycles; the same
+    object when there is none. Every op of it has its chip."""
+    sharing = _Sharing(tiles, target, min(chips, MOST_PARTS), cycles)
+    for op in tiles.ops.values():
+        sharing.add(op)
+    if not sharing.parts:
+        return tiles
+    places = {name: place for name, place in tiles.places.items() if place[0] in sharing.ops}
+    return replace(tiles, ops=sharing.ops, constants=sharing.constants, places=places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """What is shared out, `count` parts of it: columns of each slice, or the slices along t."""
+
+    name: str
+    count: int
+
+    @property
+    def place(self) -> int:
+        """In a shape."""
+        return "zrc".index(self.name)
+
+    def part(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Of a shape."""
+        t, rows, columns = size
+        return (t // self.count, rows, columns) if self.name == "z" else (t, rows, columns // self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    axis: _Axis
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Sharing:
+    """`parts`: of each op that is shared out, those on the chips in turn; `gathered`: of an op and a chip, who puts its
+    parts together there."""
+
+    tiles: TileGraph
+    target: Target
+    chips: int
+    cycles: float
+    parts: dict[str, _Parts] = field(default_factory=dict[str, _Parts])
+    gathered: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    ops: dict[str, TileOp] = field(default_factory=dict[str, TileOp])
+    constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+
+    def add(self, op: TileOp) -> None:
+        """An op, behind all that it reads: in parts, or as it is on the first chip."""
+        axis = self._axis(op)
+        if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
+            made = [self._part(op, number, axis) for number in range(axis.count)]
+            self.parts[op.name] = _Parts(axis, tuple(part.name for part in made))
+        else:
+            self.ops[op.name] = replace(op, uses=[self._whole(use, 0) for use in op.uses], chip=0)
+
+    def _axis(self, op: TileOp) -> _Axis | None:
+        """Along which it may be shared out; None where it stays whole."""
+        if any(op.attrs.get(key) for key in _WHOLE) or op.grid is not None or op.ublock is not None:
+            return None
+        if op.type == "matmul":
+            if not self._is_heavy(op):
+                return None
+            own = "z" if op.shape[0] > 1 and self.tiles.shape_of(op.uses[1].source)[0] > 1 else "c"
+            size = op.shape["zrc".index(own)]
+            counts = (_Axis(own, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
+            return next(counts, None)
+        if OP_TYPES[op.type].family not in _ALIKE or any(step.type in ("matmul", "reduce") for step in op.steps):
+            return None
+        found = {self._read_along(use) for use in op.uses if use.source in self.parts}
+        return found.pop() if len(found) == 1 else None
+
+    def _read_along(self, use: Use) -> _Axis | None:
+        """The axis along which who reads a tensor in parts may be in parts, too; slices side by side are columns."""
+        axis = self.parts[use.source].axis
+        if not use.tms:
+            return axis
+        stacked = use.tms == (("hstack", self.tiles.shape_of(use.source)[0]),)
+        return _Axis("c", axis.count) if stacked and axis.name == "z" else None
+
+    def _is_heavy(self, op: TileOp) -> bool:
+        """A product by a constant that keeps DRAM busy."""
+        right = op.uses[1]
+        constant = self.tiles.constants.get(right.source)
+        if constant is None or constant.kind != "value" or any(tm[:2] != ("broadcast", "z") for tm in right.tms):
+            return False
+        size = size_of_tile(self.target.of(op.precision).activation_df, self.target.arch.alignment)
+        return prod(constant.shape) * size / speeds(self.target.arch.name).dram >= self.cycles
+
+    def _divides(self, op: TileOp, place: int, axis: _Axis) -> bool:
+        """Whether a part reads all of an operand, or just a part of it."""
+        use = op.uses[place]
+        if op.type == "matmul" and place == 0:
+            return axis.name == "c" or self._is_repeated(use, op.shape, axis)
+        if use.source in self.parts:
+            return self._read_along(use) == axis
+        if self._is_repeated(use, op.shape, axis):
+            return True
+        constant = self.tiles.constants.get(use.source)
+        if constant is None or any(tm[0] != "broadcast" for tm in use.tms):
+            return False
+        return constant.shape[axis.place] == op.shape[axis.place]
+
+    @staticmethod
+    def _is_repeated(use: Use, shape: tuple[int, int, int], axis: _Axis) -> bool:
+        """Whether an operand is the same for all parts: made as wide by a broadcast at its end."""
+        return bool(use.tms) and use.tms[-1] == ("broadcast", axis.name, shape[axis.place])
+
+    def _part(self, op: TileOp, number: int, axis: _Axis) -> TileOp:
+        uses = [self._operand(op, place, number, axis) for place in range(len(op.uses))]
+        name = self._unused(f"{op.name}.part.{number}")
+        self.ops[name] = replace(op, name=name, uses=uses, shape=axis.part(op.shape), chip=number)
+        return self.ops[name]
+
+    def _operand(self, op: TileOp, place: int, number: int, axis: _Axis) -> Use:
+        """What a part reads."""
+        use = op.uses[place]
+        if self._is_repeated(use, op.shape, axis):
+            whole = self._whole(Use(use.source, use.tms[:-1]), number)
+            times = op.shape[axis.place] // axis.count
+            more: tuple[Tm, ...] = (("broadcast", axis.name, times),) if times > 1 else ()
+            return Use(whole.source, (*whole.tms, *more))
+        if op.type == "matmul" and place == 0:
+            return self._whole(use, number)
+        if use.source in self.parts:
+            stacked = self.tiles.shape_of(use.source)[0] // axis.count if use.tms else 1
+            return Use(self.parts[use.source].names[number], (("hstack", stacked),) if stacked > 1 else ())
+        constant = self.tiles.constants[use.source]
+        size = constant.values.shape[axis.place] // axis.count
+        mine = slice(number * size, (number + 1) * size)
+        values = constant.values[mine] if axis.name == "z" else constant.values[:, :, mine]
+        name = f"{constant.name}.part.{number}.{axis.count}"
+        self.constants[name] = replace(constant, name=name, values=values)
+        return Use(name, use.tms)
+
+    def _whole(self, use: Use, chip: int) -> Use:
+        """All of an operand, for an op of a chip."""
+        parts = self.parts.get(use.source)
+        if parts is None:
+            if use.source in self.tiles.constants:
+                self.constants[use.source] = self.tiles.constants[use.source]
+            return use
+        axis, count = parts.axis, parts.axis.count
+        first = self.ops[parts.names[0]]
+        each = first.shape[0] if axis.name == "z" else 1
+        if (use.source, chip) not in self.gathered:
+            t, rows, columns = first.shape
+            name = self.gathered[use.source, chip] = self._unused(f"{use.source}.whole.{chip}")
+            # In turns some slices of each (OPS 6.8): of columns one, so that hstack puts their shares side by side.
+            turns = {f"input{number}": (0, each, each) for number in range(count)}
+            self.ops[name] = replace(
+                first, name=name, type="splice", uses=[Use(part) for part in parts.names], inner=0, steps=(),
+                shape=(t * count, rows, columns), attrs={"granularity": "t", **turns}, chip=chip,
+            )  # fmt: skip
+        stack: tuple[Tm, ...] = (("hstack", count),) if axis.name == "c" else ()
+        return Use(self.gathered[use.source, chip], (*stack, *use.tms))
+
+    def _unused(self, name: str) -> str:
+        """The name, or with underscores behind it that of nothing."""
+        while name in self.tiles.ops or name in self.ops or name in self.tiles.inputs or name in self.tiles.constants:
+            name += "_"
+        return name

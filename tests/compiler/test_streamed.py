@@ -1,0 +1,102 @@
+"""Ops that no grid has room for run in slices of their rows along t."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.evaluate import evaluate
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.place.blocks import L1_RESERVED
+from buda_emu.compiler.place.streamed import fits, streamed
+from buda_emu.compiler.recipe import Recipe
+
+
+def tall(rows=1024, width=64, wide=256):
+    """A product, element-wise ops and a softmax of many rows, and a product back."""
+    b = Builder(Graph("tall"))
+    rng = np.random.default_rng(0)
+    x = b.input("x", (rows, width), "float32")
+    first, second, bias = (
+        b.constant(rng.standard_normal(shape).astype(np.float32) / 8) for shape in ((width, wide), (wide, width), wide)
+    )
+    h = b.softmax(b.sigmoid(b.add(b.matmul(x, first), bias)), dim=1)
+    b.graph.outputs = [Output("y", b.add(b.matmul(h, second), x).name, "float32")]
+    return b.graph
+
+
+def small(kibibytes, **options):
+    """A chip of few cores with little room."""
+    own = Recipe.named(**{"microbatch": 1, **options})
+    arch = replace(own.device.arch, l1_bytes=L1_RESERVED + (kibibytes << 10), grid=(2, 2))
+    return replace(own, device=replace(own.device, arch=arch))
+
+
+@pytest.mark.parametrize(("effort", "rows", "room"), [("low", 1024, 160), ("default", 256, 64)])
+def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, room):
+    graph = tall(rows)
+    recipe = small(room, effort=effort, microbatch=2)
+    compiled = CompiledModel(*recipe.placed(graph))
+    ops = [placed.op for placed in compiled.placement.ops.values()]
+    assert any(op.type == "matmul" and op.shape[0] > 1 for op in ops)
+    assert all(fits(recipe.device, op) for op in ops)
+    assert [item for item in compiled.check(strict=True) if item.severity == "error"] == []
+    x = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float32)
+    (found,) = compiled.run({"x": x})
+    np.testing.assert_allclose(found, evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5)
+    whole = CompiledModel(*Recipe.named(microbatch=2, effort=effort).placed(tall(rows)))
+    np.testing.assert_array_equal(whole.run({"x": x})[0], found)
+
+
+def test_where_all_ops_have_room_nothing_changes():
+    recipe = Recipe.named()
+    tiles = recipe._tiles(recipe.prepared(tall()))
+    assert streamed(tiles, recipe.device) is tiles
+
+
+def test_slices_are_stacked_for_who_reads_them_whole():
+    recipe = small(160)
+    tiles = streamed(recipe._tiles(recipe.prepared(tall())), recipe.device)
+    sliced = {op.name: op.shape[0] for op in tiles.ops.values() if op.shape[0] > 1}
+    assert sliced
+    for op in tiles.ops.values():
+        for use in op.uses:
+            if use.source in sliced and op.name not in sliced:
+                assert use.tms[0] == ("vstack", sliced[use.source])
+
+
+def test_what_cannot_be_cut_is_refused_as_ever():
+    b = Builder(Graph("g"))
+    x = b.input("x", (32, 65536), "float32")
+    b.graph.outputs = [Output("y", b.sigmoid(x).name, "float32")]
+    with pytest.raises(be.UnsupportedError, match="no grid of wormhole_b0 has room"):
+        small(40).placed(b.graph)
+
+
+def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
+    """Of a network of 256 rows: the second product begins with the first slice."""
+    from buda_emu.compiler.search import placer
+
+    def network():
+        b = Builder(Graph("network"))
+        rng = np.random.default_rng(0)
+        first, second = (b.constant(rng.standard_normal(n).astype(np.float32) / 32) for n in ((512, 2048), (2048, 512)))
+        h = b.matmul(b.input("x", (256, 512), "float32"), first)
+        b.graph.outputs = [Output("y", b.matmul(b.multiply(h, b.sigmoid(h)), second).name, "float32")]
+        return b.graph
+
+    def compiled():
+        return CompiledModel(*Recipe.named(objective="latency", df="Bfp8_b", fidelity="LoFi").placed(network()))
+
+    x = np.random.default_rng(1).standard_normal((256, 512)).astype(np.float32)
+    sliced = compiled()
+    monkeypatch.setattr(placer, "SLICES", ())
+    whole = compiled()
+    assert max(placed.op.shape[0] for placed in whole.placement.ops.values()) == 1
+    assert max(placed.op.shape[0] for placed in sliced.placement.ops.values()) > 1
+    assert sliced.perf().cycles < 0.97 * whole.perf().cycles
+    assert sliced.check(strict=True) == ()
+    np.testing.assert_array_equal(sliced.run({"x": x})[0], whole.run({"x": x})[0])
