@@ -75,14 +75,15 @@ def test_tests_that_run_the_line_come_first_and_quick_ones_before_slow() -> None
     file, own, far = str(path.relative_to(ROOT)), "tests/numerics/test_floats.py::a", "tests/numerics/test_x.py::b"
     line = one.lines[0]
     found = Touched(
-        {own: 2.0, far: 1.0, "t.py::slow": 5.0, "t.py::quick": 0.1, "t.py::starts": 0.1, "t.py::none": 0.1},
-        {"t.py::starts"},
+        {own: 2.0, far: 1.0, "t.py::slow": 5.0, "t.py::quick": 0.1, "u.py::starts": 0.1, "u.py::none": 0.1,
+         "t.py::beside": 9.0},
+        {"u.py::starts"},
         {file: {line: ["t.py::slow", "t.py::quick", own], line + 1000: [far]}},
         {file: digest(path)},
-    )
-    assert found.tests(one) == [own, "t.py::quick", "t.py::slow", far, "t.py::starts"]
+    )  # fmt: skip
+    assert found.tests(one) == [own, "t.py::quick", "t.py::slow", far, "t.py::beside", "u.py::starts"]
     found.digests.clear()  # lines of another time say nothing
-    assert found.tests(one) == [own, "t.py::quick", far, "t.py::slow", "t.py::starts"]
+    assert found.tests(one) == [own, "t.py::quick", far, "t.py::slow", "u.py::starts"]
 
 
 def test_explained_survivors_are_mutants_of_today() -> None:
@@ -112,7 +113,8 @@ def test_every_room_has_been_tried() -> None:
 
 
 def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
-    """In a small package of its own: one comparison that its test looks at, and a number that nothing does."""
+    """In a small package of its own: a comparison that its test looks at, one that the test looks at in a process with
+    an environment of its own, and a number that nothing looks at."""
     shutil.copytree(ROOT / "tools/mutation", tmp_path / "tools/mutation")
     shutil.copy(ROOT / "tools/mutate.py", tmp_path / "tools")
     room, tests = tmp_path / "buda_emu/room", tmp_path / "tests/room"
@@ -124,15 +126,21 @@ def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
     (tests / "test_small.py").write_text(
         "from buda_emu.room.small import less\n\n\ndef test_less():\n    assert less(1, 2) and not less(2, 2)\n"
     )
+    (room / "told.py").write_text("def positive(a):\n    return a > 0\n")
+    (tests / "test_told.py").write_text(
+        "import subprocess\nimport sys\n\n\ndef test_told():\n"
+        "    code = 'from buda_emu.room.told import positive; assert positive(1) and not positive(0)'\n"
+        f"    subprocess.run([sys.executable, '-c', code], env={{'PYTHONPATH': {str(tmp_path)!r}}}, check=True)\n"
+    )
     run = [sys.executable, "tools/mutate.py", "room", "--all"]
     environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
     found = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert not found.stderr
-    assert found.stdout == "buda_emu/room/small.py:1: 3 -> 4: UNUSED = 3\nroom: 2 noticed, 1 survived\n"
+    assert found.stdout == "buda_emu/room/small.py:1: 3 -> 4: UNUSED = 3\nroom: 5 noticed, 1 survived\n"
     assert found.returncode == 1
     (tmp_path / "tools/mutants.tsv").write_text("# why\nroom/small.py\tUNUSED = 3\t3 -> 4\tnobody reads it\n")
     found = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert found.stdout == "room: 2 noticed, 1 explained, 0 survived\n"
+    assert found.stdout == "room: 5 noticed, 1 explained, 0 survived\n"
     assert found.returncode == 0
 
 

@@ -40,6 +40,26 @@ def test_one_changed_attribute_names_the_op(tmp_path, capsys):
     assert "op product" in capsys.readouterr().out
 
 
+def test_what_is_equal_or_comes_or_goes():
+    """A unit that costs nothing before and after did not change; one that is new costs all of what it does."""
+
+    def run(**costs):
+        found = model(MATMUL).to_json()
+        (epoch,) = found["epochs"]
+        (op,) = epoch["ops"]
+        epoch["ops"] = [{**op, "op": name, "cost_cycles": cycles} for name, cycles in costs.items()]
+        return found
+
+    def units(before, after):
+        return {unit.name: unit.difference for epoch in against(before, after).epochs for unit in epoch.units}
+
+    assert units(run(a=0, b=5), run(a=0, b=5)) == {}
+    assert units(run(a=1e12), run(a=1e12 + 1)) == {}
+    assert units(run(a=0, b=5), run(b=9, c=3)) == {"b": 4, "c": 3, "a": 0}
+    assert units(run(a=7, b=5), run(b=5)) == {"a": -7}
+    assert list(units(run(a=1, b=9, c=4), run(a=2, b=1, c=6))) == ["b", "c", "a"]  # the greatest first
+
+
 def test_slower_than_allowed_is_exit_code_1(tmp_path, capsys):
     before, after = tmp_path / "before.json", tmp_path / "after.json"
     assert perf(MATMUL, "-q", "--json", before) == 0

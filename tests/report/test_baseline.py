@@ -34,6 +34,15 @@ def test_what_becomes_of_an_item():
     assert sides([Known("e", 100)], slower, "perf", measure=Measure("cycles", relative=0.05)) == {"known": ["e"]}
 
 
+def test_cycles_are_worse_beyond_what_the_file_rounds_off():
+    """A baseline keeps nine digits (a change of 1e-9 is none), and one cycle in sixty million is seen."""
+    known = [Known("e", 60_000_000.0)]
+    assert sides(known, [Item("e", 60_000_000.5, fails=False)], "perf") == {"known": ["e"]}
+    assert sides(known, [Item("e", 60_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
+    assert sides(known, [Item("e", 59_999_999.0, fails=False)], "perf") == {"mended": ["e"]}
+    assert sides([Known("e", 80_000_000.0)], [Item("e", 80_000_001.0, fails=False)], "perf") == {"worse": ["e"]}
+
+
 def test_files_that_were_not_looked_at_say_nothing():
     result = compare("test", {"a": [Known("x")], "b": [Known("x")]}, {"b": [Item("x")]})
     assert result.mended == ()

@@ -123,3 +123,11 @@ def test_sentences_go_on_on_the_next_line_of_a_terminal(columns, lines):
         text = wrapped("op exponentials works 14,272 of the 14,272 cycles of an input: it sets the pace")
     assert len(text.splitlines()) == lines
     assert all(line.startswith("  ") for line in text.splitlines()[1:])
+
+
+def test_a_sentence_breaks_only_at_blanks():
+    """A path that is longer than the terminal can still be copied."""
+    path = "netlists/a-long-name/" * 3
+    with printing_on(Screen(40)):
+        lines = wrapped(f"the netlist {path} is refused").splitlines()
+    assert path in [line.strip() for line in lines]

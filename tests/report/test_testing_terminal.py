@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from buda_emu.report.terminal import testing
-from buda_emu.verify.result import STATUSES, CaseResult, OpResult, TestRun
+from buda_emu.verify.result import STATUSES, CaseResult, OpResult, PerformanceResult, TestRun
 from report.results import finished_run
 
 
@@ -96,6 +96,15 @@ def test_lost_values_of_ops(expected, observed, text):
     header, row = testing.per_op_table([op]).splitlines()
     assert ("not finite" in header) is (text != "-")
     assert text == "-" or row.endswith(f"  {text}")
+
+
+@pytest.mark.parametrize(
+    ("modelled", "text"), [(123_456.7, "123,457"), (1_234_567.0, "1,234,567"), (0.1234567, "0.123457")]
+)
+def test_a_modelled_figure_has_six_digits_at_least_where_it_is_whole(modelled, text):
+    found = PerformanceResult("config", "g", "", "cycles", "1", modelled, True)
+    lines = testing.performance_table(replace(lossy(), performance=(found,))).splitlines()
+    assert text in lines[1].split()
 
 
 def test_the_last_line():

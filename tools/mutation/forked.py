@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import zip_longest
@@ -77,12 +77,25 @@ def _kernels() -> Path | None:
 
 
 def import_changed(mutant: Mutant, folder: Path) -> None:
-    """From now on this process, and those that it starts, import the changed module."""
+    """From now on this process, and those that it starts in whatever environment, import the changed module."""
     code = folder / "mutant"
     code.write_bytes(marshal.dumps(compile(mutant.tree, str(mutant.path), "exec")))
-    os.environ["BUDA_EMU_MUTANT"] = f"{mutant.module}={code}"
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(IMPORTER), *filter(None, [os.environ.get("PYTHONPATH")])])
+    changed = f"{mutant.module}={code}"
+    os.environ.update(_with_mutant(os.environ, changed))
     runpy.run_path(str(IMPORTER / "sitecustomize.py"))
+    start = subprocess.Popen.__init__
+
+    def started(process: Any, *args: Any, **options: Any) -> None:
+        if options.get("env") is not None:
+            options["env"] = _with_mutant(options["env"], changed)
+        start(process, *args, **options)
+
+    subprocess.Popen.__init__ = started  # type: ignore[method-assign]
+
+
+def _with_mutant(environment: Mapping[str, str], changed: str) -> dict[str, str]:
+    paths = [str(IMPORTER), *filter(None, [environment.get("PYTHONPATH")])]
+    return {**environment, "BUDA_EMU_MUTANT": changed, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def run_in_order(session: Any, tests: Sequence[str], folder: Path) -> int:

@@ -22,6 +22,7 @@ KEPT = ROOT / ".mutants"
 OPTIONS = (
     "-p", "no:terminal", "--assert=plain", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider",
 )  # fmt: skip
+MOST_CASES = 24  # of one test, evenly chosen: thousands of vectors would be recorded for an hour
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
 ALSO = {
     "api": ("api", "cli/test_run.py"),
@@ -63,9 +64,12 @@ class Touched:
         def order(test: str) -> tuple[bool, bool, float]:
             return test.partition("::")[0] != own, test in self.others, self.seconds[test]
 
+        # What a fixture makes for a whole file is made in its first test, and the others look at it.
+        files = {test.partition("::")[0] for test in at_line}
+        beside = {test for test in self.seconds if test.partition("::")[0] in files} - at_line - in_file
         # What runs at import, once, everybody may use.
-        rest = (self.seconds.keys() if mutant.at_import else self.others) - at_line - in_file
-        return [test for part in (at_line, in_file, rest) for test in sorted(part, key=order)]
+        rest = (self.seconds.keys() if mutant.at_import else self.others) - at_line - in_file - beside
+        return [test for part in (at_line, in_file, beside, rest) for test in sorted(part, key=order)]
 
     @cached_property
     def _in_file(self) -> Mapping[str, set[str]]:
@@ -184,6 +188,14 @@ class _Recorder:
             start(process)
 
         multiprocessing.process.BaseProcess.start = noted  # type: ignore[method-assign]
+
+    @staticmethod
+    def pytest_collection_modifyitems(items: list[Any]) -> None:
+        cases: dict[str, list[Any]] = {}
+        for item in items:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        kept = {id(case) for every in cases.values() for case in every[:: -(-len(every) // MOST_CASES)]}
+        items[:] = [item for item in items if id(item) in kept]
 
     def _audit(self, event: str, _: Any) -> None:
         if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):

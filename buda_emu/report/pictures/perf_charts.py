@@ -53,7 +53,7 @@ def roofline_chart(
         )
     dots = [(across(value), up(share)) for _, value, share, _ in points]
     parts += _labels([op.op for op, *_ in points[: -_LABELLED - 1 : -1]], dots[::-1])
-    below = "math cycles for each byte taken in; up: share of the time in which the math unit works"
+    below = "math cycles a byte taken in; up: share of the time in which the math unit works"
     parts.append(text(_LEFT, _TOP + _HEIGHT + 36, below, _SMALL, "soft"))
     return "".join([*parts, "</svg>"])
 

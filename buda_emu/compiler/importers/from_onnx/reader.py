@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call, NotSupportedError
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
-from buda_emu.errors import HostError, InternalError, UnsupportedError
+from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")
 _TYPES: Final = {
@@ -179,6 +179,12 @@ class _Reader:
                     pass
             text = str(error)
             self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
+        except BudaError:
+            raise
+        except Exception as error:
+            raise HostError(
+                f"compile: {self._graph.name}: {within or b.scope}: {_named(node)} cannot be: {error}"
+            ) from error
         return nothing
 
     def _hosted(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:

@@ -1,0 +1,58 @@
+"""Advice as lines for a terminal."""
+
+from types import SimpleNamespace
+
+from buda_emu.advice.accuracy import Loss
+from buda_emu.advice.result import Point
+from buda_emu.report.terminal.advice import advice_lines
+from report.columns import stands_right, table_with
+
+GRAPHS = ("encoder",)
+REPORT = SimpleNamespace(pace=9.0, graphs=GRAPHS, bottleneck=SimpleNamespace(sentence="op a sets the pace"))
+
+
+def proposal(move, host=""):
+    return SimpleNamespace(move=move, sentence=f"what {move} does", host=host)
+
+
+def variant(cycles, slowest):
+    return SimpleNamespace(cycles=cycles, slowest=slowest, reports=[REPORT])
+
+
+def told(**more):
+    grid = {"saved": 12_345.0, "after": 7_655.0, "loss": None, "proposal": proposal("grid")}
+    fidelity = {"saved": 7.0, "after": 19_993.0, "loss": Loss("a", 1.0, 0.75, 0.1), "proposal": proposal("fidelity")}
+    tried = [SimpleNamespace(before=20_000.0, epoch=0, **one) for one in (grid, fidelity)]
+    taken = [(proposal("grid"), None), (proposal("queue", "pushes less"), Loss("b", 1.0, 0.5, 0.1))]
+    steps = [variant(1_000_000.0, 7_655.0), variant(99.0, 98.0)]
+    front = [Point("as it is", 2_000_000.0, 20_000.0, 0.0), Point("grid", 99.0, 1.0, 0.5)]
+    advice = SimpleNamespace(
+        netlist="n.yaml", arch="wormhole_b0", before=variant(2_000_000.0, 20_000.0), after=steps[-1], ranked=tried,
+        found=SimpleNamespace(taken=taken, steps=steps, refused=[]), front=lambda: front, lost=0.5,
+    )  # fmt: skip
+    return "\n".join(advice_lines(advice, **more))
+
+
+def test_figures_stand_right():
+    text = told()
+    for table, headings in (
+        ("move   ", ("cycles", "%", "PCC lost")), ("# ", ("#", "slowest", "all cycles", "PCC lost")),
+        ("with", ("all cycles", "slowest", "PCC lost")),
+    ):  # fmt: skip
+        for heading in headings:
+            assert stands_right(table_with(text, table), heading), (table, heading)
+
+
+def test_what_was_taken_is_summed_up():
+    text = told()
+    assert "slowest epoch: 20,000 cycles for each input, then 98 (-99.5 %)" in text
+    assert "all programs: 2,000,000 cycles, then 99 (-100.0 %); PCC lost: 0.5" in text
+    assert text.endswith("the host then pushes less")
+
+
+def test_a_few_rows_of_each_table_and_how_many_are_left():
+    text = told(top=1)
+    assert text.count("... and 1 more (--top 0 shows all)") == 3
+    assert "fidelity" not in text
+    assert "more" not in told(top=0)
+    assert told(top=2) == told()
