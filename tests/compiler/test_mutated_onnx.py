@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.errors import BudaError, InternalError
+from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
@@ -68,11 +68,11 @@ def bases():
     )  # fmt: skip
     yield proto(
         [("Reshape", ["x", "form"], ["h0"], {}), ("Transpose", ["h0"], ["h1"], {"perm": [0, 2, 1]}),
-         ("Split", ["h1", "parts"], ["h2", "h3"], {"axis": 1}), ("Concat", ["h3", "h2"], ["h4"], {"axis": 2}),
+         ("Split", ["h1", "parts"], ["h2", "h3"], {"axis": 1}), ("Concat", ["h3", "h2"], ["h4"], {"axis": 1}),
          ("Slice", ["h4", "from", "to", "axes"], ["h5"], {}), ("Pad", ["h5", "pads"], ["h6"], {}),
          ("Gather", ["h6", "which"], ["h7"], {"axis": 1}), ("ReduceMean", ["h7"], ["y"], {"axes": [1]})],
         {"x": [2, 48]}, ["y"],
-        {"form": np.array([2, 6, 8]), "parts": np.array([3, 5]), "from": np.array([1]), "to": np.array([9]),
+        {"form": np.array([2, 6, 8]), "parts": np.array([3, 5]), "from": np.array([1]), "to": np.array([5]),
          "axes": np.array([2]), "pads": np.array([0, 1, 0, 0, 0, 2]), "which": np.array([0, 2])},
     )  # fmt: skip
     yield proto(
@@ -279,6 +279,65 @@ def test_two_thousand_damaged_models(tmp_path):
     counts, faults = run(range(QUICK, QUICK + MANY), tmp_path)
     assert not faults, faults
     assert sum(counts.values()) == MANY
+
+
+def broken(change):
+    model = onnx.ModelProto()
+    model.CopyFrom(BASES[0])
+    change(model.graph)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda graph: graph.node[1].input.__setitem__(0, "nowhere"), "h1: nothing before gives 'nowhere'"),
+        (lambda graph: setattr(graph.output[0], "name", "nowhere"), "outputs: nothing before gives 'nowhere'"),
+        (lambda graph: graph.node[0].input.reverse(), r"h0: MatMul cannot be: no product of \[16, 24\] and \[4, 16\]"),
+        (lambda graph: graph.initializer[0].dims.__setitem__(0, 15), "of type 1 .*first at w"),
+        (lambda graph: setattr(graph.initializer[0], "data_type", 99), "of type 99"),
+        (
+            lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", 99),
+            "input of type 99: 1 time, first at x",
+        ),
+        (lambda graph: setattr(graph.input[0].type.tensor_type.shape.dim[0], "dim_value", -4), r"shape \[-4, 16\]"),
+        (lambda graph: setattr(graph.input[0].type.tensor_type.shape.dim[0], "dim_value", 1 << 40), "more than 2,147"),
+        (lambda graph: setattr(graph.node[3].attribute[0], "type", 3), "h3"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_said_of_a_broken_model(change, said):
+    with pytest.raises((HostError, UnsupportedError), match=said):
+        be.compile(broken(change))
+
+
+def test_a_sequence_of_a_million_steps_is_refused_at_once():
+    """Each step is netlist ops of its own: it would take hours."""
+    model = onnx.ModelProto()
+    model.CopyFrom(BASES[3])
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1 << 20
+    with pytest.raises(UnsupportedError, match=r"LSTM \(1048576 steps, each of which is unrolled: the most is 1024\)"):
+        be.compile(model)
+
+
+@pytest.mark.parametrize("place", ["/etc/hostname", "../{}/held.bin", "held.bin"])
+def test_tensors_in_other_files_are_read_only_below_the_model(place, tmp_path):
+    """`held.bin` stands for a link out of the folder."""
+    held = tmp_path / "held.bin"
+    (tmp_path / "models").mkdir()
+    held.write_bytes(bytes(16 * 24 * 4))
+    (tmp_path / "models" / "held.bin").symlink_to(held)
+
+    def outside(graph):
+        tensor = graph.initializer[0]
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=place.format(tmp_path.name))
+
+    path = tmp_path / "models" / "m.onnx"
+    path.write_bytes(broken(outside).SerializeToString())
+    with pytest.raises(HostError, match=r"m\.onnx is not an ONNX model"):
+        be.compile(path)
 
 
 def test_the_mutations_do_something():

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ OPTIONS = (
     "-p", "no:terminal", "--assert=plain", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider",
 )  # fmt: skip
 MOST_CASES = 24  # of one test, evenly chosen: thousands of vectors would be recorded for an hour
+MOST_SECONDS = 6.0, 40.0  # of processor time, for the cases of one test, for the tests of one file; the others are left
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
 ALSO = {
     "api": ("api", "cli/test_run.py"),
@@ -180,6 +182,7 @@ class _Recorder:
         self.found = Touched()
         self._failed: set[str] = set()
         self._running = ""
+        self._spent: Counter[str] = Counter()
         sys.addaudithook(self._audit)
         start = multiprocessing.process.BaseProcess.start
 
@@ -193,9 +196,15 @@ class _Recorder:
     def pytest_collection_modifyitems(items: list[Any]) -> None:
         cases: dict[str, list[Any]] = {}
         for item in items:
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+            cases.setdefault(_groups(item.nodeid)[0], []).append(item)
         kept = {id(case) for every in cases.values() for case in every[:: -(-len(every) // MOST_CASES)]}
         items[:] = [item for item in items if id(item) in kept]
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        import pytest
+
+        if any(self._spent[name] > most for name, most in zip(_groups(item.nodeid), MOST_SECONDS, strict=True)):
+            pytest.skip("it has been recorded for long enough")
 
     def _audit(self, event: str, _: Any) -> None:
         if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
@@ -212,8 +221,10 @@ class _Recorder:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self.coverage.switch_context("")
+        seconds = round(_processor_seconds() - self._begun, 3)
+        self._spent.update(dict.fromkeys(_groups(nodeid), seconds))  # type: ignore[arg-type]
         if nodeid not in self._failed:
-            self.found.seconds[nodeid] = round(_processor_seconds() - self._begun, 3)
+            self.found.seconds[nodeid] = seconds
         self._running = ""
 
     def write(self, path: Path) -> None:
@@ -225,6 +236,11 @@ class _Recorder:
             }
         self.found.others &= self.found.seconds.keys()
         _write(self.found, path)
+
+
+def _groups(test: str) -> tuple[str, str]:
+    """A test without its case, and its file."""
+    return test.partition("[")[0], test.partition("::")[0]
 
 
 def _processor_seconds() -> float:

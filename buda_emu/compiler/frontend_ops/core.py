@@ -15,6 +15,12 @@ from buda_emu.compiler.graph.registry import core
 from buda_emu.compiler.graph.sparse import Sparse
 
 
+def _need(holds: bool, words: str) -> None:
+    """Shapes that no operands can have: of a broken model."""
+    if not holds:
+        raise ValueError(words)
+
+
 def same(shape: Shape, *_: Shape, **__: Any) -> Shape:
     """The result has the shape of the first operand."""
     return shape
@@ -99,6 +105,7 @@ core(
 
 
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
+    _need(min(len(a), len(b)) >= 2 and a[-1] == b[-2], f"no product of {list(a)} and {list(b)}")
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
 
@@ -129,6 +136,12 @@ def out_size(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int,
 
 
 def _window_out(space: Sequence[int], kernel: Sequence[int], attrs: dict[str, Any]) -> tuple[int, ...]:
+    given = (attrs["strides"], attrs["dilations"], attrs["pads"])
+    _need(
+        len(space) == len(kernel) and all(len(item) == len(space) for item in given)
+        and min((*kernel, *attrs["strides"], *attrs["dilations"]), default=1) >= 1,
+        f"no windows of {list(kernel)} over {list(space)}, strides, dilations and pads {given}",
+    )  # fmt: skip
     if attrs.get("out"):
         return tuple(attrs["out"])
     return tuple(
@@ -160,9 +173,15 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
     return result.reshape(x.shape[0], w.shape[0], *out)
 
 
+def _conv_shape(x: Shape, w: Shape, *, groups: int = 1, **attrs: Any) -> Shape:
+    fits = len(x) == len(w) > 2 and groups >= 1 and x[1] == groups * w[1] and w[0] % groups == 0
+    _need(fits, f"no convolution of {list(x)} by {list(w)} in {groups} groups")
+    return x[0], w[0], *_window_out(x[2:], w[2:], attrs)
+
+
 core(
-    "conv", "convolution of [N, C, space...] by constant weights [out, C / groups, kernel...]",
-    lambda x, w, **attrs: (x[0], w[0], *_window_out(x[2:], w[2:], attrs)), _conv, family="convolution",
+    "conv", "convolution of [N, C, space...] by constant weights [out, C / groups, kernel...]", _conv_shape, _conv,
+    family="convolution",
 )  # fmt: skip
 
 
@@ -183,9 +202,15 @@ def _linear(x: Array, *, dim: int, matrix: Sparse) -> Array:
     return np.moveaxis(matrix.apply(np.moveaxis(x, dim, 0)), 0, dim)
 
 
+def _linear_shape(x: Shape, *, dim: int, matrix: Sparse) -> Shape:
+    inside = matrix.col.size == 0 or (int(matrix.col.min()) >= 0 and int(matrix.col.max()) < matrix.shape[1])
+    _need(inside and matrix.shape[1] == x[dim], f"{list(x)} has no {matrix.shape[1]} elements along dimension {dim}")
+    return *x[:dim], matrix.shape[0], *x[dim + 1 :]
+
+
 core(
-    "linear", "a constant matrix applied along one dimension: slices, pads, sums, resizing and the like",
-    lambda x, dim, matrix: (*x[:dim], matrix.shape[0], *x[dim + 1 :]), _linear, family="moves",
+    "linear", "a constant matrix applied along one dimension: slices, pads, sums, resizing and the like", _linear_shape,
+    _linear, family="moves",
 )  # fmt: skip
 core(
     "reduce_max", "largest along one dimension, which stays with size 1",
@@ -194,16 +219,33 @@ core(
 
 
 # --------------------------------------------------------------------------------------------------------- moves
-core("reshape", "the same elements in another shape", lambda _, shape: tuple(shape),
-     lambda x, shape: x.reshape(shape), family="moves")  # fmt: skip
-core("transpose", "dimensions in another order", lambda x, perm: tuple(x[place] for place in perm),
-     lambda x, perm: x.transpose(perm), family="moves")  # fmt: skip
-core("expand", "dimensions of size 1 repeated", lambda _, shape: tuple(shape),
-     lambda x, shape: np.broadcast_to(x, shape), family="moves")  # fmt: skip
+def _reshape_shape(x: Shape, *, shape: Shape) -> Shape:
+    _need(min(shape, default=0) >= 0 and prod(x) == prod(shape), f"{list(x)} as {list(shape)}: other elements")
+    return tuple(shape)
+
+
+def _transpose_shape(x: Shape, *, perm: Sequence[int]) -> Shape:
+    _need(sorted(perm) == list(range(len(x))), f"no order of the dimensions of {list(x)}: {list(perm)}")
+    return tuple(x[place] for place in perm)
+
+
+def _expand_shape(x: Shape, *, shape: Shape) -> Shape:
+    _need(np.broadcast_shapes(x, tuple(shape)) == tuple(shape), f"{list(x)} does not repeat to {list(shape)}")
+    return tuple(shape)
+
+
+core("reshape", "the same elements in another shape", _reshape_shape, lambda x, shape: x.reshape(shape),
+     family="moves")  # fmt: skip
+core("transpose", "dimensions in another order", _transpose_shape, lambda x, perm: x.transpose(perm),
+     family="moves")  # fmt: skip
+core("expand", "dimensions of size 1 repeated", _expand_shape, lambda x, shape: np.broadcast_to(x, shape),
+     family="moves")  # fmt: skip
 
 
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:
     first = shapes[0]
+    rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
+    _need(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not behind each other along {dim}")
     return (*first[:dim], sum(shape[dim] for shape in shapes), *first[dim + 1 :])
 
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.names import safe_name
-from buda_emu.errors import InternalError
+from buda_emu.errors import InternalError, UnsupportedError
+
+MOST_ELEMENTS: Final = 1 << 31
+"""Of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
 
 
 class Builder:
@@ -33,7 +37,7 @@ class Builder:
         return emit
 
     def emit(self, op: str, *inputs: Any, dtype: str | None = None, **attrs: Any) -> Node:
-        """A node of a front-end op on nodes, arrays and numbers."""
+        """A node of a front-end op on nodes, arrays and numbers. Raises ValueError for shapes that do not fit."""
         from buda_emu.compiler.graph.registry import front_op
 
         declared = front_op(op)
@@ -55,6 +59,7 @@ class Builder:
         return self._add(op, nodes, attrs, shape, dtype)
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
+        _sized(op, shape)
         node = Node(
             self.fresh(op), op, tuple(node.name for node in nodes), attrs, tuple(map(int, shape)), dtype, self.source
         )
@@ -90,6 +95,7 @@ class Builder:
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
         """An input of the model."""
+        _sized("input", shape)
         node = Node(self.unique(label), "input", (), {"label": label}, tuple(shape), dtype, label)
         self.graph.nodes[node.name] = node
         self.graph.inputs.append(node.name)
@@ -126,6 +132,14 @@ class Builder:
             candidate = f"{name}_{self._counts[name]}"
             if candidate not in self.graph.nodes:
                 return candidate
+
+
+def _sized(what: str, shape: Shape) -> None:
+    """Raises ValueError for what no tensor has, UnsupportedError for what no machine holds."""
+    if min(shape, default=0) < 0:
+        raise ValueError(f"{what} of shape {list(shape)}")
+    if prod(shape) > MOST_ELEMENTS:
+        raise UnsupportedError(f"{what} of shape {list(shape)}: more than {MOST_ELEMENTS:,} elements")
 
 
 def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> Shape:

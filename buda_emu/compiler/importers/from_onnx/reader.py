@@ -1,7 +1,7 @@
 """ONNX files: inline functions, fold what is constant, hand each node to its handler, name all that have none."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +47,12 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
         inferred = _inferred(bound)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise HostError(f"compile: {name or 'model'}: {error}") from None
-    return _Reader(inferred, name or bound.graph.name, on_host).read()
+    try:
+        return _Reader(inferred, name or bound.graph.name, on_host).read()
+    except BudaError:
+        raise
+    except Exception as error:  # a model may be broken in more ways than one can list
+        raise HostError(f"compile: {name or 'model'} is not a whole ONNX model: {error!r}") from error
 
 
 def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
@@ -96,6 +101,7 @@ class _Reader:
             if value.name not in values:
                 values[value.name] = self._input(value)
         self._run(graph.node, values, "")
+        self._known(values, [value.name for value in graph.output], "outputs")
         for value in graph.output:
             found = values.get(value.name)
             if found is not None and 0 in found.shape:
@@ -111,7 +117,7 @@ class _Reader:
     def _initializer(self, tensor: Any) -> Node | None:
         try:
             array = numpy_helper.to_array(tensor)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, KeyError) as error:
             self._refuse(f"initializer of type {tensor.data_type} ({error})", tensor.name)
             return None
         if array.dtype.name not in _TYPES:
@@ -124,16 +130,23 @@ class _Reader:
             return self._refuse(f"input of type {dtype or value.type.WhichOneof('value')}", value.name)
         if shape is None:
             return self._refuse("an input without a fixed shape (give example inputs, or export one)", value.name)
+        if min(shape, default=0) < 0:
+            return self._refuse(f"an input of shape {list(shape)}", value.name)
         if 0 in shape:
             return self._refuse("an input without elements", value.name)
         return self._b.input(value.name, shape, dtype)
 
     def _run(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
         for node in nodes:
+            self._known(values, node.input, within or node.name or node.op_type)
             poisoned = [name for name in node.input if name and values.get(name) is None]
             known = poisoned and node.op_type in HANDLERS
             found = [None] * len(node.output) if known else self._node(node, values, within, bool(poisoned))
             values.update(zip(node.output, found, strict=False))
+
+    def _known(self, values: Mapping[str, Node | None], names: Iterable[str], where: str) -> None:
+        if unknown := [name for name in names if name and name not in values]:
+            raise HostError(f"compile: {self._graph.name}: {where}: nothing before gives {unknown[0]!r}")
 
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
         b = self._b
@@ -335,10 +348,14 @@ def _shape(value: Any) -> tuple[int, ...] | None:
 
 
 def _dtype(value: Any) -> str:
-    """numpy's name, "" for what is no tensor."""
+    """numpy's name, "" for what is no tensor; the number of a type that there is not."""
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.elem_type:
         return ""
-    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)).name
+    number: int = value.type.tensor_type.elem_type
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name
+    except KeyError:
+        return str(number)
 
 
 def _type_bytes(node: Node | None) -> bytes:

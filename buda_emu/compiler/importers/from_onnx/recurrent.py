@@ -3,6 +3,7 @@ for all steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 Activation = Callable[[Node], Node]
 _DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+MOST_STEPS: Final = 1024
+"""Some thirty netlist ops each: beyond, compiling takes minutes, and no chip has room."""
 
 
 @onnx_op("RNN", "GRU", "LSTM")
@@ -20,6 +23,8 @@ def recurrent(call: Call) -> tuple[Node, ...]:
     """All states [steps, directions, batch, size], then the last of each."""
     b = call.b
     x = call[0] if not call.attr("layout", 0) else b.transpose(call[0], perm=(1, 0, 2))
+    if x.shape[0] > MOST_STEPS:
+        raise call.refuse(f"{x.shape[0]} steps, each of which is unrolled: the most is {MOST_STEPS}")
     directions = {b"forward": [False], b"reverse": [True], b"bidirectional": [False, True]}[
         call.attr("direction", b"forward")
     ]
