@@ -12,7 +12,7 @@ the module changed, as do processes that tests start. Nothing is written. Which 
 (`.mutants/`): those that run the line go first, those of the file of the same name before the others, the quick before
 the slow; a run that takes longer than three times the unchanged one counts as noticed. With --likely only the files of
 tests that name a mutant's source are recorded, and all of the room's if a mutant survives those. `kernels` runs
-uncompiled, by the tests marked `tiny`.
+uncompiled, by the tests marked `tiny`; what compiles them is judged by tests that compile all anew.
 
 What survives is printed; `tools/mutants.tsv` explains survivors that change no behaviour. Exit code 1 if more than a
 tenth of a sample is neither noticed nor explained, with --all if anything is. Needs `os.fork`.
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from mutation.judging import explained, failing, import_what_all_need, noticed_by
 from mutation.sites import PACKAGE, ROOT, Mutant, sample
-from mutation.touched import UNCOMPILED, Touched, likely, touched
+from mutation.touched import COMPILED, UNCOMPILED, Touched, likely, touched
 from mutation.warm import Warm
 
 TRIED = ROOT / "tools" / "mutants-tried.tsv"
@@ -43,6 +43,11 @@ class Outcome:
     noticed: int
     explained: list[Mutant]
     survived: list[Mutant]
+
+    def __add__(self, other: "Outcome") -> "Outcome":
+        return Outcome(
+            self.noticed + other.noticed, self.explained + other.explained, self.survived + other.survived
+        )  # fmt: skip
 
     @property
     def tried(self) -> int:
@@ -119,24 +124,27 @@ def main() -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])
     room = args.what.split("/")[0]
-    if room == UNCOMPILED:
-        os.environ["NUMBA_DISABLE_JIT"] = "1"
     drawn = sample(files(args.what), None if args.all else args.sample, args.seed)
     if not drawn:
         parser.error(f"{args.what}: no such room or file, or nothing to change in it")
-    first = set().union(*(likely(item.path) for item in drawn)) if args.likely else None
-    tests = touched(room, first)
-    import_what_all_need()
 
     def tell(text: str) -> None:
         print(text, flush=True)
 
+    import_what_all_need(compiling=room != UNCOMPILED)
     noticing = tell if args.verbose else lambda _text: None
-    found = judge(drawn, tests, args.seconds, tell, noticing, quickly=args.likely)
-    if args.likely and found.survived:
-        tell("by all tests of the room:")
-        last = judge(found.survived, touched(room), args.seconds, tell, noticing)
-        found = Outcome(found.noticed + last.noticed, found.explained, last.survived)
+    found = Outcome(0, [], [])
+    for name, part in ((room, [m for m in drawn if not m.compiles]), (COMPILED, [m for m in drawn if m.compiles])):
+        os.environ["NUMBA_DISABLE_JIT"] = str(int(name == UNCOMPILED))
+        if part and args.likely:
+            first = touched(name, set().union(*(likely(item.path) for item in part)))
+            one = judge(part, first, args.seconds, tell, noticing, quickly=True)
+            if one.survived:
+                tell("by all tests of the room:")
+            found += Outcome(one.noticed, one.explained, [])
+            part = one.survived
+        if part:
+            found += judge(part, touched(name), args.seconds, tell, noticing)
     known = f", {len(found.explained)} explained" if found.explained else ""
     print(f"{args.what}: {found.noticed} noticed{known}, {len(found.survived)} survived")
     if args.keep:

@@ -83,13 +83,18 @@ def test_explain_says_what_to_do_about_an_image(capsys):
 
 
 def test_explain_searches_by_word(capsys):
-    """Also by a word of other systems: bfloat16 is Float16_b here."""
+    """Also by a word of other systems: bfloat16 is Float16_b here. Rules with it in their summary come first."""
     assert main(["explain", "transpose"]) == 0
     found = capsys.readouterr().out
     assert "V066" in found
     assert "V150" not in found
     assert main(["explain", "reduced"]) == 0
-    assert "V209" in capsys.readouterr().out.splitlines()[1]  # rules with the word in their summary come first
+    assert "V209" in capsys.readouterr().out.splitlines()[1]
+    assert main(["explain", "grid"]) == 0
+    first = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    in_summary = ["grid" in RULES[name].summary.lower() for name in first]
+    assert in_summary == sorted(in_summary, reverse=True)
+    assert len(set(in_summary)) == 2
     assert main(["explain", "bfloat16"]) == 0
     assert "V" in capsys.readouterr().out
     assert main(["explain", "zebra"]) == 2

@@ -22,12 +22,13 @@ SECONDS = 10  # of processor time at least, for the tests of one mutant
 WAIT = 60  # seconds at least, where a test waits for what never comes
 
 
-def in_child(run: Callable[[Path], int], usual: float) -> str:
+def in_child(run: Callable[[Path], int], usual: float, *, compiled: bool = True) -> str:
     """Fork and call `run` with a folder of caches; tests that take `usual` seconds may take three times as long.
+    `compiled`: with the kernels that there are.
 
     "" if it returns 0; else the test that ran last.
     """
-    with _caches() as folder:
+    with _caches(_kernels() if compiled else None) as folder:
         child = os.fork()
         if child == 0:
             code = 1
@@ -55,9 +56,8 @@ def _running(folder: Path) -> Path:
 
 
 @contextmanager
-def _caches() -> Iterator[str]:
-    """Folders of caches for one mutant: what it keeps there nobody reads. The kernels of today are linked."""
-    kernels = _kernels()
+def _caches(kernels: Path | None) -> Iterator[str]:
+    """Folders of caches for one mutant: what it keeps there nobody reads. These kernels are linked."""
     folder = tempfile.mkdtemp(prefix="buda-emu-mutant-", dir=kernels and kernels.parent.parent)
     if kernels:
         with suppress(OSError, shutil.Error):  # others may clean up meanwhile

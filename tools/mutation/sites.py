@@ -22,6 +22,7 @@ OPERATORS = {
     ast.Mod: ast.FloorDiv, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.Pow: ast.Mult,
 }  # fmt: skip
+_COMPILING = {"compiling", "entry_point", "jit", "kept", "kinds", "loading", "placing", "runtime"}  # of the kernels
 TYPE_NAMES = {"Floats", "Flags", "Array", "None"}  # a `|` between these is a union of types
 
 Site = Any  # a node with a line
@@ -50,6 +51,12 @@ class Mutant:
         """Its name as it is imported."""
         parts = self.path.relative_to(ROOT).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def compiles(self) -> bool:
+        """It changes what makes kernels: none that was made before tells of it."""
+        inside = self.path.relative_to(PACKAGE).parts
+        return inside[0] == "kernels" and (inside[1] == "intrinsics" or self.path.stem in _COMPILING)
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """Which tests run which lines of a room: recorded once with coverage.py and kept in `.mutants/`.
 
-As `python -m mutation.touched ROOM OUT TESTS...` it runs those tests and writes what they touch.
+As `python -m mutation.touched ROOM SOURCES OUT TESTS...` it runs those tests and writes what they touch.
 """
 
 import hashlib
@@ -8,8 +8,10 @@ import json
 import multiprocessing.process
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,10 +28,14 @@ OPTIONS = (
 MOST_CASES = 24  # of one test, evenly chosen: thousands of vectors would be recorded for an hour
 MOST_SECONDS = 6.0, 40.0  # of processor time, for the cases of one test, for the tests of one file; the others are left
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
+COMPILED = "kernels-compiled"  # what compiles, keeps and loads them is Python: its mutants compile all anew
+LONGEST = 20.0  # of processor time, for one test: a longer one is not recorded
 ALSO = {
     "api": ("api", "cli/test_run.py"),
+    "cli": ("cli", "vpux/test_comparison.py"),
     "gemini": ("gemini", "cli/test_gemini.py"),
-    UNCOMPILED: ("kernels", "ops", "numerics", "tensix"),
+    UNCOMPILED: ("kernels", "ops", "numerics", "tensix", "timeline", "darwinn/test_twin.py"),
+    COMPILED: ("kernels", "tensix/test_eltwise_by_singles.py"),
     "report": (
         "report",
         "darwinn/test_replay.py",
@@ -110,6 +116,7 @@ def _files_of_tests(room: str) -> list[Path]:
 def touched(room: str, only: Collection[str] | None = None) -> Touched:
     """Of a room's tests, as they are now: only what changed since the last time runs. `only`: these files of them."""
     kept = KEPT / f"{room}.json"
+    sources_of = PACKAGE / room.removesuffix(COMPILED.removeprefix(UNCOMPILED))
     known = _read(kept) if kept.exists() else Touched()
     now = {str(path.relative_to(ROOT)): digest(path) for path in _files_of_tests(room)}
     gone = {file for file, old in known.digests.items() if file.startswith("tests/") and now.get(file) != old}
@@ -118,11 +125,14 @@ def touched(room: str, only: Collection[str] | None = None) -> Touched:
     if new:
         KEPT.mkdir(exist_ok=True)
         part = KEPT / f"{room}.part.json"
-        subprocess.run([sys.executable, "-m", "mutation.touched", room, str(part), *new], cwd=ROOT, check=True)
+        command = [sys.executable, "-m", "mutation.touched", room, str(sources_of), str(part), *new]
+        with tempfile.TemporaryDirectory() as empty:  # what is compiled already runs no line of what compiles
+            environment = os.environ | ({"XDG_CACHE_HOME": empty} if room == COMPILED else {})
+            subprocess.run(command, cwd=ROOT, env=environment, check=True)
         _merge(known, _read(part))
         part.unlink()
         known.digests |= {file: now[file] for file in new}
-        sources = {str(path.relative_to(ROOT)): digest(path) for path in (PACKAGE / room).rglob("*.py")}
+        sources = {str(path.relative_to(ROOT)): digest(path) for path in sources_of.rglob("*.py")}
         if not known.lines.keys() & known.digests.keys():
             known.digests |= sources
         for file in [file for file in known.digests.keys() & sources.keys() if known.digests[file] != sources[file]]:
@@ -175,15 +185,16 @@ def _write(known: Touched, path: Path) -> None:
 class _Recorder:
     """A plugin of pytest: each test is a context of coverage.py."""
 
-    def __init__(self, room: str) -> None:
+    def __init__(self, sources: str) -> None:
         import coverage
 
-        self.coverage = coverage.Coverage(data_file=None, config_file=False, include=[f"{PACKAGE / room}/*"])
+        self.coverage = coverage.Coverage(data_file=None, config_file=False, include=[f"{sources}/*"])
         self.found = Touched()
         self._failed: set[str] = set()
         self._running = ""
         self._spent: Counter[str] = Counter()
         sys.addaudithook(self._audit)
+        signal.signal(signal.SIGPROF, _too_long)
         start = multiprocessing.process.BaseProcess.start
 
         def noted(process: Any) -> None:
@@ -203,6 +214,7 @@ class _Recorder:
     def pytest_runtest_setup(self, item: Any) -> None:
         import pytest
 
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         if any(self._spent[name] > most for name, most in zip(_groups(item.nodeid), MOST_SECONDS, strict=True)):
             pytest.skip("it has been recorded for long enough")
 
@@ -214,6 +226,9 @@ class _Recorder:
         self._running = nodeid
         self.coverage.switch_context(nodeid)
         self._begun = _processor_seconds()
+
+    def pytest_runtest_teardown(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if not report.passed:
@@ -238,6 +253,10 @@ class _Recorder:
         _write(self.found, path)
 
 
+def _too_long(*_: object) -> None:
+    raise TimeoutError("longer than any mutant gets")
+
+
 def _groups(test: str) -> tuple[str, str]:
     """A test without its case, and its file."""
     return test.partition("[")[0], test.partition("::")[0]
@@ -247,11 +266,11 @@ def _processor_seconds() -> float:
     return sum(os.times()[:4])  # with those of processes that have ended
 
 
-def main(room: str, out: str, *tests: str) -> None:
+def main(room: str, sources: str, out: str, *tests: str) -> None:
     """Run these tests and write what they touch of a room."""
     import pytest
 
-    recorder = _Recorder(room)
+    recorder = _Recorder(sources)
     settings_of_hypothesis()
     recorder.coverage.start()
     only = ["-m", "tiny"] if room == UNCOMPILED else []

@@ -83,7 +83,7 @@ class _Server:
                 import_changed(mutant, folder)
                 return put(mutant, functions) and run_in_order(session, tests, folder)
 
-            self._requests.send(in_child(run, usual))
+            self._requests.send(in_child(run, usual, compiled=not mutant.compiles))
 
 
 def _functions() -> dict[Place, list[FunctionType]]:

@@ -109,6 +109,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
 
     from buda_emu.checker.text import shown
     from buda_emu.darwinn import Twin, run
+    from buda_emu.verify.inputs.numpy_files import map_npy
 
     twin = Twin(args.reference)
     feeds: dict[str, Any] = {}
@@ -118,10 +119,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
         name, equals, file = text.rpartition("=")
         if not equals:
             raise HostError(f"--input {text}: expected NAME=FILE.npy")
-        try:
-            feeds[name] = np.load(file, allow_pickle=False)
-        except ValueError as error:
-            raise HostError(f"--input {text}: {error}") from None
+        feeds[name] = map_npy(Path(file))
     for name, array in run(package, feeds, reference=twin, whole=args.whole).items():
         path = None
         if args.output is not None:

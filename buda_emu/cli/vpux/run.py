@@ -74,17 +74,14 @@ def _parameters(model: Any) -> str:
 
 
 def _inputs(given: list[str]) -> dict[int, Any]:
-    import numpy as np
+    from buda_emu.verify.inputs.numpy_files import map_npy
 
     found: dict[int, Any] = {}
     for item in given:
         number, _, name = item.partition("=")
         if not number.isdecimal() or not name:
             raise HostError(f"--input {item}: expected N=FILE.npy")
-        try:
-            found[int(number)] = np.load(name, allow_pickle=False)
-        except ValueError as error:
-            raise HostError(f"{name}: {error}") from None
+        found[int(number)] = map_npy(Path(name))
     return found
 
 
