@@ -7,6 +7,7 @@ here is tried again from the start (`judging`).
 import gc
 import multiprocessing
 import os
+from collections import Counter
 from collections.abc import Collection, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -99,16 +100,20 @@ def _place(code: CodeType) -> Place:
 
 
 def put(mutant: Mutant, functions: dict[Place, list[FunctionType]]) -> bool:
-    """Give the functions of a module, as they are, their changed code; False where two have one place."""
-    codes = _inside(compile(mutant.tree, str(mutant.path), "exec"))
-    places = [_place(code) for code in codes]
-    if len(set(places)) < len(places):
+    """Give the functions of a module that the mutant changes their changed code; False where one of them has its place
+    in common with another."""
+    path = str(mutant.path)
+    before = _inside(compile(mutant.path.read_bytes(), path, "exec"))
+    after = _inside(compile(mutant.tree, path, "exec"))
+    alike = Counter(map(_place, before))
+    changed = [new for old, new in zip(before, after, strict=True) if new != old]
+    if any(alike[_place(code)] > 1 for code in changed):
         return False
-    for place, code in zip(places, codes, strict=True):
-        for function in functions.get(place, ()):
+    for code in changed:
+        for function in functions.get(_place(code), ()):
             if function.__code__.co_freevars == code.co_freevars:
                 function.__code__ = code
-    return True
+    return bool(changed)
 
 
 def _inside(code: CodeType) -> list[CodeType]:

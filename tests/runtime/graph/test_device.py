@@ -80,11 +80,11 @@ def test_a_float32_op_without_a_wide_dst_is_computed_in_fp16(load):
     assert (run(net, {"a": np.full((1, 1, 32, 32), 1e6, np.float32)}) == 131008).all()
 
 
-def gradient(more=""):
+def gradient(more="", inputs=2):
     shared = "gradient_op: true"
     return text(
         [queue("x", df="Float16_b"), queue("o", "n", kind="ram", entries=1, df="Float16_b")],
-        [graph("g", op("n", "nop", ["x"], df="Float16_b", more=f", {shared}{more}"), inputs=2)],
+        [graph("g", op("n", "nop", ["x"], df="Float16_b", more=f", {shared}{more}"), inputs=inputs)],
         [program("p", "var: {$c_zero: 0}", execute("g", fifo_settings("x"), ram_settings("o"))),
          program("zeroed", "var: {$c_zero: 0}",
                  execute("g", fifo_settings("x"), ram_settings("o", prologue="true", zero="true")))],
@@ -101,6 +101,15 @@ def test_gradients_add_up_in_their_format(load):
         emulator.push("x", x[::-1])
         emulator.run("zeroed")
         assert (emulator.peek("o") == 258).all()  # 1 + 256, tie away from zero: 258
+
+
+@pytest.mark.parametrize("at_once", [None, 1])
+def test_every_input_is_added_to_the_sum_of_those_before_it(load, at_once):
+    x = np.stack([np.full((1, 32, 32), value, np.float32) for value in (1, 2, 4, 8)])
+    with be.Emulator(load(gradient(inputs=4)), precision="device", inputs_at_once=at_once) as emulator:
+        emulator.push("x", x)
+        emulator.run("zeroed")
+        assert (emulator.peek("o") == 15).all()
 
 
 def test_listeners_are_shown_values(load):
