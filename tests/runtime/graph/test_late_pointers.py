@@ -17,8 +17,8 @@ def netlist(*instructions):
     source = text(
         [queue("x", entries=8), queue("cache", "write", kind="ram", entries=CACHE), queue("out", "read", entries=8)],
         [graph("w", op("write", "nop", ["x"])), graph("r", op("read", "nop", ["cache"]))],
-        [program("run", "param: [$p_count]", "var: {$c_zero: 0, $at: 0, $l: 0}", "loop: $p_count", *instructions,
-                 "endloop")],
+        [program("run", "param: [$p_count]", "var: {$c_zero: 0, $at: 0, $l: 0, $inc: 1}", "loop: $p_count",
+                 *instructions, "endloop")],
     )  # fmt: skip
     found = check_text(source, "net.yaml").netlist
     assert found is not None
@@ -65,3 +65,14 @@ def test_who_only_reads_minds_no_write_pointer_and_a_pointer_may_come_back():
     assert np.array_equal(ran(1, True, WRITE, "varinst: [$at, set, 7]", execute("r")), [0, -1, -1, -1])
     assert np.array_equal(ran(1, True, WRITE, *back, execute("w", fifo_settings("x", "$l", "$l"))), [0, 0, -1, -1])
     assert np.array_equal(ran(1, True, WRITE, "varinst: [$at, set, 7]", other), [0, -1, -1, -1])
+
+
+def test_a_read_pointer_moves_by_what_its_variable_is_now():
+    """A varinst goes on to the settings that are written with its variable (NETLIST 4.3)."""
+    begin = execute("r", ram_settings("cache", more=", global_rdptr_autoinc: $inc"))
+    bare = execute("r")
+    with be.Emulator(netlist(begin, "varinst: [$inc, set, 0]", bare, bare), "ideal", 1) as emulator:
+        for slot in range(CACHE):
+            emulator.push("cache", np.full((1, 1, 32, 32), slot, np.float32), slot)
+        emulator.run("run", {"$p_count": "1"})
+        assert emulator.pop("out", 3)[:, 0, 0, 0].tolist() == [0, 1, 1]
