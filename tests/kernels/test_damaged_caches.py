@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.kernels import jit, kept
+from buda_emu.kernels import jit
+from buda_emu.kernels.machine_code import kept
 from buda_emu.netlist import cache as netlist_cache
 from example_netlists import DIRECTORY
 
