@@ -70,7 +70,7 @@ class Programs:
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
     ) -> Run:
         """On a thread of its own; see `Emulator.run_async`."""
-        run = self._enlisted(program, wait, progress)
+        run = self._enlisted(program, wait, progress).with_end()
         thread = threading.Thread(
             target=self._thread, args=(run, _texts(params)), name=f"buda-emu run {program}", daemon=True
         )
