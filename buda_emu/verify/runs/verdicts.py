@@ -108,10 +108,10 @@ def _from_machine(result: CaseResult) -> bool:
 def _file(name: str) -> str:
     """The place of a verdict; "" where nothing can be kept."""
     try:
-        folder = own_caches() / FOLDER
+        folder = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
     except RuntimeError:  # no home directory
         return ""
-    return str(folder / name) if usable(folder) else ""
+    return os.path.join(folder, name) if usable(folder) else ""  # noqa: PTH118
 
 
 def _versions() -> tuple[Any, ...]:
