@@ -172,6 +172,20 @@ def sources(*rooms: str) -> tuple[tuple[str, int, int, int], ...]:
         return ()
 
 
+def package_file(package: str, name: str) -> str:
+    """The path of a file of an installed package, which is not imported. Raises OSError where it is not installed."""
+    places = (os.path.join(path, package, name) for path in sys.path)  # noqa: PTH118
+    file = next(filter(os.path.isfile, places), None)  # noqa: PTH113
+    if file is not None:
+        return file
+    from importlib.util import find_spec  # however else it may be installed
+
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise OSError(f"{package} is not installed")
+    return os.path.join(os.path.dirname(spec.origin), name)  # noqa: PTH118, PTH120
+
+
 def _files(directory: str) -> Iterator[tuple[str, int, int, int]]:
     with os.scandir(directory) as entries:
         for entry in entries:

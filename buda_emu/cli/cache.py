@@ -16,7 +16,7 @@ from buda_emu.errors import BudaError, HostError
 from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu cache info"
-_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|last-time|last-failed)")
+_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
 _STALE = "stale: of another version, or other sources"
 
 

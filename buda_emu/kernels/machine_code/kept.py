@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
+from buda_emu.caches import own_caches, package_file, read_kept, sources, usable, write_kept
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
@@ -180,19 +180,7 @@ def _content(path: str) -> bytes:
 
 def _compiler() -> list[str]:
     """The files that state numba's and LLVM's versions: importing the packages takes longer than most runs."""
-    found: list[str] = []
-    for package in ("numba", "llvmlite"):
-        places = (os.path.join(path, package, "_version.py") for path in sys.path)  # noqa: PTH118
-        file = next(filter(os.path.isfile, places), None)  # noqa: PTH113
-        if file is None:
-            from importlib.util import find_spec
-
-            spec = find_spec(package)
-            if spec is None or spec.origin is None:
-                raise OSError(f"{package} is not installed")
-            file = os.path.join(os.path.dirname(spec.origin), "_version.py")  # noqa: PTH118, PTH120
-        found.append(file)
-    return found
+    return [package_file(package, "_version.py") for package in ("numba", "llvmlite")]
 
 
 def _sources(folder: str) -> Generator[str]:
