@@ -175,7 +175,7 @@ def sources(*rooms: str) -> tuple[tuple[str, int, int, int], ...]:
 def package_file(package: str, name: str) -> str:
     """The path of a file of an installed package, which is not imported. Raises OSError where it is not installed."""
     places = (os.path.join(path, package, name) for path in sys.path)  # noqa: PTH118
-    file = next(filter(os.path.isfile, places), None)  # noqa: PTH113
+    file = next(filter(os.path.isfile, places), None)
     if file is not None:
         return file
     from importlib.util import find_spec  # however else it may be installed

@@ -2,9 +2,9 @@
 
 The standard one writes and compiles six functions for every class when its module is imported, which is ten times the
 work of all the rest: for a hundred classes a fifth of what a small run takes. Of a class made here only the `__init__`
-is compiled, once there are many objects; the other methods are common to all. `fields`, `replace`, `asdict`, `match`, pickles
-and `FrozenInstanceError` are the library's; an object says of itself, equals and hashes what the library has it do.
-What is derived from such a class is made here, too: to the library it is not frozen.
+is compiled, once there are more than a few objects; the other methods are common to all. `fields`, `replace`,
+`asdict`, `match`, pickles and `FrozenInstanceError` are the library's; an object says of itself, equals and hashes what
+the library has it do. What is derived from such a class is made here, too: to the library it is not frozen.
 """
 
 import dataclasses
@@ -33,19 +33,24 @@ else:
         eq: bool = True,
         repr: bool = True,  # noqa: A002 - as in the library
         kw_only: bool = False,
+        weakref_slot: bool = False,
     ) -> Any:
         """As `dataclasses.dataclass`, with those of its options that are used here."""
 
         def made(kind: type[Any]) -> type[Any]:
-            return _made(kind, frozen, slots, eq, repr, kw_only)
+            return _made(kind, frozen, slots, eq, repr, kw_only, weakref_slot)
 
         return made if kind is None else made(kind)
 
 
-def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool) -> Any:
+def _made(
+    kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool, weakref_slot: bool
+) -> Any:
     own: dict[str, Any] = dict(kind.__dict__)
     kind.__doc__ = kind.__doc__ or kind.__name__  # else the library works out a signature for it
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(kind)
+    made: Any = dataclasses.dataclass(
+        init=False, repr=False, eq=False, slots=slots, kw_only=kw_only, weakref_slot=weakref_slot
+    )(kind)
     if frozen:
         if "__setattr__" in own or "__delattr__" in own:
             raise TypeError(f"{made.__name__} is frozen and has methods that change it")

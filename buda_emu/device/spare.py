@@ -47,13 +47,15 @@ class SpareMemory:
         if 4 * count < self._least:
             return self._fresh(count)
         with self._lock:
-            size = count
-            if count not in self._free:
-                size = min((size for size in self._free if count <= size <= 2 * count), default=0)
+            size = count if count in self._free else self._near(count)
             if size:
                 flat = self._remove(size, user)
                 return flat if size == count else flat[:count]
         return self._fresh(count)
+
+    def _near(self, count: int) -> int:
+        """The smallest size here that is at least that, and not twice as much; 0 where there is none."""
+        return min((size for size in self._free if count <= size <= 2 * count), default=0)
 
     def _remove(self, size: int, user: str | None) -> NDArray[np.float32]:
         """A piece of that size: this user's, else the one given last; with None the one given first."""

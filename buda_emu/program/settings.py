@@ -4,8 +4,9 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from buda_emu.errors import ProgramError
-from buda_emu.netlist.model import Netlist, QueueSettings
-from buda_emu.program.values import Variables, immediate, is_variable
+from buda_emu.netlist.for_each import ForEach
+from buda_emu.netlist.model import Execute, Netlist, QueueSettings
+from buda_emu.program.values import Variables, immediate, is_variable, stored_name
 
 
 class EvaluatedSettings(NamedTuple):
@@ -40,10 +41,11 @@ class PreparedSettings:
     For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
     """
 
-    __slots__ = ("_constants", "_open", "source", "texts")
+    __slots__ = ("_constants", "_latest", "_may_not_be_known", "_names", "_open", "queue", "source", "texts")
 
     def __init__(self, source: QueueSettings, is_ram: bool) -> None:
         self.source = source
+        self.queue = source.queue
         self._constants: list[Any] = []  # of all fields; those that are open get their value later
         self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
         unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
@@ -54,9 +56,23 @@ class PreparedSettings:
                 self._open.append((number, field, text))
             self._constants.append(bool(value) if field in _FLAGS else value)
         self.texts = frozenset(text for _, _, text in self._open)
+        self._names = tuple(stored_name(text) for text in self.texts)
+        self._may_not_be_known = any(field in _NOT_A_PARAMETER for _, field, _ in self._open)
+        self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
 
     def evaluate(self, variables: Variables) -> EvaluatedSettings:
-        """Settings with the variables' values now. Raises ProgramError naming queue and field."""
+        """Settings with the variables' values now: the same object as long as these do not change. Raises ProgramError
+        naming queue and field."""
+        values = variables.values_of(self._names)
+        latest = self._latest
+        if latest is not None and latest[0] == values:
+            return latest[1]
+        found = self._evaluated(variables)
+        if not self._may_not_be_known:  # else the same values may be those of a parameter next time
+            self._latest = values, found
+        return found
+
+    def _evaluated(self, variables: Variables) -> EvaluatedSettings:
         values = self._constants.copy()
         for _, field, text in self._open:
             if field in _NOT_A_PARAMETER and variables.is_param(text):
@@ -84,18 +100,24 @@ def _constant(text: str) -> int | None:
 
 
 class AllSettings:
-    """Settings of a netlist's executes, prepared when they are first asked for."""
+    """Settings of a netlist's executes, prepared when they are first asked for, for all who run it."""
 
-    __slots__ = ("_netlist", "_prepared")
+    __slots__ = ("_prepared", "_queues")
 
     def __init__(self, netlist: Netlist) -> None:
-        self._netlist = netlist
-        self._prepared: dict[int, PreparedSettings] = {}  # by the id of their source, which they keep
+        self._queues = netlist.queues
+        self._prepared: dict[int, tuple[Execute, tuple[PreparedSettings, ...]]] = {}  # by the id of the first
 
-    def of(self, source: QueueSettings) -> PreparedSettings:
-        """Those of one queue in one execute."""
-        found = self._prepared.get(id(source))
+    def of(self, execute: Execute) -> tuple[PreparedSettings, ...]:
+        """Those of one execute, in order."""
+        found = self._prepared.get(id(execute))
         if found is None:
-            found = PreparedSettings(source, self._netlist.queues[source.queue].is_ram)
-            self._prepared[id(source)] = found
-        return found
+            prepared = tuple(PreparedSettings(item, self._is_ram(item)) for item in execute.queue_settings)
+            found = self._prepared[id(execute)] = execute, prepared
+        return found[1]
+
+    def _is_ram(self, settings: QueueSettings) -> bool:
+        return self._queues[settings.queue].is_ram
+
+
+ALL_SETTINGS: Final = ForEach(AllSettings)

@@ -1,8 +1,8 @@
-"""Tables of functions kept in the user's caches: by the definition one takes as long to work out as a small netlist to
-run.
+"""Tables of functions kept in the user's caches: by the definition one takes longer to work out than a small netlist
+to run.
 
-A file is named by a hash of all that the table depends on, so nothing is ever out of date; one that is damaged, or maybe
-somebody else's, is as if it were not there (`caches.py`).
+A file is named by a hash of all that the table depends on, so nothing is ever out of date. One that is damaged, or
+maybe somebody else's, is as if it were not there (`caches.py`).
 """
 
 import hashlib

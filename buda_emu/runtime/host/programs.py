@@ -112,7 +112,7 @@ class Programs:
         try:
             self._run = run
             self._interpreter = interpreter = self.interpreter(run.program)
-            self._watched.journal.find = self._place
+            self._watched.journal.find = self._moment
             self._epochs.begin_run()
             self._steps.begin_run()
             with np.errstate(all="ignore"):  # inf and NaN are values here
@@ -130,8 +130,8 @@ class Programs:
             if self._gate.closed:
                 self._free()
 
-    def _place(self) -> Place:
-        return self._interpreter.place(*self._now)
+    def _moment(self) -> Callable[[], Place]:
+        return self._interpreter.moment(*self._now)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
         self._gate.stand_aside()

@@ -39,7 +39,8 @@ def run_all(
 ) -> list[CaseResult]:
     """Run every case on so many processes, each for at most `timeout` seconds.
 
-    `run`: by default `run_case`, which the workers import alone. `on_result` is told of each result as it comes. `maxfail`: begin nothing after so many cases that did not pass;
+    `run`: by default `run_case`, which the workers import alone.
+    `on_result` is told of each result as it comes. `maxfail`: begin nothing after so many cases that did not pass;
     the result then lacks the cases that were not run. Raises InternalError when workers cannot be started;
     KeyboardInterrupt ends all workers at once and goes on to the caller.
     """
