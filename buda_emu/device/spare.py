@@ -72,8 +72,8 @@ class SpareMemory:
     def give(self, array: NDArray[np.float32], user: str = "") -> None:
         """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more."""
         flat = array
-        while type(flat.base) is np.ndarray:
-            flat = flat.base
+        while type(base := flat.base) is np.ndarray:
+            flat = base
         size = flat.nbytes
         if not self._least <= size <= self._limit or not flat.flags.writeable:
             return
@@ -83,7 +83,8 @@ class SpareMemory:
             self._given += 1
             self._free.setdefault(flat.size, []).append((self._given, user, flat))
             self._bytes += size
-            self._keep(self._limit)
+            if self._bytes > self._limit:
+                self._keep(self._limit)
 
     @property
     def kept(self) -> int:

@@ -41,7 +41,7 @@ class PreparedSettings:
     For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
     """
 
-    __slots__ = ("_constants", "_latest", "_may_not_be_known", "_names", "_open", "queue", "source", "texts")
+    __slots__ = ("_constants", "_is_plain", "_latest", "_names", "_open", "_places", "queue", "source", "texts")
 
     def __init__(self, source: QueueSettings, is_ram: bool) -> None:
         self.source = source
@@ -56,8 +56,12 @@ class PreparedSettings:
                 self._open.append((number, field, text))
             self._constants.append(bool(value) if field in _FLAGS else value)
         self.texts = frozenset(text for _, _, text in self._open)
-        self._names = tuple(stored_name(text) for text in self.texts)
-        self._may_not_be_known = any(field in _NOT_A_PARAMETER for _, field, _ in self._open)
+        self._names = tuple(dict.fromkeys(stored_name(text) for _, _, text in self._open))
+        self._places = [
+            (number, self._names.index(stored_name(text)), field in _FLAGS) for number, field, text in self._open
+        ]
+        # Whether there is nothing to complain about once the variables are there.
+        self._is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
         self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
 
     def evaluate(self, variables: Variables) -> EvaluatedSettings:
@@ -67,12 +71,16 @@ class PreparedSettings:
         latest = self._latest
         if latest is not None and latest[0] == values:
             return latest[1]
-        found = self._evaluated(variables)
-        if not self._may_not_be_known:  # else the same values may be those of a parameter next time
-            self._latest = values, found
+        if None in values or not self._is_plain:
+            return self._checked(variables)
+        fields = self._constants.copy()
+        for number, place, flag in self._places:
+            fields[number] = bool(values[place]) if flag else values[place]
+        found = EvaluatedSettings(self.source, *fields)
+        self._latest = values, found
         return found
 
-    def _evaluated(self, variables: Variables) -> EvaluatedSettings:
+    def _checked(self, variables: Variables) -> EvaluatedSettings:
         values = self._constants.copy()
         for _, field, text in self._open:
             if field in _NOT_A_PARAMETER and variables.is_param(text):

@@ -184,10 +184,9 @@ class Epochs:
         if every or source.rd_ptr_local == text:
             ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
         if every or source.rd_ptr_global == text:
-            before = ring.occupancy
-            ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
-            if ring.occupancy < before:
-                self._watched.pop(channel.name, SETTINGS, before - ring.occupancy)
+            freed = ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
+            if freed > 0:
+                self._watched.pop(channel.name, SETTINGS, freed)
 
 
 def _not_negative(value: int, field: str, channel: Fifo) -> int:
