@@ -43,9 +43,7 @@ else:
         return made if kind is None else made(kind)
 
 
-def _made(
-    kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool, weakref_slot: bool
-) -> Any:
+def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool, weakref_slot: bool) -> Any:
     own: dict[str, Any] = dict(kind.__dict__)
     kind.__doc__ = kind.__doc__ or kind.__name__  # else the library works out a signature for it
     made: Any = dataclasses.dataclass(

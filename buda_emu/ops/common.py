@@ -10,7 +10,7 @@ from buda_emu.kernels import gather
 from buda_emu.kernels.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.ops.base import OpCall, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
-from buda_emu.tensor.tilemap import tile_broadcast
+from buda_emu.tensor.tilemap import Index, tile_broadcast
 
 TILE_BROADCASTS: Final = {
     "": gather.AS_IS,
@@ -87,10 +87,11 @@ def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
 
 def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
     """Operand `index` as the kernels take it: source, tile map, pad value, arrangement."""
-    known = call.memo.get(index)
+    known: tuple[Index, np.float32, int] | None = call.memo.get(index)
     if known is None:
         tiles = call.operands[index].map
-        known = call.memo[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+        known = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+        call.memo[index] = known
     return inputs[index], *known
 
 

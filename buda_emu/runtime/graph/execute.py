@@ -32,7 +32,7 @@ class Executor:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._planned = PLANNED.of(context.netlist)
-        self._latest: dict[int, tuple[dict[str, str], Plan]] = {}  # by temporal graph: labels of the sources, their plan
+        self._latest: dict[int, tuple[dict[str, str], Plan]] = {}  # by temporal graph, with its labels
         self._widest_tiles = 0
 
     def free(self) -> None:
