@@ -62,9 +62,8 @@ def beside_numpy(command: Sequence[str], cache: Path, repeat: int, before: Calla
         before()
         own.append(process(command, cache))
         other.append(process(numpy, cache))
-    (seconds, cpu), (numpy_seconds, numpy_cpu) = (
-        map(statistics.median, zip(*rows, strict=True)) for rows in (own, other)
-    )
+    seconds, cpu = map(statistics.median, zip(*own, strict=True))
+    numpy_seconds, numpy_cpu = map(statistics.median, zip(*other, strict=True))
     return f"{seconds:.3f} s, {seconds / numpy_seconds:.2f}, {cpu / numpy_cpu:.2f} x numpy"
 
 
@@ -87,20 +86,16 @@ def processes(cache: Path, repeat: int, quick: bool) -> None:
     for command in (run, test):
         process(command, cache)
     line("run netlists/matmul.yaml, warm", beside_numpy(run, cache, repeat), "0.25 s")
-    line(
-        "test netlists/, kernels in the caches",
-        beside_numpy(test, cache, max(3, repeat // 3), forget_verdicts),
-        "1.2 s",
-    )
-    line("test netlists/, nothing changed", beside_numpy(test, cache, max(3, repeat // 3)), "")
+    few = max(3, repeat // 3)
+    line("test netlists/, kernels in the caches", beside_numpy(test, cache, few, forget_verdicts), "1.2 s")
+    line("test netlists/, nothing changed", beside_numpy(test, cache, few), "")
 
 
 # --------------------------------------------------------------------------------------------------------- in a process
 def launch(threads: int) -> float:
     """Microseconds of one execute of one op of one tile, in a loop."""
-    text = ONE_OP.replace("- execute", "- loop: $n\n    - execute").replace(
-        "{$zero: 0}", f"{{$zero: 0, $n: {EXECUTES}}}"
-    )
+    text = ONE_OP.replace("- execute", "- loop: $n\n    - execute")
+    text = text.replace("{$zero: 0}", f"{{$zero: 0, $n: {EXECUTES}}}")
     text = text.replace("{input: copy, type: queue,", "{input: copy, type: ram,")
     settings = "prologue: false, epilogue: false, zero: false, rd_ptr_global: 0, wr_ptr_global: 0"
     text = text.replace("}}}\n", f"}}, b: {{{settings}}}}}}}\n    - endloop:\n")
