@@ -2,9 +2,9 @@
 
 The standard one writes and compiles six functions for every class when its module is imported, which is ten times the
 work of all the rest: for a hundred classes a fifth of what a small run takes. Of a class made here only the `__init__`
-is compiled, at the first object; the other methods are common to all. `fields`, `replace`, `asdict`, `match`, pickles
-and `FrozenInstanceError` are the library's; an object says of itself, equals and hashes what the library has it do.
-What is derived from such a class is made here, too: to the library it is not frozen.
+is compiled, once there are more than a few objects; the other methods are common to all. `fields`, `replace`,
+`asdict`, `match`, pickles and `FrozenInstanceError` are the library's; an object says of itself, equals and hashes what
+the library has it do. What is derived from such a class is made here, too: to the library it is not frozen.
 """
 
 import dataclasses
@@ -17,6 +17,8 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
+
+_FEW = 8  # objects that are cheaper to fill one by one than an `__init__` is to compile
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -31,19 +33,22 @@ else:
         eq: bool = True,
         repr: bool = True,  # noqa: A002 - as in the library
         kw_only: bool = False,
+        weakref_slot: bool = False,
     ) -> Any:
         """As `dataclasses.dataclass`, with those of its options that are used here."""
 
         def made(kind: type[Any]) -> type[Any]:
-            return _made(kind, frozen, slots, eq, repr, kw_only)
+            return _made(kind, frozen, slots, eq, repr, kw_only, weakref_slot)
 
         return made if kind is None else made(kind)
 
 
-def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool) -> Any:
+def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_only: bool, weakref_slot: bool) -> Any:
     own: dict[str, Any] = dict(kind.__dict__)
     kind.__doc__ = kind.__doc__ or kind.__name__  # else the library works out a signature for it
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(kind)
+    made: Any = dataclasses.dataclass(
+        init=False, repr=False, eq=False, slots=slots, kw_only=kw_only, weakref_slot=weakref_slot
+    )(kind)
     if frozen:
         if "__setattr__" in own or "__delattr__" in own:
             raise TypeError(f"{made.__name__} is frozen and has methods that change it")
@@ -58,12 +63,53 @@ def _made(kind: type[Any], frozen: bool, slots: bool, eq: bool, shown: bool, kw_
         if "__hash__" not in own or ("__eq__" in own and own["__hash__"] is None):
             made.__hash__ = _hash if frozen else None
 
+    few = [_FEW]
+
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        made.__init__ = written = _init(made, frozen)
-        written(self, *args, **kwargs)
+        few[0] -= 1
+        if few[0] < 0 or not _filled(made, self, args, kwargs):
+            made.__init__ = written = _init(made, frozen)
+            written(self, *args, **kwargs)
 
     made.__init__ = __init__
     return made
+
+
+def _filled(kind: Any, item: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Do what the `__init__` would, without writing one; False, with nothing called, for arguments that do not fit."""
+    fields = dataclasses.fields(kind)
+    names = [field.name for field in fields if field.init and not field.kw_only]
+    given = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not given.keys().isdisjoint(kwargs):
+        return False
+    given.update(kwargs)
+    values: list[tuple[str, Any]] = []
+    makers: list[int] = []
+    for field in fields:
+        name = field.name
+        if field.init and name in given:
+            value = given.pop(name)
+        elif field.default is not MISSING:
+            value = field.default
+        elif field.default_factory is not MISSING:
+            value = field.default_factory
+            makers.append(len(values))
+        elif field.init:
+            return False
+        else:
+            continue
+        values.append((name, value))
+    if given:
+        return False
+    for number in makers:
+        name, make = values[number]
+        values[number] = name, make()
+    put = object.__setattr__ if kind.__setattr__ is _no_assignment else setattr
+    for name, value in values:
+        put(item, name, value)
+    if hasattr(kind, "__post_init__"):
+        item.__post_init__()
+    return True
 
 
 def _init(kind: Any, frozen: bool) -> Callable[..., None]:

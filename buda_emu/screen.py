@@ -20,9 +20,7 @@ _CODES: Final[Mapping[Style, int]] = {
 LEAST_COLUMNS: Final = 40
 """A narrower terminal is written on as if it had so many."""
 # Not the colours that are written here: ESC [ numbers m.
-_STEERING = re.compile(
-    r"\x1b(?!\[[\d;]{0,8}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
+_STEERING = r"\x1b(?!\[[\d;]{0,8}m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +90,6 @@ def _colours(terminal: bool, when: When) -> bool:
 def shown(text: str) -> str:
     """Names of a document must not steer a terminal: control characters but line feeds, tabs and our own colours are
     escaped, and so is what turns the direction of writing."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text) if text else text
+    if text.isprintable():  # most names are: no pattern to compile
+        return text
+    return re.sub(_STEERING, lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -13,7 +13,7 @@ from buda_emu.records import dataclass
 _SHOWN_VARIABLES = 12
 _SHOWN_WAITS = 6
 _LISTS = ("loops", "graphs", "ops", "input", "waiting")
-_NAMES = re.compile(r"\$\w+")
+_NAMES = r"\$\w+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Stopped:
         for number, loop in enumerate(self.loops):
             yield f"  {'loops:' if number == 0 else '':13} {loop} (loop: {loop.count})"
         if self.variables:
-            named = set(_NAMES.findall(self.text))  # those of the instruction first
+            named = set(re.findall(_NAMES, self.text))  # those of the instruction first
             ordered = sorted(self.variables.items(), key=lambda item: item[0] not in named)
             shown = [f"{name} = {value}" for name, value in ordered[:_SHOWN_VARIABLES]]
             more = f", and {len(self.variables) - len(shown)} more" if len(self.variables) > len(shown) else ""

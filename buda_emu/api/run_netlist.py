@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +20,8 @@ from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.certain import require_runnable
-from buda_emu.verify.inputs.copies import copied_bytes
 from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
-from buda_emu.verify.inputs.feed import push
 from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.of_image import (
     archive_blocks,
@@ -34,18 +31,20 @@ from buda_emu.verify.inputs.of_image import (
     is_archive_of_inputs,
     made_up,
 )
-from buda_emu.verify.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
+from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run
+    from pathlib import Path
+
     from buda_emu.image.device_image import DeviceImage
 
 
 def run_netlist(
     netlist: Netlist,
     *,
-    inputs: Path | None = None,
+    inputs: "Path | None" = None,
     programs: Sequence[str] = (),
     parameters: Mapping[str, str] | None = None,
     precision: Precision = "format",
@@ -84,7 +83,11 @@ def run_netlist(
     require_runnable(netlist, bodies)
     progress("walking the programs")  # loops of millions of rounds take seconds
     steps = foreseen(netlist, bodies, values)
-    beside = copied_bytes(inputs) if inputs else 0
+    beside = 0
+    if inputs:
+        from buda_emu.verify.inputs.copies import copied_bytes
+
+        beside = copied_bytes(inputs)
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:
@@ -192,7 +195,7 @@ class _Told:
 
 def _files(
     netlist: Netlist,
-    directory: Path,
+    directory: "Path",
     held: Collection[str],
     image: "DeviceImage | None",
     tell: Callable[[str], None],
@@ -201,6 +204,8 @@ def _files(
     """Every tensor of a directory that belongs to a queue, in the netlist's order of queues. `held`: queues that have
     their data. Of an image, arrays may have the shape of the host's tensors. `tell` is told what is left out. `most`:
     bytes that an archive may unpack to."""
+    from buda_emu.verify.inputs.reference import DirectoryFiles, tensor_names, tensors, whole_array
+
     if not directory.is_dir():
         raise HostError(f"inputs: {directory} is not a directory")
     files = DirectoryFiles.for_netlist(directory, netlist.path, most)
@@ -230,5 +235,5 @@ def _files(
             found = whole_array(files, name) if image is not None else None
             found = found or tensors(files, name, queue.df, queue.blocking.element_shape)
             if found is not None:
-                yield InputBlock(queue.name, found.array, None, str(Path(files.where) / found.source))
+                yield InputBlock(queue.name, found.array, None, str(files.directory / found.source))
             del found  # before the next is read

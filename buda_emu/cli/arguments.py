@@ -1,12 +1,15 @@
 """Arguments that several verbs share: each is declared once, with its type and its words."""
 
 import argparse
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from buda_emu.errors import HostError
 from buda_emu.screen import WHEN
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.precision import PRECISIONS, Precision
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PRECISION_HELP: Final = (
     "format: data is rounded to its format as the reference does; ideal: float32 throughout; device: the chip's own "
@@ -126,6 +129,13 @@ def add_config(parser: Taker) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="settings; default: buda-emu.toml or pyproject.toml above; none: without"
     )
+
+
+def path(text: str) -> "Path":
+    """argparse type: a path. A run without one does not import pathlib, which takes a thirtieth of its time."""
+    from pathlib import Path
+
+    return Path(text)
 
 
 def memory_size(text: str) -> int:

@@ -16,13 +16,13 @@ from buda_emu.errors import BudaError, HostError
 from buda_emu.spec.precision import PRECISIONS
 
 EXAMPLE = "buda-emu cache info"
-_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|last-time|last-failed)")
+_OURS = re.compile(r"(kernels)-(.+)-[0-9a-f]{16}|(netlists|verdicts|sources|tables|last-time|last-failed)")
 _STALE = "stale: of another version, or other sources"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One folder of what this package keeps: "kernels" of one version, "netlists", "verdicts", "last-time"."""
+    """One folder of what this package keeps: "kernels" of one version, "netlists", "verdicts", ..."""
 
     path: Path
     kind: str
@@ -132,7 +132,7 @@ def _examples() -> list[str]:
 
 def _folder() -> Path:
     try:
-        return own_caches()
+        return Path(own_caches())
     except RuntimeError as error:
         raise HostError(f"nothing is kept between runs: {error}") from None
 

@@ -6,6 +6,7 @@ table may hold is asked of the verb's parser, so there is no second list of opti
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -17,6 +18,10 @@ from buda_emu.screen import WHEN
 OWN_FILE: Final = "buda-emu.toml"
 _SHARED_FILE: Final = "pyproject.toml"
 _TABLE: Final = "tool.buda-emu"
+_MAY_MENTION: Final = re.compile(
+    rb"""tool["']?[ \t]*\.[ \t]*["']?buda-emu|^[ \t]*(\[[ \t]*)?["']?tool["']?[ \t]*[]=]""", re.MULTILINE
+)
+"""What a file with the table has in any spelling: its dotted name, or a table `tool` by itself."""
 NONE: Final = "none"
 WITHOUT_SETTINGS: Final = frozenset({"cache", "completion", "schema"})
 """Verbs whose output depends on no project."""
@@ -76,10 +81,10 @@ def _found(folder: str) -> str:
 
 
 def _mentions(path: str) -> bool:
-    """Whether a pyproject.toml has the table."""
+    """Whether a pyproject.toml has the table. Reading TOML takes longer than all other settings: only where it may."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return b"buda-emu" in file.read() and bool(read(path))
+            return _MAY_MENTION.search(file.read()) is not None and bool(read(path))
     except (OSError, HostError):  # a file for others, which they will complain about
         return False
 

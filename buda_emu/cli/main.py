@@ -55,8 +55,9 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-def build_parser(*used: str) -> ExampleParser:
-    """The parser of the command line, with the arguments of the verbs that are going to be used."""
+def build_parser(*used: str, alone: bool = False) -> ExampleParser:
+    """The parser of the command line, with the arguments of the verbs that are going to be used; `alone`: without the
+    names of all others, which only the help of the whole command shows."""
     parser = ExampleParser(
         prog="buda-emu",
         example=EXAMPLE,
@@ -67,7 +68,8 @@ def build_parser(*used: str) -> ExampleParser:
     verbs = parser.add_subparsers(prog="buda-emu", metavar="VERB", title="verbs", required=True)
     for name, line in VERBS.items():
         if name not in used:
-            verbs.add_parser(name, help=line)
+            if not alone:
+                verbs.add_parser(name, help=line)
             continue
         module = import_module(f"buda_emu.cli.{name}")
         own = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
@@ -91,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return Exit.OK
         if verb and verb not in VERBS:
             return _unknown_verb(verb)
-        parser = build_parser(verb)
+        parser = build_parser(verb, alone=given[0] == verb)
         if verb and verb not in WITHOUT_SETTINGS:
             findings.choose(configure(parser.below[verb], verb, VERBS, given))
         args = parser.parse_args(given)

@@ -1,11 +1,9 @@
 """`buda-emu run`: run a netlist's programs and show what came out."""
 
 import argparse
-import glob
 import time
 from collections.abc import Iterator
 from math import prod
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from buda_emu.cli.arguments import (
@@ -18,6 +16,7 @@ from buda_emu.cli.arguments import (
     add_program,
     add_seed,
     add_threads,
+    path,
 )
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, complain, say, write_json, write_output
@@ -26,6 +25,8 @@ from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from buda_emu.api.report import OutputSummary, RunReport
     from buda_emu.image.device_image import DeviceImage
     from buda_emu.image.opened import Opened
@@ -42,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
     parser.add_argument(
         "--inputs",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="push [entries, t, rows, cols] for each queue from DIR: <queue>.npy, or by queue in .npz or .safetensors "
         "files, or one .npz file, of a compiled model by its inputs' own names; "
         "default: as the test-config says, else seeded random",
     )
     parser.add_argument(
-        "-o", "--outputs", type=Path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
+        "-o", "--outputs", type=path, metavar="DIR", help="write <queue>.npy for every op-fed queue and ram"
     )
     add_arch(parser)
     add_program(parser)
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_cache(parser)
     add_seed(parser)
     add_allow_pickle(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    parser.add_argument("--json", type=path, metavar="FILE", help="write the report as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
@@ -168,8 +169,10 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     return report
 
 
-def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> str:
+def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> str:
     """What a first run says of its compilations. Not all are kept in `folder` where its disk is full."""
+    import glob
+
     names = ", ".join(dict.fromkeys(kernels))
     count = f"{len(kernels)} kernel{'s' * (len(kernels) != 1)}"
     kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
@@ -177,7 +180,7 @@ def compiled_line(kernels: list[str], seconds: float, folder: Path | None) -> st
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
 
 
-def _write(report: "RunReport", directory: Path) -> None:
+def _write(report: "RunReport", directory: "Path") -> None:
     """Write every output array. Raises HostError for a queue whose name cannot be a file's."""
     import numpy as np
 
@@ -185,7 +188,7 @@ def _write(report: "RunReport", directory: Path) -> None:
         write_output(directory / f"{name}.npy", lambda stream, array=array: np.save(stream, array))
 
 
-def _write_parts(output: "OutputParts", directory: Path | None) -> None:
+def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
     """Write an output as it is read, as `np.save` would write all of it. Raises HostError."""
     if directory is None:
         return
@@ -239,8 +242,14 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
 
 
 def _sources(report: "RunReport") -> str:
-    names = {Path(i.source).parent.as_posix() if i.source.endswith(_FILES) else i.source for i in report.inputs}
+    names = {_folder_of(i.source) if i.source.endswith(_FILES) else i.source for i in report.inputs}
     return ", ".join(sorted(names)) or "nowhere"
+
+
+def _folder_of(file: str) -> str:
+    from pathlib import Path
+
+    return Path(file).parent.as_posix()
 
 
 def _output_row(output: "OutputSummary") -> tuple[str, ...]:

@@ -188,7 +188,6 @@ def exit_code(results: "list[CaseResult]") -> int:
 
 def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     """Of these netlists, with what the command line says."""
-    from buda_emu.verify.inputs.reference import DirectoryFiles
     from buda_emu.verify.runs.case import Case, Settings
 
     workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
@@ -205,6 +204,8 @@ def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
     for name in names:
         reference = None
         if args.reference is not None:
+            from buda_emu.verify.inputs.reference import DirectoryFiles
+
             reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
         found.append(Case(name, name, None, reference, defaults, settings))
     return found

@@ -52,6 +52,8 @@ class Fifo:
 
     def pop(self, count: int) -> None:
         """Free `count` entries. Raises ProgramError when there are fewer."""
+        if not count:
+            return
         if count > self.ring.occupancy:
             raise ProgramError(f"pop of {count} from {self.describe()}", kind="empty", queue=self.name)
         self.ring.advance_read(count)

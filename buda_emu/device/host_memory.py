@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from buda_emu.device.control_groups import groups_1, groups_2, lines, number
@@ -11,13 +10,13 @@ from buda_emu.errors import HostError
 
 SHARE: Final = 0.75  # of what is available: the limit of a machine where nobody gives one
 _UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_SIZE: Final = r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(?:i?b)?"
 _FALLBACK: Final = 16 << 30  # where the system says nothing
 
 
 def parse_size(text: str) -> int:
     """Bytes: `8G`, `512M`, `1.5GiB`, `4096`; units are powers of 1024. Raises HostError."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
     count = int(float(match[1]) * (1 << 10 * _UNITS[match[2].lower()])) if match is not None else 0
     if count < 1:
         raise HostError(f"{text!r} is not a size: write 8G, 512M or a number of bytes")
@@ -37,7 +36,7 @@ def default_memory_limit() -> int:
     return int(available_memory() * SHARE)
 
 
-def available_memory(root: Path = Path("/")) -> int:
+def available_memory(root: str | os.PathLike[str] = "") -> int:
     """Bytes that a process can take now before the system swaps or ends it.
 
     The least of what Linux calls available, and what is left in each control group that we are in; elsewhere all of the
@@ -52,14 +51,14 @@ def available_memory(root: Path = Path("/")) -> int:
         return _FALLBACK
 
 
-def _meminfo(root: Path) -> Iterator[int]:
-    for line in lines(root / "proc/meminfo"):
+def _meminfo(root: object) -> Iterator[int]:
+    for line in lines(f"{root}/proc/meminfo"):
         name, _, value = line.partition(":")
         if name == "MemAvailable" and value.split():
             yield int(value.split()[0]) << 10
 
 
-def _in_groups(root: Path) -> Iterator[int]:
+def _in_groups(root: object) -> Iterator[int]:
     """What is left of the limit of each control group that we are in."""
     for folder in groups_2(root):
         yield from _left(folder, "memory.max", "memory.current", "inactive_file")
@@ -67,12 +66,12 @@ def _in_groups(root: Path) -> Iterator[int]:
         yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
-def _left(folder: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
+def _left(folder: str, limit: str, usage: str, cached: str) -> Iterator[int]:
     """What is left of one group's limit; pages of files that nobody uses can be had, too."""
-    most, used = (number(next(lines(folder / name), "")) for name in (limit, usage))
+    most, used = (number(next(lines(f"{folder}/{name}"), "")) for name in (limit, usage))
     if most is None or used is None:  # "max": no limit
         return
     reclaimable = (
-        number(line.split()[-1]) or 0 for line in lines(folder / "memory.stat") if line.startswith(f"{cached} ")
+        number(line.split()[-1]) or 0 for line in lines(f"{folder}/memory.stat") if line.startswith(f"{cached} ")
     )
     yield most - used + next(reclaimable, 0)

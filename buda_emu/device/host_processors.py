@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from buda_emu.device.control_groups import groups_1, groups_2, lines, number
 
 
-def usable_processors(root: Path = Path("/")) -> int:
+def usable_processors(root: str | os.PathLike[str] = "") -> int:
     """How many threads can run at once, at least 1: the processors that we are bound to, no more than the control
     groups grant. `root`: where `proc` and `sys` are."""
     try:
@@ -17,12 +16,12 @@ def usable_processors(root: Path = Path("/")) -> int:
     return max(1, min([bound, *_granted(root)]))
 
 
-def _granted(root: Path) -> Iterator[int]:
+def _granted(root: object) -> Iterator[int]:
     """Processors' worth of time in each period, of each group that we are in; part of a processor is one."""
     for folder in groups_2(root):
-        yield from _rounded_up(next(lines(folder / "cpu.max"), "").split())
+        yield from _rounded_up(next(lines(f"{folder}/cpu.max"), "").split())
     for folder in groups_1(root, "cpu"):
-        yield from _rounded_up([next(lines(folder / f"cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
+        yield from _rounded_up([next(lines(f"{folder}/cpu.cfs_{name}_us"), "") for name in ("quota", "period")])
 
 
 def _rounded_up(quota_and_period: list[str]) -> Iterator[int]:

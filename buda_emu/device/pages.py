@@ -23,7 +23,7 @@ def fresh(count: int) -> NDArray[np.float32]:
     size = 4 * count
     if size < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         piece = _Memory(size + CACHE_LINE, np.uint8)
-        return np.ndarray((count,), np.float32, piece, -piece.ctypes.data % CACHE_LINE)
+        return np.ndarray((count,), np.float32, piece, -piece.__array_interface__["data"][0] % CACHE_LINE)
     try:
         mapping = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:

@@ -58,14 +58,19 @@ class RingPointers:
         """Jump to a read position; no occupancy is checked (NETLIST 4.1 set_global_rd)."""
         self.rd = pointer % self.limit
 
-    def pop_to(self, pointer: int) -> None:
-        """Move the read pointer as a program's wrapped counter says; passing the write pointer empties the ring.
+    def pop_to(self, pointer: int) -> int:
+        """Move the read pointer as a program's wrapped counter says; passing the write pointer empties the ring. By how
+        much the occupancy fell.
 
         NETLIST 4.3 "Propagation". An occupancy above `entries` cannot exist on the device: everything was popped.
         """
-        self.place_read(pointer)
-        if self.occupancy > self.entries:
-            self.wr = self.rd
+        limit = 2 * self.entries
+        before = (self.wr - self.rd) % limit
+        self.rd = pointer % limit
+        left = (self.wr - self.rd) % limit
+        if left > self.entries:
+            self.wr, left = self.rd, 0
+        return before - left
 
     def reset(self) -> None:
         """All pointers to 0 (NETLIST 3.6 allocate_queue)."""

@@ -47,13 +47,15 @@ class SpareMemory:
         if 4 * count < self._least:
             return self._fresh(count)
         with self._lock:
-            size = count
-            if count not in self._free:
-                size = min((size for size in self._free if count <= size <= 2 * count), default=0)
+            size = count if count in self._free else self._near(count)
             if size:
                 flat = self._remove(size, user)
                 return flat if size == count else flat[:count]
         return self._fresh(count)
+
+    def _near(self, count: int) -> int:
+        """The smallest size here that is at least that, and not twice as much; 0 where there is none."""
+        return min((size for size in self._free if count <= size <= 2 * count), default=0)
 
     def _remove(self, size: int, user: str | None) -> NDArray[np.float32]:
         """A piece of that size: this user's, else the one given last; with None the one given first."""
@@ -70,8 +72,8 @@ class SpareMemory:
     def give(self, array: NDArray[np.float32], user: str = "") -> None:
         """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more."""
         flat = array
-        while type(flat.base) is np.ndarray:
-            flat = flat.base
+        while type(base := flat.base) is np.ndarray:
+            flat = base
         size = flat.nbytes
         if not self._least <= size <= self._limit or not flat.flags.writeable:
             return
@@ -81,7 +83,8 @@ class SpareMemory:
             self._given += 1
             self._free.setdefault(flat.size, []).append((self._given, user, flat))
             self._bytes += size
-            self._keep(self._limit)
+            if self._bytes > self._limit:
+                self._keep(self._limit)
 
     @property
     def kept(self) -> int:

@@ -49,9 +49,14 @@ class MemoryBudget:
         self.used -= count
 
 
+def address_of(array: NDArray[Any]) -> int:
+    """Where an array begins in memory: `ctypes.data`, which takes four times as long."""
+    return array.__array_interface__["data"][0]
+
+
 def consecutive(slots: Sequence[int]) -> bool:
     """Each one after the one before it."""
-    return all(b == a + 1 for a, b in pairwise(slots))
+    return len(slots) < 2 or all(b == a + 1 for a, b in pairwise(slots))
 
 
 class TileStore:
@@ -117,6 +122,8 @@ class TileStore:
 
     def label(self, first: int, count: int) -> str:
         """Format label of these slices, "" when one of them was never written."""
+        if count == 1:
+            return self._labels[first] if first < len(self._labels) else _NEVER
         labels = self._labels[first : first + count]
         return labels[0] if len(labels) == count and _NEVER not in labels else _NEVER
 
@@ -230,6 +237,10 @@ class EntryView:
 
     def write(self, slots: Sequence[int], values: NDArray[np.float32], label: str) -> None:
         """Store values[i] in slots[i]: float32[w, tiles, 1024]; of values for one slot the last remains."""
+        if len(slots) == 1:
+            self.block(slots[0], 1)[...] = values
+            self.mark(slots, label)
+            return
         self.reserve(max(slots, default=-1) + 1)
         for slot, value in dict(zip(slots, values, strict=True)).items():
             self.entry(slot)[...] = value
@@ -243,7 +254,7 @@ class EntryView:
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
         """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
-        return block.ctypes.data == self.entry(slot).ctypes.data
+        return address_of(block) == address_of(self.entry(slot))
 
     def mark(self, slots: Sequence[int], label: str) -> None:
         """Note that these entries now hold data of that format label."""

@@ -10,6 +10,7 @@ at +0, which changes no bit.
 A term that is added to the product (a bias, a sum of gradients) and relu are done while a result tile is in the cache.
 """
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -88,6 +89,7 @@ def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[
     return out
 
 
+@lru_cache(maxsize=1024)
 def matmul_blocks(entries: int, t: int, rows: int, cols: int) -> tuple[int, int]:
     """(items, columns) for `matmul_tiles`: as many columns to a block as leave PARTS items, at most COLUMNS."""
     groups = entries * t * -(-rows // GROUP)

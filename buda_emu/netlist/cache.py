@@ -51,10 +51,10 @@ class NetlistCache:
 def _directory() -> str:
     """The folder, made if need be; "" when it cannot be written or is open to others."""
     try:
-        directory = own_caches() / FOLDER
+        directory = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
     except RuntimeError:  # no home directory
         return ""
-    return str(directory) if usable(directory) else ""
+    return directory if usable(directory) else ""
 
 
 def _name(data: bytes, path: str, arch: str | None, strict: bool) -> str:

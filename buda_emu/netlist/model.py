@@ -359,7 +359,7 @@ def painted_by(painter: "Callable[[Netlist], str]") -> None:
     _painters[:] = [painter]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, weakref_slot=True)
 class Netlist:
     """A whole netlist for one architecture, expanded (1.7) and with its derived properties (1.5, 1.8) filled in.
 

@@ -16,7 +16,7 @@ from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus
 T = TypeVar("T", Stimulus, Comparison)
 Entry = tuple[str, nodes.Scalar, nodes.Node]
 MAX_PATTERN: Final = 400
-_NESTED_REPEAT: Final = re.compile(r"\([^()]*[+*}][^()]*\)[+*{]")
+_NESTED_REPEAT: Final = r"\([^()]*[+*}][^()]*\)[+*{]"
 _LAST_CELL: Final = 32
 
 
@@ -138,7 +138,7 @@ def _pattern_problem(pattern: str) -> str:
     """Patterns are matched by backtracking: those that could take for ever are not taken."""
     if len(pattern) > MAX_PATTERN:
         return f"is longer than {MAX_PATTERN} characters"
-    if _NESTED_REPEAT.search(pattern):
+    if re.search(_NESTED_REPEAT, pattern):
         return "repeats a group that repeats: matching it can take for ever"
     try:
         re.compile(pattern)

@@ -43,7 +43,7 @@ def exact_floats(function: Callable[P, R]) -> Callable[P, R]:
 
 def set_exact() -> None:
     """Give this thread the default state, if it has not got it. Raises UnsupportedError where that cannot be done."""
-    if _is_exact():
+    if _TINY * _ONE != 0 and _ONE + _PART == _ONE == _ONE - _PART:  # `_is_exact`: every kernel asks
         return
     library, default = _library()
     library.fesetenv(default)

@@ -69,8 +69,9 @@ class OpCall:
     intermed_df: str = "Float32"
     acc_df: str = "Float32"
     fused: FusedOp | None = field(default=None, compare=False)
-    memo: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
-    """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure."""
+    memo: dict[str | int, Any] = field(init=False, default_factory=dict[str | int, Any], compare=False, repr=False)
+    """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure. By number
+    what of an operand does not depend on data. A changed copy (`replace`) has worked out nothing yet."""
 
 
 class Implementation(Protocol):

@@ -10,7 +10,7 @@ from buda_emu.kernels import gather
 from buda_emu.kernels.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.ops.base import OpCall, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
-from buda_emu.tensor.tilemap import tile_broadcast
+from buda_emu.tensor.tilemap import Index, tile_broadcast
 
 TILE_BROADCASTS: Final = {
     "": gather.AS_IS,
@@ -74,18 +74,25 @@ def relu(tiles: Tiles, mode: str, threshold: float) -> Tiles:
     return np.where(tiles >= bound, tiles, zero)
 
 
+_WITHOUT_RELU: Final = NO_RELU, np.float32(0)
+
+
 def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
     """Relu as the kernels take it: what is done, and the threshold."""
     if relu is None:
-        return NO_RELU, np.float32(0)
+        return _WITHOUT_RELU
     mode, threshold = relu
     return RELU_WITHIN if mode == "max" else RELU_FROM, np.float32(threshold)
 
 
 def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
     """Operand `index` as the kernels take it: source, tile map, pad value, arrangement."""
-    tiles = call.operands[index].map
-    return inputs[index], tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+    known: tuple[Index, np.float32, int] | None = call.memo.get(index)
+    if known is None:
+        tiles = call.operands[index].map
+        known = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+        call.memo[index] = known
+    return inputs[index], *known
 
 
 def items(out: Tiles) -> int:

@@ -1,4 +1,7 @@
-"""matmul, dense or identity (sparse): product, then bias, requantisation and gelu (OPS 6.1, 6.2)."""
+"""matmul, dense or identity (sparse): product, then bias, requantisation and gelu (OPS 6.1, 6.2).
+
+What makes sparse products is imported by the netlists that have them.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +10,7 @@ import numpy as np
 
 from buda_emu.errors import ProgramError
 from buda_emu.kernels.matmul import AS_IT_IS, ONTO, PLUS, PLUS_ROW, Ending
-from buda_emu.ops import dense, sparse
+from buda_emu.ops import dense
 from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import blank, kernel_operand, relu_arguments
 from buda_emu.ops.matmul_tail import check_tail, follows_bias, integer_mode, reference_tail, run_bias, run_tail
@@ -46,7 +49,12 @@ class Matmul:
         first = _product_operands(call)
         if len(call.operands) < first:
             raise ProgramError(f"op {call.name}: matmul needs {first} inputs, it has {len(call.operands)}")
-        shape = sparse.product_shape(call) if call.attributes.identity else dense.product_shape(call)
+        if call.attributes.identity:
+            from buda_emu.ops import sparse
+
+            shape = sparse.product_shape(call)
+        else:
+            shape = dense.product_shape(call)
         check_tail(call, first, shape)
         return shape
 
@@ -60,6 +68,8 @@ class Matmul:
         left = blank(in0, call.operands[0].tile_dim)
         right = blank(np.swapaxes(in1, -1, -2) if call.transpose else in1, call.operands[1].tile_dim)
         if call.attributes.identity:
+            from buda_emu.ops import sparse
+
             encoding, *others = others
             product = sparse.reference_product(call, left, right, encoding)
         else:
@@ -71,7 +81,12 @@ class Matmul:
         if _is_one_kernel(call):
             dense.run_product(call, inputs, out, parallel, _ending(call, inputs, None))
         else:
-            (sparse if call.attributes.identity else dense).run_product(call, inputs, out, parallel)
+            if call.attributes.identity:
+                from buda_emu.ops import sparse
+
+                sparse.run_product(call, inputs, out, parallel)
+            else:
+                dense.run_product(call, inputs, out, parallel)
             run_bias(call, inputs, out, parallel, _product_operands(call))
         run_tail(call, inputs, out, parallel)
 

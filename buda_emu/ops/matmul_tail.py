@@ -6,14 +6,11 @@ from typing import Final
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import binary as binary_kernel
 from buda_emu.kernels import gather
 from buda_emu.kernels.matmul_tail import count_beyond
 from buda_emu.ops.base import OpCall, Parallel, Tiles
-from buda_emu.ops.binary import multiply
 from buda_emu.ops.common import blank, items, kernel_operand
 from buda_emu.ops.operands import blank_in_place, run_add, run_binary
-from buda_emu.ops.sfpu import on_region, region_of, run_in_place
 from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import FULL_TILE, Shape
 
@@ -62,6 +59,8 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
         result = add_bias(result, others[0], not integer_mode(call))
     if attributes.requant or attributes.dequant:
         _check_exact(call, int((np.abs(result) > EXACT_LIMIT).sum()))
+        from buda_emu.ops.binary import multiply
+
         zero_point = np.float32(attributes.zero_point)
         with np.errstate(all="ignore"):
             if attributes.requant:
@@ -69,6 +68,8 @@ def reference_tail(call: OpCall, product: Tiles, others: Sequence[Tiles]) -> Til
             else:
                 result = multiply(result + -zero_point, others[-1])
     if attributes.sfpu_op == "gelu":
+        from buda_emu.ops.sfpu import on_region, region_of
+
         result = on_region(call, "gelu", region_of(call), result, outside=result)
     return blank(result, call.blocking.tile_dim)
 
@@ -91,6 +92,8 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
     """The kernels of what comes after the bias, in place on the product in `out`."""
     attributes = call.attributes
     if attributes.requant or attributes.dequant:
+        from buda_emu.kernels import binary as binary_kernel
+
         if _must_be_exact(call):
             counts = np.zeros(items(out), np.int64)
             parallel(count_beyond, items(out), out, EXACT_LIMIT, counts)
@@ -99,6 +102,8 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
         scale = kernel_operand(call, len(inputs) - 1, inputs)
         run_binary(out, code, scale, parallel, attributes.zero_point)
     if attributes.sfpu_op == "gelu":
+        from buda_emu.ops.sfpu import region_of, run_in_place  # all functions of the SFPU: few matmuls end in one
+
         run_in_place(call, "gelu", region_of(call), out, parallel)
     blank_in_place(out, call.blocking.tile_dim, parallel)
 

@@ -11,7 +11,7 @@ from buda_emu.kernels import binary, gather
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantisers
 from buda_emu.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
-from buda_emu.ops.common import items, relu_arguments
+from buda_emu.ops.common import items, kernel_operand, relu_arguments
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensor.tilemap import TileMap
 
@@ -36,8 +36,8 @@ def blanked(
     call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
 ) -> gather.Operand:
     """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
-    operand, source = call.operands[index], inputs[index]
-    tiles, pad_value = operand.map.index, np.float32(operand.map.pad_value)
+    source, tiles, pad_value, _ = kernel_operand(call, index, inputs)
+    operand = call.operands[index]
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
     copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)

@@ -1,6 +1,7 @@
 """Runs one program: variables, loops, executes (NETLIST 3). What an execute does is the machine's business."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from buda_emu.errors import ProgramError
@@ -19,7 +20,7 @@ from buda_emu.netlist.model import (
 from buda_emu.program.arithmetic import OPCODES
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
-from buda_emu.program.values import Kind, Variables, is_variable, wrap32
+from buda_emu.program.values import Kind, Variables, by_text, is_variable, wrap32
 from buda_emu.records import dataclass
 from buda_emu.stopped import Round
 
@@ -42,6 +43,15 @@ class Machine(Protocol):
     def deallocate(self, queue: str) -> None:
         """deallocate_queue of one queue."""
         ...
+
+
+Loops = Sequence[tuple[Loop, int, int]]
+"""Loops that are being run, outermost first: each with its rounds and those that are left."""
+
+
+def _place(program: str, counter: int, instruction: Instruction, loops: Loops, values: Mapping[str, int]) -> Place:
+    rounds = tuple(Round(loop.at().line, loop.count, rounds - left, rounds) for loop, rounds, left in loops)
+    return Place(program, counter, instruction, rounds, by_text(values))
 
 
 Observer = Callable[[int, Instruction, Variables], None]
@@ -103,14 +113,12 @@ class Interpreter:
 
     def place(self, counter: int, instruction: Instruction) -> Place:
         """Of an instruction that is being run."""
-        return Place(self.program.name, counter, instruction, self.rounds(), self.variables.snapshot())
+        return self.moment(counter, instruction)()
 
-    def rounds(self) -> tuple[Round, ...]:
-        """The loops that are being run, outermost first."""
-        return tuple(
-            Round(loop.source.at().line, loop.source.count, loop.rounds - loop.left, loop.rounds)
-            for loop in self._loops
-        )
+    def moment(self, counter: int, instruction: Instruction) -> Callable[[], Place]:
+        """What says later where it was: `place` as it is now. Nearly nobody asks, so it does no more than remember."""
+        loops = [(loop.source, loop.rounds, loop.left) for loop in self._loops]
+        return partial(_place, self.program.name, counter, instruction, loops, self.variables.values())
 
     def _step(self, counter: int, instruction: Instruction, loops: "list[_RunningLoop]") -> int:
         """Do one instruction; returns the index of the next."""

@@ -4,8 +4,9 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from buda_emu.errors import ProgramError
-from buda_emu.netlist.model import Netlist, QueueSettings
-from buda_emu.program.values import Variables, immediate, is_variable
+from buda_emu.netlist.for_each import ForEach
+from buda_emu.netlist.model import Execute, Netlist, QueueSettings
+from buda_emu.program.values import Variables, immediate, is_variable, stored_name
 
 
 class EvaluatedSettings(NamedTuple):
@@ -40,10 +41,11 @@ class PreparedSettings:
     For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
     """
 
-    __slots__ = ("_constants", "_open", "source", "texts")
+    __slots__ = ("_constants", "_is_plain", "_latest", "_names", "_open", "_places", "queue", "source", "texts")
 
     def __init__(self, source: QueueSettings, is_ram: bool) -> None:
         self.source = source
+        self.queue = source.queue
         self._constants: list[Any] = []  # of all fields; those that are open get their value later
         self._open: list[tuple[int, str, str]] = []  # number, name and text of fields that name a variable, or nothing
         unused = "rd_ptr_local" if is_ram else "wr_ptr_global"
@@ -54,9 +56,31 @@ class PreparedSettings:
                 self._open.append((number, field, text))
             self._constants.append(bool(value) if field in _FLAGS else value)
         self.texts = frozenset(text for _, _, text in self._open)
+        self._names = tuple(dict.fromkeys(stored_name(text) for _, _, text in self._open))
+        self._places = [
+            (number, self._names.index(stored_name(text)), field in _FLAGS) for number, field, text in self._open
+        ]
+        # Whether there is nothing to complain about once the variables are there.
+        self._is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
+        self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
 
     def evaluate(self, variables: Variables) -> EvaluatedSettings:
-        """Settings with the variables' values now. Raises ProgramError naming queue and field."""
+        """Settings with the variables' values now: the same object as long as these do not change. Raises ProgramError
+        naming queue and field."""
+        values = variables.values_of(self._names)
+        latest = self._latest
+        if latest is not None and latest[0] == values:
+            return latest[1]
+        if None in values or not self._is_plain:
+            return self._checked(variables)
+        fields = self._constants.copy()
+        for number, place, flag in self._places:
+            fields[number] = bool(values[place]) if flag else values[place]
+        found = EvaluatedSettings(self.source, *fields)
+        self._latest = values, found
+        return found
+
+    def _checked(self, variables: Variables) -> EvaluatedSettings:
         values = self._constants.copy()
         for _, field, text in self._open:
             if field in _NOT_A_PARAMETER and variables.is_param(text):
@@ -84,18 +108,24 @@ def _constant(text: str) -> int | None:
 
 
 class AllSettings:
-    """Settings of a netlist's executes, prepared when they are first asked for."""
+    """Settings of a netlist's executes, prepared when they are first asked for, for all who run it."""
 
-    __slots__ = ("_netlist", "_prepared")
+    __slots__ = ("_prepared", "_queues")
 
     def __init__(self, netlist: Netlist) -> None:
-        self._netlist = netlist
-        self._prepared: dict[int, PreparedSettings] = {}  # by the id of their source, which they keep
+        self._queues = netlist.queues
+        self._prepared: dict[int, tuple[Execute, tuple[PreparedSettings, ...]]] = {}  # by the id of the first
 
-    def of(self, source: QueueSettings) -> PreparedSettings:
-        """Those of one queue in one execute."""
-        found = self._prepared.get(id(source))
+    def of(self, execute: Execute) -> tuple[PreparedSettings, ...]:
+        """Those of one execute, in order."""
+        found = self._prepared.get(id(execute))
         if found is None:
-            found = PreparedSettings(source, self._netlist.queues[source.queue].is_ram)
-            self._prepared[id(source)] = found
-        return found
+            prepared = tuple(PreparedSettings(item, self._is_ram(item)) for item in execute.queue_settings)
+            found = self._prepared[id(execute)] = execute, prepared
+        return found[1]
+
+    def _is_ram(self, settings: QueueSettings) -> bool:
+        return self._queues[settings.queue].is_ram
+
+
+ALL_SETTINGS: Final = ForEach(AllSettings)

@@ -117,6 +117,10 @@ class Variables:
             raise ProgramError(f"unknown variable {text}; known: {known}")
         return self._values[name]
 
+    def values_of(self, names: tuple[str, ...]) -> tuple[int | None, ...]:
+        """Values by stored name, None for a name that is not in use."""
+        return tuple(map(self._values.get, names))
+
     def is_param(self, text: str) -> bool:
         """Does the text name a parameter?"""
         return is_variable(text) and self._kinds.get(stored_name(text)) is Kind.PARAM
@@ -129,6 +133,15 @@ class Variables:
         """Replace all of what `state` gives."""
         self._values, self._kinds, self._params = dict(values), dict(kinds), dict(params)
 
+    def values(self) -> dict[str, int]:
+        """A copy of all values by stored name."""
+        return self._values.copy()
+
     def snapshot(self) -> dict[str, int]:
         """All values by `$name`, for listeners and error texts."""
-        return {"$" + name: value for name, value in self._values.items()}
+        return by_text(self._values)
+
+
+def by_text(values: Mapping[str, int]) -> dict[str, int]:
+    """Values by stored name, by `$name`."""
+    return {"$" + name: value for name, value in values.items()}

@@ -19,6 +19,7 @@ from buda_emu.kernels.tensix.images import as_rows
 from buda_emu.numerics.bits import U32, to_bits
 from buda_emu.numerics.codecs import SCALAR_CODECS
 from buda_emu.tensix import dropout, elementary, grayskull, quantisation
+from buda_emu.tensix.kept_tables import kept_table
 from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
 from buda_emu.tensix.programs import Program, record
 from buda_emu.tensix.vector_unit import NumpyUnit
@@ -197,9 +198,11 @@ def _program(bound: Bound) -> Program:
 
 @lru_cache(maxsize=64)
 def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
-    """The results for all 65536 datums of a 16-bit mode, by the definition."""
-    every = np.arange(1 << 16, dtype=np.uint32)
-    result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
-    table = result.astype(np.uint16)
-    table.flags.writeable = False
-    return table
+    """The results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have done."""
+
+    def defined() -> NDArray[np.uint16]:
+        every = np.arange(1 << 16, dtype=np.uint32)
+        result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
+        return result.astype(np.uint16)
+
+    return kept_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), defined)

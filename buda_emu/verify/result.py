@@ -7,14 +7,15 @@ the elements where both are finite, None where there are none.
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Final, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from buda_emu.records import dataclass
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify.inputs.input_used import InputUsed
+
+if TYPE_CHECKING:  # who only reads and prints results need not wait for it
+    import numpy as np
+    from numpy.typing import NDArray
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
@@ -55,7 +56,7 @@ class OutputDetail:
     `histogram`: (lower bound, count) of absolute errors, in decades; lower bound 0 counts exact equality.
     """
 
-    tile_error: NDArray[np.float64]
+    tile_error: "NDArray[np.float64]"
     cell: tuple[int, int]
     histogram: tuple[tuple[float, int], ...]
 

@@ -31,6 +31,25 @@ def check(capsys, *words):
     return code, [line for line in shown.out.splitlines() if line.startswith("net.yaml:")], shown.err
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[tool.buda-emu]\nignore = ['V208']", False),
+        ("[ tool . 'buda-emu' ]\nignore = ['V208']", False),
+        ("[tool]\nbuda-emu.ignore = ['V208']", False),
+        ("['tool'] # all\n[tool.\"buda-emu\"]\nignore = ['V208']", False),
+        ("tool.buda-emu.ignore = ['V208']", False),
+        ("tool = {buda-emu = {ignore = ['V208']}}", False),
+        ("[project]\nname = 'buda-emu'\n[tool.ruff]\nline-length = 120", True),
+        ("[tools.buda-emu]\nignore = ['V208']", True),
+    ],
+)
+def test_the_table_is_found_in_every_spelling(place, capsys, text, told):
+    (place / "pyproject.toml").write_text(text)
+    _, lines, _ = check(capsys)
+    assert bool(lines) is told
+
+
 def test_without_settings(place, capsys):
     code, (line,), _ = check(capsys)
     assert code == 0

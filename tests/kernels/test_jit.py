@@ -232,15 +232,35 @@ def test_a_folder_that_others_can_write_to_is_not_used(caches: Path) -> None:
 def test_the_hash_follows_every_source(tmp_path: Path) -> None:
     helper = tmp_path / "helper.py"
     helper.write_text("A = 1\n")
-    before = kept._sources_hash(tmp_path)
-    assert kept._sources_hash(tmp_path) == before
+    before = kept._sources_hash(str(tmp_path))
+    assert kept._sources_hash(str(tmp_path)) == before
     helper.write_text("A = 2\n")
-    assert kept._sources_hash(tmp_path) != before
+    assert kept._sources_hash(str(tmp_path)) != before
 
 
 def test_rooms_of_kernels_share_one_folder() -> None:
     room = Path(jit.__file__).parent
-    assert kept._sources_hash(room) == kept._sources_hash(room / "libm")
+    assert kept._sources_hash(str(room)) == kept._sources_hash(str(room / "libm"))
+
+
+def test_the_hash_is_read_while_no_source_has_another_time(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = str(Path(jit.__file__).parent)
+    whole = kept._sources_hash(room)
+    assert kept._known_hash(room) == whole
+    (file,) = (caches / "buda-emu" / "sources").iterdir()
+
+    def not_read(_: str) -> str:
+        raise AssertionError("sources are read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept, "_sources_hash", not_read)
+        assert kept._known_hash(room) == whole
+    file.write_bytes(file.read_bytes()[:-1])  # damaged
+    assert kept._known_hash(room) == whole
+    times = kept.sources(*kept._ROOMS)
+    monkeypatch.setattr(kept, "sources", lambda *_: (*times[1:], (*times[0][:3], times[0][3] + 1)))
+    monkeypatch.setattr(kept, "_sources_hash", lambda _: "of other sources")
+    assert kept._known_hash(room) == "of other sources"
 
 
 # ----------------------------------------------------------------------------------------------------- how it is called

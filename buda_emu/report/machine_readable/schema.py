@@ -10,8 +10,12 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+import numpy as np
+from numpy.typing import NDArray
+
 from buda_emu.verify.result import SCHEMA_VERSION, TestRun
 
+_ARRAYS: Mapping[str, Any] = {"np": np, "NDArray": NDArray}  # what modules of results import for their checks alone
 _PLAIN: Mapping[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -70,7 +74,7 @@ def text() -> str:
 
 def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Of a dataclass, a named tuple or a typed dict; classes that its fields name go into `definitions`."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, localns=_ARRAYS)
     names = [item.name for item in fields(kind)] if is_dataclass(kind) else [*hints]
     properties = {name: _of(hints[name], definitions) for name in names}
     return {"type": "object", "properties": properties, "required": names}

@@ -13,6 +13,7 @@ class BufferPool:
     """Hands out float32 arrays and takes them back; a fresh one is made when none fits well."""
 
     def __init__(self) -> None:
+        self._most = _KEEP_BYTES
         self._spare = SpareMemory(_KEEP_BYTES, least=0, fresh=SPARE.take)
         self.give_back = self._spare.give
 
@@ -22,7 +23,10 @@ class BufferPool:
 
     def leave(self, most: int) -> None:
         """Hold `most` bytes at most that nobody uses, this pool and what closed machines left together."""
-        self._spare.limit(min(most, _KEEP_BYTES))
+        own = min(most, _KEEP_BYTES)
+        if own != self._most:
+            self._spare.limit(own)
+            self._most = own
         SPARE.shrink(most - self._spare.kept)
 
     def free(self) -> None:

@@ -77,12 +77,12 @@ class ChunkRun(ABC, Generic[V]):
         """Every step but the pushes."""
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
+                case Run():
+                    self._op(step)
                 case Read():
                     self._read(step)
                 case Convert():
                     self._convert(step)
-                case Run():
-                    self._op(step)
                 case Same():
                     self._same(step)
                 case Push():
@@ -108,7 +108,7 @@ class ChunkRun(ABC, Generic[V]):
 
     def _release(self, value: int) -> None:
         array = self._values.pop(value, None)
-        if array is not None and value in self._owned:
+        if value in self._owned and array is not None:
             self._give_back(array)
 
     def _new(self, value: int, entries: int) -> V:
@@ -123,21 +123,26 @@ class ChunkRun(ABC, Generic[V]):
 
     def _slots_to_read(self, step: Read) -> list[int]:
         slots = self._chunk.reads[step.queue]
+        if len(slots) == 1:
+            return slots
         return slots[:1] if all(slot == slots[0] for slot in slots) else slots  # one entry serves every input
 
     def _op(self, step: Run) -> None:
         inputs = [self._values[value] for value in step.inputs]
-        self._tell_start(step)
+        watched = self._context.watched
+        if watched.listeners:
+            self._tell_start(step)
         try:
             if step.op.gradient_op:
-                each = bool(self._context.watched.listeners)
+                each = bool(watched.listeners)
                 self._values[step.value] = self._accumulated(step, inputs, each=each)
             else:
-                self._run(step, inputs, self._new(step.value, max(len(array) for array in inputs)))
+                self._run(step, inputs, self._new(step.value, max(map(len, inputs))))
         except ProgramError as error:
             error.belongs_to(step.op.name)
             raise
-        self._tell_result(step)
+        if watched.listeners:
+            self._tell_result(step)
 
     def _same(self, step: Same) -> None:
         self._tell_start(step)

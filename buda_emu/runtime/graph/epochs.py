@@ -5,7 +5,7 @@ from collections.abc import Callable
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, TemporalGraph
-from buda_emu.program.settings import AllSettings, EvaluatedSettings, PreparedSettings
+from buda_emu.program.settings import ALL_SETTINGS, EvaluatedSettings, PreparedSettings
 from buda_emu.program.values import Variables
 from buda_emu.runtime.machine.journal import SETTINGS
 from buda_emu.runtime.machine.memory import Memory, Watched
@@ -23,9 +23,9 @@ class Epochs:
         self._memory = memory
         self._run_graph = run_graph
         self._watched = watched
-        self._settings = AllSettings(netlist)
+        self._settings = ALL_SETTINGS.of(netlist)
         self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
-        self._pending: dict[int, dict[str, EvaluatedSettings]] = {}
+        self._pending: dict[int, dict[str, tuple[PreparedSettings, EvaluatedSettings]]] = {}
         self._done: dict[int, set[str]] = {}
         self._seen: dict[str, PreparedSettings] = {}
         self._late_checks = late_checks
@@ -42,20 +42,23 @@ class Epochs:
         temporal = self._temporal.get(instruction.graph)
         if temporal is None:
             raise ProgramError(f"execute of graph {instruction.graph!r}, which is not defined")
-        pending = self._pending.setdefault(temporal.id, {})
-        own: list[str] = []
-        for source in instruction.queue_settings:
-            settings = self._settings.of(source).evaluate(variables)
-            other = pending.get(source.queue)
-            if other is not None and other != settings:
+        pending = self._pending.get(temporal.id)
+        if pending is None:
+            pending = self._pending[temporal.id] = {}
+        own = self._settings.of(instruction)
+        for prepared in own:
+            settings = prepared.evaluate(variables)
+            name = prepared.queue
+            if name in pending and pending[name][1] != settings:
                 raise ProgramError(
-                    f"execute of {instruction.graph}: settings of queue {source.queue} differ from those that another "
+                    f"execute of {instruction.graph}: settings of queue {name} differ from those that another "
                     "graph of the same temporal graph gave",
-                    kind="settings", queue=source.queue,
+                    kind="settings", queue=name,
                 )  # fmt: skip
-            pending[source.queue] = settings
-            own.append(source.queue)
-        done = self._done.setdefault(temporal.id, set())
+            pending[name] = prepared, settings
+        done = self._done.get(temporal.id)
+        if done is None:
+            done = self._done[temporal.id] = set()
         if instruction.graph in done:
             raise ProgramError(
                 f"execute of {instruction.graph} twice before the other graphs of its temporal graph "
@@ -66,13 +69,18 @@ class Epochs:
         if len(done) < len(temporal.graphs):
             return
         input_count = self._netlist.graphs[instruction.graph].input_count
-        for settings in pending.values():
-            self._apply(settings, input_count)
-        self._require_pointers(temporal)
-        popping = [channel for name in pending if isinstance(channel := self._memory.channels[name], Fifo)]
+        channels = self._memory.channels
+        popping: list[Fifo] = []
+        for name, (prepared, settings) in pending.items():
+            channel = channels[name]
+            self._apply(channel, prepared, settings, input_count)
+            if isinstance(channel, Fifo):
+                popping.append(channel)
+        if self._astray:
+            self._require_pointers(temporal)
         self._run_graph(temporal, popping)
-        for name in own:
-            channel = self._memory.channels[name]
+        for prepared in own:
+            channel = channels[prepared.queue]
             if isinstance(channel, Fifo):
                 channel.ring.local = channel.ring.local_base
         done.clear()
@@ -86,15 +94,15 @@ class Epochs:
 
     def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, now: bool) -> None:
         """Set a ram's pointer. One that leaves the slots is an error: `now`, or when a graph uses it (NETLIST 12)."""
-        key = (channel.name, field)
         try:
             place(pointer)
         except ProgramError as error:
             if now or not self._late_checks:
                 raise
-            self._astray[key] = error
+            self._astray[channel.name, field] = error
         else:
-            self._astray.pop(key, None)
+            if self._astray:
+                self._astray.pop((channel.name, field), None)
 
     def _require_pointers(self, temporal: TemporalGraph) -> None:
         """Raise for a pointer outside of its ram that these graphs read or write by."""
@@ -113,9 +121,10 @@ class Epochs:
         """deallocate_queue."""
         self._memory.deallocate(queue)
 
-    def _apply(self, settings: EvaluatedSettings, input_count: int) -> None:
+    def _apply(
+        self, channel: Fifo | Ram, prepared: PreparedSettings, settings: EvaluatedSettings, input_count: int
+    ) -> None:
         """NETLIST 4.3 step 3 for one queue."""
-        channel = self._memory.channels[settings.queue]
         if settings.zero and not settings.prologue:
             raise ProgramError(f"zero without prologue on {channel.describe()}", kind="settings", queue=settings.queue)
         if isinstance(channel, Ram):
@@ -134,8 +143,8 @@ class Epochs:
         channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero
         if settings.zero:
             channel.view.store.zero_entries(channel.view)
-        first = settings.queue not in self._seen
-        self._seen[settings.queue] = self._settings.of(settings.source)
+        first = prepared.queue not in self._seen
+        self._seen[prepared.queue] = prepared
         if first:
             self._place(channel, settings)
         else:
@@ -156,32 +165,28 @@ class Epochs:
 
     def _propagate(self, channel: Fifo | Ram, settings: EvaluatedSettings, text: str | None) -> None:
         """Step 3f (`text` None: every field) or a varinst (only fields written with that text)."""
-        source = settings.source
-
-        def match(field_text: str) -> bool:
-            return text is None or field_text == text
-
+        source, every = settings.source, text is None
         if isinstance(channel, Ram):
-            if match(source.global_wrptr_autoinc):
+            if every or source.global_wrptr_autoinc == text:
                 channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
-            if text is not None and match(source.global_rdptr_autoinc):
+            if not every and source.global_rdptr_autoinc == text:
                 channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
-            if match(source.wr_ptr_global) and not settings.read_only:
-                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=text is None)
-            if match(source.rd_ptr_global):
-                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=text is None)
+            if (every or source.wr_ptr_global == text) and not settings.read_only:
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=every)
+            if every or source.rd_ptr_global == text:
+                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=every)
             return
-        if match(source.rd_ptr_autoinc):
+        ring = channel.ring
+        if every or source.rd_ptr_autoinc == text:
             channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
-        if match(source.global_rdptr_autoinc):
+        if every or source.global_rdptr_autoinc == text:
             channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
-        if match(source.rd_ptr_local):
-            channel.ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
-        if match(source.rd_ptr_global):
-            before = channel.ring.occupancy
-            channel.ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
-            if channel.ring.occupancy < before:
-                self._watched.pop(channel.name, SETTINGS, before - channel.ring.occupancy)
+        if every or source.rd_ptr_local == text:
+            ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
+        if every or source.rd_ptr_global == text:
+            freed = ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
+            if freed > 0:
+                self._watched.pop(channel.name, SETTINGS, freed)
 
 
 def _not_negative(value: int, field: str, channel: Fifo) -> int:

@@ -14,9 +14,10 @@ from buda_emu.kernels.gather import AS_IS, gather_tiles
 from buda_emu.netlist.model import TemporalGraph
 from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
-from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run, build_plan
-from buda_emu.runtime.graph.schedule import Chunk, HostEnds, Scheduler, host_ends
-from buda_emu.runtime.graph.topology import Topology, topology
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
+from buda_emu.runtime.graph.planned import PLANNED
+from buda_emu.runtime.graph.schedule import Chunk, Scheduler
+from buda_emu.runtime.graph.topology import Topology
 from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.journal import SETTINGS
 
@@ -30,29 +31,29 @@ class Executor:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._topologies: dict[int, Topology] = {}
-        self._ends: dict[int, HostEnds] = {}
-        self._plans: dict[tuple[int, tuple[tuple[str, str], ...]], Plan] = {}
+        self._planned = PLANNED.of(context.netlist)
+        self._latest: dict[int, tuple[dict[str, str], Plan]] = {}  # by temporal graph, with its labels
+        self._widest_tiles = 0
 
     def free(self) -> None:
-        """Forget all plans."""
-        self._plans.clear()
+        """Let go of operands that plans have remembered."""
+        self._planned.forget_operands()
+        self._latest.clear()
 
     @property
     def widest_cut(self) -> int:
         """Bytes of tensors of one input that are alive at once, entries read among them, in the widest plan so far."""
-        return max((plan.peak_tiles * TILE_BYTES for plan in self._plans.values()), default=0)
+        return self._widest_tiles * TILE_BYTES
 
     def run(self, temporal: TemporalGraph, popping: Sequence[Fifo]) -> None:
         """All inputs of one epoch (NETLIST 4.3 step 4). Raises ProgramError."""
         context = self._context
-        topo = self._topologies.get(temporal.id)
-        if topo is None:
-            topo = self._topologies[temporal.id] = topology(context.netlist, temporal)
+        topo = self._planned.topology(context.netlist, temporal)
         for listener in context.watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
         run, gate = context.gate.run, context.gate
-        scheduler = Scheduler(context.memory, topo, popping, self._host_ends(temporal, topo) if run.wait else None)
+        ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
+        scheduler = Scheduler(context.memory, topo, popping, ends)
         run.epoch(topo.input_count)
         gate.epoch(scheduler)
         try:
@@ -74,7 +75,7 @@ class Executor:
         while left:
             if run.wait:
                 _wait_for_host(scheduler, gate)
-            plan = self._plan(temporal.id, topo, scheduler.peek())
+            plan = self._plan(temporal, scheduler.peek())
             each, own, room = plan.peak_tiles * TILE_BYTES, plan.own_tiles * TILE_BYTES, context.memory.left
             if own > room:
                 raise ProgramError(
@@ -106,18 +107,14 @@ class Executor:
                 scheduler.undo()
                 raise
 
-    def _host_ends(self, temporal: TemporalGraph, topo: Topology) -> HostEnds:
-        ends = self._ends.get(temporal.id)
-        if ends is None:
-            ends = self._ends[temporal.id] = host_ends(self._context.netlist, topo)
-        return ends
-
-    def _plan(self, temporal_id: int, topo: Topology, labels: Mapping[str, str]) -> Plan:
-        key = (temporal_id, tuple(sorted(labels.items())))
-        plan = self._plans.get(key)
-        if plan is None:
-            context = self._context
-            plan = self._plans[key] = build_plan(context.netlist, topo, labels, context.quantised, context.core)
+    def _plan(self, temporal: TemporalGraph, labels: Mapping[str, str]) -> Plan:
+        latest = self._latest.get(temporal.id)
+        if latest is not None and latest[0] == labels:
+            return latest[1]
+        context = self._context
+        plan = self._planned.plan(context.netlist, temporal, labels, context.quantised, context.core)
+        self._latest[temporal.id] = dict(labels), plan
+        self._widest_tiles = max(self._widest_tiles, plan.peak_tiles)
         return plan
 
 

@@ -84,13 +84,19 @@ class Scheduler:
             if chunk.inputs and (one.labels != chunk.labels or self._depends(one, written)):
                 self._next = one
                 break
-            chunk.labels = one.labels
+            if chunk.inputs:
+                for queue, slot in one.reads.items():
+                    chunk.reads[queue].append(slot)
+                for queue, slot in one.writes.items():
+                    chunk.writes[queue].append(slot)
+            else:
+                chunk.labels = one.labels
+                chunk.reads = {queue: [slot] for queue, slot in one.reads.items()}
+                chunk.writes = {queue: [slot] for queue, slot in one.writes.items()}
             chunk.inputs += 1
-            for queue, slot in one.reads.items():
-                chunk.reads.setdefault(queue, []).append(slot)
-            for queue, slot in one.writes.items():
-                chunk.writes.setdefault(queue, []).append(slot)
-                written.update(self._memory.channels[queue].view.slices(slot))
+            if chunk.inputs < most:
+                for queue, slot in one.writes.items():
+                    written.update(self._memory.channels[queue].view.slices(slot))
         self._chunk = chunk
         return chunk
 
@@ -164,16 +170,15 @@ class Scheduler:
         for queue in self._topology.reads:
             channel = channels[queue]
             self._note(queue, channel, channel.next_read(), one, written)
-        for op in self._topology.ops:
-            for queue in self._topology.sinks.get(op.name, ()):
-                channel = channels[queue]
-                one.writes[queue] = channel.next_write()
-                if queue in self._topology.local:
-                    slot = channel.next_read()
-                    if slot == one.writes[queue]:
-                        one.labels[queue] = FORWARD
-                    else:
-                        self._note(queue, channel, slot, one, written)
+        for queue in self._topology.writes:
+            channel = channels[queue]
+            one.writes[queue] = channel.next_write()
+            if queue in self._topology.local:
+                slot = channel.next_read()
+                if slot == one.writes[queue]:
+                    one.labels[queue] = FORWARD
+                else:
+                    self._note(queue, channel, slot, one, written)
         for channel in self._popping:
             channel.pop(channel.global_rdptr_autoinc)
         return one

@@ -14,7 +14,6 @@ import numpy as np
 
 from buda_emu.kernels.crew import HELPER, OWNER, Job, can_share, looks_in, wait_for_change
 from buda_emu.numerics.float_state import set_exact
-from buda_emu.ops.base import serial
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 20 us, more where it is short.
 _WORTH_SPLITTING_BYTES: Final = 1 << 20
@@ -46,7 +45,7 @@ class WorkerPool:
         set_exact()
         crew = self._crew
         if crew is None or items < 2 or not _worth_splitting(args) or not self._turn.acquire(blocking=False):
-            serial(kernel, items, *args)  # the last: the workers are busy with what another thread asked for
+            kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
             return
         try:
             crew.run(kernel, items, args)

@@ -22,6 +22,7 @@ class Topology:
     reads: tuple[str, ...]
     local: frozenset[str]
     sinks: Mapping[str, tuple[str, ...]]
+    writes: tuple[str, ...]  # all sinks, in the order of the ops
 
 
 def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
@@ -57,4 +58,5 @@ def topology(netlist: Netlist, temporal: TemporalGraph) -> Topology:
         reads=tuple(name for name in readers if name not in local),
         local=frozenset(local),
         sinks=sinks,
+        writes=tuple(name for op in order for name in sinks.get(op.name, ())),
     )

@@ -70,7 +70,7 @@ class Programs:
         self, program: str, params: Mapping[str, object] | None, wait: float, progress: ProgressCallback | None
     ) -> Run:
         """On a thread of its own; see `Emulator.run_async`."""
-        run = self._enlisted(program, wait, progress)
+        run = self._enlisted(program, wait, progress).with_end()
         thread = threading.Thread(
             target=self._thread, args=(run, _texts(params)), name=f"buda-emu run {program}", daemon=True
         )
@@ -112,7 +112,7 @@ class Programs:
         try:
             self._run = run
             self._interpreter = interpreter = self.interpreter(run.program)
-            self._watched.journal.find = self._place
+            self._watched.journal.find = self._moment
             self._epochs.begin_run()
             self._steps.begin_run()
             with np.errstate(all="ignore"):  # inf and NaN are values here
@@ -130,8 +130,8 @@ class Programs:
             if self._gate.closed:
                 self._free()
 
-    def _place(self) -> Place:
-        return self._interpreter.place(*self._now)
+    def _moment(self) -> Callable[[], Place]:
+        return self._interpreter.moment(*self._now)
 
     def _observe(self, index: int, instruction: Instruction, variables: Variables) -> None:
         self._gate.stand_aside()

@@ -15,8 +15,13 @@ class Traffic(NamedTuple):
 
     by: str
     slot: int
-    place: Place | None  # None: between programs
+    moment: Callable[[], Place] | None  # says where a program was; None: between programs
     total: int  # entries pushed, or freed, since the machine was made
+
+    @property
+    def place(self) -> Place | None:
+        """Where a program was; None between programs."""
+        return self.moment() if self.moment is not None else None
 
 
 @dataclass(slots=True)
@@ -28,19 +33,22 @@ class Entry:
 
 
 class Journal:
-    """Of one machine. `find` gives the place of the instruction that is being run."""
+    """Of one machine. `find` gives what says later where the instruction is that is being run."""
 
-    __slots__ = ("_entries", "_place", "executed", "find")
+    __slots__ = ("_entries", "_moment", "executed", "find")
 
     def __init__(self) -> None:
-        self.find: Callable[[], Place | None] = lambda: None
-        self._place: Place | None = None
+        self.find: Callable[[], Callable[[], Place] | None] = lambda: None
+        self._moment: Callable[[], Place] | None = None
         self.executed: dict[str, int] = {}  # graph -> how often it was run to its end
         self._entries: dict[str, Entry] = {}
 
     def of(self, queue: str) -> Entry:
         """What is known of a queue; empty for one that nothing touched."""
-        return self._entries.setdefault(queue, Entry())
+        found = self._entries.get(queue)
+        if found is None:
+            found = self._entries.setdefault(queue, Entry())
+        return found
 
     def replace(self, entries: Mapping[str, Entry], executed: Mapping[str, int]) -> None:
         """Know this and nothing else."""
@@ -48,23 +56,23 @@ class Journal:
 
     def next_instruction(self) -> None:
         """Another instruction is about to run; its place is looked up when something happens in it."""
-        self._place = None
+        self._moment = None
 
-    def _where(self, by: str) -> Place | None:
+    def _when(self, by: str) -> Callable[[], Place] | None:
         if by is HOST:
             return None
-        if self._place is None:
-            self._place = self.find()
-        return self._place
+        if self._moment is None:
+            self._moment = self.find()
+        return self._moment
 
     def push(self, queue: str, by: str, slot: int) -> None:
         """An entry was written."""
         entry = self.of(queue)
         count = entry.pushed.total if entry.pushed is not None else 0
-        entry.pushed = Traffic(by, slot, self._where(by), count + 1)
+        entry.pushed = Traffic(by, slot, self._when(by), count + 1)
 
     def pop(self, queue: str, by: str, count: int) -> None:
         """Entries were freed."""
         entry = self.of(queue)
         before = entry.popped.total if entry.popped is not None else 0
-        entry.popped = Traffic(by, -1, self._where(by), before + count)
+        entry.popped = Traffic(by, -1, self._when(by), before + count)

@@ -1,8 +1,7 @@
 """A program that runs, as the one who started it sees it: how far it is, how it ended, and a way to stop it."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Self
 
 from buda_emu.errors import HostTimeoutError, RunCancelledError
 from buda_emu.records import dataclass
@@ -32,7 +31,13 @@ class Run:
         self._callback = callback
         self._wake = wake
         self._instructions = self._epochs = self._inputs = self._epoch_inputs = self._epoch_input_count = 0
+
+    def with_end(self) -> Self:
+        """Itself, for those who will ask how it ended: a run on the caller's own thread is not asked."""
+        from concurrent.futures import Future  # with all that it imports
+
         self._ended: Future[None] = Future()
+        return self
 
     @property
     def progress(self) -> Progress:
@@ -63,7 +68,7 @@ class Run:
         """What `result` would raise, or None when it ended well. Raises HostTimeoutError when it still runs."""
         try:
             return self._ended.exception(timeout)
-        except FutureTimeoutError:
+        except TimeoutError:  # of the futures, too, since Python 3.11
             raise HostTimeoutError(f"program {self.program} still runs after {timeout} s") from None
 
     def add_done_callback(self, call: Callable[["Run"], object]) -> None:

@@ -6,7 +6,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
-from buda_emu.program.settings import AllSettings
+from buda_emu.program.settings import ALL_SETTINGS
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables, immediate, stored_name
 from buda_emu.runtime.machine.journal import Journal
@@ -127,7 +127,7 @@ class Walked:
 
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
-        self._settings = AllSettings(netlist)
+        self._settings = ALL_SETTINGS.of(netlist)
         self._firsts = {temporal.graphs[0] for temporal in netlist.temporal_graphs if temporal.graphs}
         self.entries: dict[str, int] = {}
         self.graph_inputs: dict[str, int] = {}
@@ -142,18 +142,18 @@ class Walked:
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1
         self.graph_inputs[instruction.graph] = self.graph_inputs.get(instruction.graph, 0) + inputs
-        for source in instruction.queue_settings:
-            queue = self._netlist.queues[source.queue]
+        for prepared in self._settings.of(instruction):
+            queue = self._netlist.queues[prepared.queue]
             if queue.is_ram or not queue.host_fed:
                 continue
-            settings = self._settings.of(source).evaluate(variables)
+            settings = prepared.evaluate(variables)
             if settings.prologue or settings.epilogue:
                 furthest = queue.entries
             else:
                 read = settings.rd_ptr_local + (inputs - 1) * settings.rd_ptr_autoinc + 1
                 popped = settings.rd_ptr_global + inputs * settings.global_rdptr_autoinc
                 furthest = min(max(read, popped), queue.entries)
-            self.entries[source.queue] = max(self.entries.get(source.queue, 0), furthest)
+            self.entries[prepared.queue] = max(self.entries.get(prepared.queue, 0), furthest)
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Pointers are looked at where they are used."""

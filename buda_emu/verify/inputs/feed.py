@@ -1,6 +1,6 @@
 """Which inputs a test run is fed with: tensors from outside first, the rest made up (NETLIST 5.4)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +9,8 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.records import dataclass
-from buda_emu.runtime.emulator import Emulator
 from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import entries_read
-from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.of_image import archive_blocks, begun_with, in_queues, made_up
 from buda_emu.verify.inputs.reference import Files, Tensors, tensors, whole_array
 
@@ -90,20 +88,3 @@ def _block(queue: Queue, found: Tensors, wanted: int) -> InputBlock:
     if entries < wanted and not queue.is_ram:
         raise HostError(f"{found.source} has {entries} entries of queue {queue.name}, the programs read {wanted}")
     return InputBlock(queue.name, found.array[:wanted], 0 if queue.is_ram else None, found.source)
-
-
-def push(
-    emulator: Emulator, blocks: Iterable[InputBlock], progress: Callable[[str], None] = lambda _: None
-) -> tuple[InputUsed, ...]:
-    """Push them all; says what was pushed."""
-    queues = emulator.netlist.queues
-    pushed: dict[str, InputUsed] = {}
-    for block in blocks:
-        progress(f"input {block.queue}")
-        emulator.push(block.queue, block.array, block.slot)
-        before = pushed.get(block.queue)
-        entries = (before.shape[0] if before else 0) + block.array.shape[0]
-        shape = (entries, *block.array.shape[1:])
-        pushed[block.queue] = InputUsed(block.queue, queues[block.queue].df, shape, block.source)
-        del block  # before the next is made
-    return tuple(pushed.values())

@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.errors import HostError
@@ -10,16 +9,17 @@ from buda_emu.netlist.model import Netlist, Program
 from buda_emu.netlist.test_config import TestConfig
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import entries_read
-from buda_emu.verify.inputs.numpy_files import npz_of
 from buda_emu.verify.inputs.stimulus import generator
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from buda_emu.image.device_image import DeviceImage
 
 NPZ = ".npz"
 
 
-def is_archive_of_inputs(path: Path) -> bool:
+def is_archive_of_inputs(path: "Path") -> bool:
     """Whether `--inputs` names one .npz file, not a folder."""
     return path.suffix.lower() == NPZ and not path.is_dir()
 
@@ -44,9 +44,11 @@ def in_queues(image: "DeviceImage | None", blocks: Iterator[InputBlock]) -> Iter
         yield block if image is None else replace(block, array=image.host_input(block.queue, block.array))
 
 
-def archive_blocks(netlist: Netlist, path: Path, image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
+def archive_blocks(netlist: Netlist, path: "Path", image: "DeviceImage | None", most: int) -> Iterator[InputBlock]:
     """The arrays of an .npz file, by queue; of an image that `buda-emu compile` wrote by the model's own input names
     and in its shapes. `most`: bytes that it may unpack to. Raises HostError."""
+    from buda_emu.verify.inputs.numpy_files import npz_of
+
     try:
         data = path.read_bytes() if path.is_file() else None
     except OSError as error:

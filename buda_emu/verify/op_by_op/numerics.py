@@ -22,8 +22,9 @@ from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
 from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
-from buda_emu.verify.inputs.feed import Feed, push
+from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.of_image import image_args, is_archive_of_inputs
+from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics

@@ -120,7 +120,7 @@ class ExactFunctions(KernelUnits):
         if "slope" in parameters:
             own = np.uint32(parameters["slope"]).view(np.float32)
             attributes = replace(attributes, slope=self.op.attributes.slope if self.op.type == name else float(own))
-        run_in_place(replace(self.op, attributes=attributes, memo={}), name, Region(32, 32), values, serial)
+        run_in_place(replace(self.op, attributes=attributes), name, Region(32, 32), values, serial)
         df = {"bf16": "Float16_b", "fp16": "Float16"}.get(mode)
         result = _packed(values[0], df, self).datums.astype(np.uint32) if df else values[0].view(np.uint32)
         return np.where(touched(vector, bound.whole_faces).reshape(-1), result, image).reshape(images[0].shape)
@@ -194,7 +194,7 @@ def switched(call: DeviceCall, chosen: Sequence[Switch]) -> tuple[DeviceCall, Ke
     exact = any(switch.exact for switch in chosen)
     units = ExactFunctions(call.core, call.op) if exact else KernelUnits(call.core)
     wide: frozenset[Cause] = frozenset(switch.cause for switch in chosen)
-    op = replace(call.op, memo={}, **fields)
+    op = replace(call.op, **fields)
     return Switched(op, call.core, fidelity, call.gradient, original=call, wide=wide), units
 
 
@@ -213,10 +213,10 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
     op = call.op
 
     def changed(name: str, after: str, **fields: Any) -> Change:
-        return Change(name, getattr(op, name), after, replace(call, op=replace(op, memo={}, **fields)))
+        return Change(name, getattr(op, name), after, replace(call, op=replace(op, **fields)))
 
     if "sfpu" in used and op.attributes.approximate_mode:
-        exact = replace(op, memo={}, attributes=replace(op.attributes, approximate_mode=False))
+        exact = replace(op, attributes=replace(op.attributes, approximate_mode=False))
         yield Change("approximate_mode", "true", "false", replace(call, op=exact))
     if "fidelity" in used:
         phases = len(PHASES[call.fidelity])
@@ -236,7 +236,7 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
         if labels != list(call.dfs):
             operands = tuple(replace(o, label=label) for o, label in zip(op.operands, labels, strict=True))
             before, after = (f"[{', '.join(names)}]" for names in (call.dfs, labels))
-            yield Change("in_df", before, after, replace(call, op=replace(op, memo={}, operands=operands)))
+            yield Change("in_df", before, after, replace(call, op=replace(op, operands=operands)))
 
 
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:

@@ -2,13 +2,15 @@
 
 import shlex
 from dataclasses import asdict, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buda_emu.records import dataclass
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.comparison.compare import Mode
-from buda_emu.verify.inputs.reference import Files
 from buda_emu.verify.result import CaseResult, Status
+
+if TYPE_CHECKING:  # who hands out cases does not compute
+    from buda_emu.verify.comparison.compare import Mode
+    from buda_emu.verify.inputs.reference import Files
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class Settings:
 
     precision: Precision = "device"  # of the run under test
     expected: Precision = "ideal"  # of the run that it is held against
-    compare: Mode = "vendor"
+    compare: "Mode" = "vendor"
     seed: int = 0
     arch: str | None = None
     programs: tuple[str, ...] = ()
@@ -63,7 +65,7 @@ class Case:
     name: str
     path: str
     text: bytes | None = None
-    reference: Files | None = None
+    reference: "Files | None" = None
     defaults: tuple[str, bytes] | None = None
     settings: Settings = field(default_factory=Settings)
 

@@ -3,8 +3,7 @@
 import sys
 from multiprocessing.connection import Connection
 
-from buda_emu.verify.runs.run_case import run_case
 from buda_emu.verify.runs.workers import serve
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), run_case)
+    serve(Connection(int(sys.argv[1])))

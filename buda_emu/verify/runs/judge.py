@@ -19,8 +19,9 @@ from buda_emu.spec.precision import Precision
 from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.comparison.compare import compare
 from buda_emu.verify.comparison.figures import figures
-from buda_emu.verify.inputs.feed import Feed, push
+from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.input_used import InputUsed
+from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import Files, tensors, whole_array
 from buda_emu.verify.observed import refusals
 from buda_emu.verify.op_by_op.per_op import run_pair

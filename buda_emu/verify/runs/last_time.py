@@ -75,7 +75,7 @@ def _absolute(directory: Path, name: str) -> str:
 def _path(directory: Path) -> Path | None:
     digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
     try:
-        folder = user_caches() / "buda-emu" / "last-time"
+        folder = Path(user_caches(), "buda-emu", "last-time")
     except RuntimeError:  # no home directory
         return None
     return folder / f"{digest}.json" if usable(folder) else None

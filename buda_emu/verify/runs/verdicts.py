@@ -15,22 +15,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from buda_emu.caches import own_caches, read_kept, sources, usable, write_kept
+from buda_emu.caches import own_caches, package_file, read_kept, sources, usable, write_kept
 from buda_emu.errors import HostError
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify import result as results
 from buda_emu.verify.inputs.input_used import InputUsed
-from buda_emu.verify.inputs.reference import DirectoryFiles, Files
 from buda_emu.verify.result import CaseResult
 from buda_emu.verify.runs.case import Case
 from buda_emu.version import __version__
+
+if TYPE_CHECKING:  # numpy takes longer to import than kept verdicts to be read
+    from buda_emu.verify.inputs.reference import DirectoryFiles, Files
 
 MOST_BYTES: Final = 128 << 20  # of all files; those that were not used for longest go first
 FOLDER: Final = "verdicts"
@@ -108,26 +106,30 @@ def _from_machine(result: CaseResult) -> bool:
 def _file(name: str) -> str:
     """The place of a verdict; "" where nothing can be kept."""
     try:
-        folder = own_caches() / FOLDER
+        folder = os.path.join(own_caches(), FOLDER)  # noqa: PTH118
     except RuntimeError:  # no home directory
         return ""
-    return str(folder / name) if usable(folder) else ""
+    return os.path.join(folder, name) if usable(folder) else ""  # noqa: PTH118
 
 
 def _versions() -> tuple[Any, ...]:
-    return __version__, sources(), sys.version, platform.machine(), np.__version__, _numba()
+    return __version__, sources(), sys.version, platform.machine(), _packages()
 
 
 @cache
-def _numba() -> str:
-    try:
-        return version("numba")
-    except PackageNotFoundError:
-        return ""
+def _packages() -> tuple[bytes, ...]:
+    """The versions of what computes, as its packages state them."""
+    found: list[bytes] = []
+    for package, name in (("numpy", "version.py"), ("numba", "_version.py")):
+        with suppress(OSError):
+            found.append(Path(package_file(package, name)).read_bytes())
+    return tuple(found)
 
 
-def _tensors(files: Files) -> str:
+def _tensors(files: "Files") -> str:
     """A digest of all tensor files, names and contents. Raises HostError."""
+    from buda_emu.verify.inputs.reference import DirectoryFiles
+
     if not isinstance(files, DirectoryFiles):
         return _hashed(files)
     directory = Path(files.where)
@@ -140,11 +142,11 @@ def _tensors(files: Files) -> str:
 
 
 @lru_cache(maxsize=64)  # netlists share their folder
-def _contents(files: DirectoryFiles, _: tuple[tuple[object, ...], ...]) -> str:
+def _contents(files: "DirectoryFiles", _: tuple[tuple[object, ...], ...]) -> str:
     return _hashed(files)
 
 
-def _hashed(files: Files) -> str:
+def _hashed(files: "Files") -> str:
     found = hashlib.sha256()
     for name in files.names():
         content = files.read(name)
@@ -158,10 +160,12 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any, /) -> Any:
         """How an array is written; everything else as it is."""
-        if isinstance(obj, np.ndarray):
-            array = cast(NDArray[Any], obj)
-            return _array, (array.tobytes(), array.dtype.str, array.shape)
-        if isinstance(obj, np.generic):
+        numpy: Any = sys.modules.get("numpy")
+        if numpy is None:  # then there is nothing of it either
+            return NotImplemented
+        if isinstance(obj, numpy.ndarray):
+            return _array, (obj.tobytes(), obj.dtype.str, obj.shape)
+        if isinstance(obj, numpy.generic):
             return _element, (obj.item(),)
         return NotImplemented
 
@@ -178,6 +182,8 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _array(data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
+    import numpy as np
+
     return np.frombuffer(data, np.dtype(dtype)).reshape(shape).copy()
 
 

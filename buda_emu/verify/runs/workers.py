@@ -20,7 +20,6 @@ from buda_emu.errors import InternalError
 from buda_emu.records import dataclass
 from buda_emu.verify.result import CaseResult, Status
 from buda_emu.verify.runs.case import Case, unfinished
-from buda_emu.verify.runs.run_case import run_case
 
 Run = Callable[[Case], CaseResult]
 OnResult = Callable[[int, CaseResult], None]
@@ -36,10 +35,11 @@ def run_all(
     timeout: float,
     on_result: OnResult = lambda _index, _result: None,
     maxfail: int | None = None,
-    run: Run = run_case,
+    run: Run | None = None,
 ) -> list[CaseResult]:
     """Run every case on so many processes, each for at most `timeout` seconds.
 
+    `run`: by default `run_case`, which the workers import alone.
     `on_result` is told of each result as it comes. `maxfail`: begin nothing after so many cases that did not pass;
     the result then lacks the cases that were not run. Raises InternalError when workers cannot be started;
     KeyboardInterrupt ends all workers at once and goes on to the caller.
@@ -64,7 +64,7 @@ class _Worker:
 
 class _Pool:
     def __init__(
-        self, cases: Sequence[Case], timeout: float, run: Run, on_result: OnResult, maxfail: int | None
+        self, cases: Sequence[Case], timeout: float, run: Run | None, on_result: OnResult, maxfail: int | None
     ) -> None:
         self.results: dict[int, CaseResult] = {}
         self._cases = cases
@@ -222,9 +222,11 @@ def how_it_ended(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def serve(connection: Connection, run: Run) -> None:
+def serve(connection: Connection, run: Run | None = None) -> None:
     """The work of a worker process: cases in, results out, until the pool is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the pool, which ends its workers
+    if run is None:
+        from buda_emu.verify.runs.run_case import run_case as run
     Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with suppress(EOFError, OSError):
         connection.send("ready")

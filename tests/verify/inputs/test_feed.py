@@ -10,7 +10,8 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.test_config import read_test_config
 from buda_emu.runtime.emulator import Emulator
-from buda_emu.verify.inputs.feed import Feed, initial_tensors, push
+from buda_emu.verify.inputs.feed import Feed, initial_tensors
+from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import ContentFiles
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 
