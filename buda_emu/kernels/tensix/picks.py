@@ -1,0 +1,165 @@
+"""The products of an identity matmul, whose sparse tiles have no more than one element in a line that is not zero.
+
+Such a line picks a line of the other operand. Of its groups of products all but one are zero, and change no word of Dst
+(DEVICE_NUMERICS 2.2); that one has a single product, which nothing is aligned to. So one accumulation for each phase is
+all that is left of a tile's line. It is computed in integers, whatever the numbers are.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
+from buda_emu.kernels.tensix.spills import spill_any
+from buda_emu.kernels.tensix.unpack import unpack_block_tile
+from buda_emu.kernels.tensix.words import (
+    BF16,
+    EDGE,
+    FP16,
+    FP32,
+    TILE,
+    Index,
+    Lanes,
+    Tiles,
+    i32,
+    load_word,
+    load_words,
+    store_words,
+)
+
+BLOCKS: Final = 0
+HALVES: Final = 1
+WORDS: Final = 2
+
+
+class Picks(NamedTuple):
+    """What the terms of an encoding do (`ops.sparse.Terms`): begin[group, row] to begin[group, row + 1] are those of a
+    result tile, each the product of the source tile `weight` and a tile of row `act_row`; `ends`: the tile is spilled.
+
+    Elements of weight tile n that are not zero are number begin_of[n]..begin_of[n + 1] of `line`, `column`, `word`.
+    """
+
+    begin: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    act_row: NDArray[np.int64]
+    ends: NDArray[np.bool_]
+    begin_of: NDArray[np.int64]
+    line: NDArray[np.int64]
+    column: NDArray[np.int64]
+    word: Lanes
+
+
+class Codes(NamedTuple):
+    """Tiles as they lie in L1 [w or 1, tiles, 1024], in one of these arrays, the others being empty: BLOCKS with their
+    exponents [w, tiles, 64] and `align`, by how much a code is shifted to fill 8 bits; HALVES; WORDS of 32 bits, of
+    which a register holds the bits `mask`."""
+
+    kind: int
+    bytes: NDArray[np.uint8]
+    exponents: NDArray[np.uint8]
+    align: int
+    halves: NDArray[np.uint16]
+    words: NDArray[np.uint32]
+    mask: int
+
+
+@kernel
+def pick_tiles(
+    start: int,
+    stop: int,
+    dst: Tiles,
+    picks: Picks,
+    source: Codes,
+    index: Index,
+    pad: np.uint32,
+    entries: int,
+    cols: int,
+    group_cols: int,
+    phases: int,
+    mode: int,
+    exponent_bits: int,
+    blackhole: bool,
+    spill: int,
+) -> None:
+    """dst uint32[stop - start, 1024], Dst images of `mode`, += the products of tiles start..stop of the result, counted
+    over all entries: rows of `cols` tiles in groups of `group_cols`.
+
+    `index` and `pad` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it has; `spill`:
+    the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros have
+    exponents.
+    """
+    rows = picks.begin.shape[1] - 1
+    word, whole, own = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
+    factor, part, more = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
+    for item in range(start, stop):
+        entry = item // (rows * cols)
+        tile = item - entry * rows * cols
+        row = tile // cols
+        column = tile - row * cols
+        image = dst[item - start].view(np.int32)
+        first, last = picks.begin[column // group_cols, row], picks.begin[column // group_cols, row + 1]
+        if first == last:
+            continue
+        load_words(word, image, mode)
+        for term in range(first, last):
+            weight = picks.weight[term]
+            begin, end = picks.begin_of[weight], picks.begin_of[weight + 1]
+            if begin < end:
+                at = int(index[picks.act_row[term] * cols + column])
+                _fetch(whole, source, entry if entries > 1 else 0, at, pad, exponent_bits)
+                if end < begin + EDGE:
+                    for n in range(TILE):
+                        own[n] = i32(0)
+                for number in range(begin, end):
+                    to, place = EDGE * picks.line[number], EDGE * picks.column[number]
+                    for n in range(EDGE):
+                        own[to + n] = whole[place + n]
+                        factor[to + n] = picks.word[number]
+                for phase in range(PHASES):
+                    if phases >> phase & 1:
+                        bias = exponent_bias(mode, exponent_bits, phase)
+                        for n in range(TILE):
+                            part[n] = i32(srca_part(own[n], phase) * srcb_part(factor[n], phase))
+                            exponent = i32(i32(own[n] >> i32(23)) & i32(255))
+                            other = i32(i32(factor[n] >> i32(23)) & i32(255))
+                            more[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
+                        _add(word, part, more, mode, blackhole)
+            if picks.ends[term]:
+                spill_any(word, spill)
+        store_words(image, word, mode)
+
+
+@helper
+def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
+    """One accumulation of sums of a single product."""
+    none = i32(0)
+    if mode == FP32:
+        for n in range(TILE):
+            v = none if exponent[n] == 0 else value[n]
+            word[n] = accumulate_wide(word[n], exponent[n], v, none, none, blackhole)
+    else:
+        for n in range(TILE):
+            v = none if exponent[n] == 0 else value[n]
+            word[n] = accumulate_narrow(word[n], exponent[n], v, none, none, mode == FP16)
+
+
+@helper
+def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
+    """The register words of a tile, full of `pad` where `at` is negative."""
+    if at < 0:
+        for n in range(TILE):
+            out[n] = i32(pad)
+    elif source.kind == BLOCKS:
+        unpack_block_tile(out, source.bytes[entry, at], source.exponents[entry, at], i32(source.align), exponent_bits)
+    elif source.kind == HALVES:
+        halves = source.halves[entry, at]
+        mode = FP16 if exponent_bits == 5 else BF16
+        for n in range(TILE):
+            out[n] = load_word(i32(halves[n]), mode)
+    else:
+        words = source.words[entry, at].view(np.int32)
+        for n in range(TILE):
+            out[n] = i32(words[n] & i32(source.mask))
