@@ -72,7 +72,7 @@ def picks_of(tiles, weight, act_row, ends):
     return Picks(np.array([[0, len(weight)]]), weight, act_row, ends, begin_of, place // 32, place % 32, word)
 
 
-def both(stream, df, mode, fidelity, middle, spread, exponent, core):
+def both(stream, df, mode, fidelity, middle, spread, exponent, core, *, transposed=False):
     """Images of two result tiles, of four terms with a spill after the second, by picks and by products."""
     register = REGISTERS.get(df, df)
     acts = stored(stream, df, 8, middle, spread)
@@ -85,7 +85,7 @@ def both(stream, df, mode, fidelity, middle, spread, exponent, core):
     index.flags.writeable = False
     units = KernelUnits(core)
     pad = units.unpack(Bits.encoded(df, np.full((1, 1024), 0.75, np.float32)), register)[0, 0]
-    picking = Picking(picks_of(weights, weight, act_row, ends), acts, index, pad, register, 2, 2)
+    picking = Picking(picks_of(weights, weight, act_row, ends), acts, index, pad, transposed, register, 2, 2)
     pick = units.picker(picking, fidelity, mode, spill)
     assert pick is not None
     picked = np.zeros((2, 1024), np.uint32)
@@ -93,7 +93,7 @@ def both(stream, df, mode, fidelity, middle, spread, exponent, core):
 
     words = units.unpack(acts.rows(), register)[None]
     in0 = Words(register, weights[None], np.asarray(weight, np.int32), NONE)
-    in1 = Words(register, words, index.reshape(4, 2)[act_row].reshape(-1), pad)
+    in1 = Words(register, words, index.reshape(4, 2)[act_row].reshape(-1), pad, transposed)
     images = np.zeros((1, 2, 1024), np.uint32)
     product = Product(1, 4, 2, 2, fidelity)
     units.matmul(images, 0, 2, in0, in1, product, mode, range(4), spill)
@@ -109,12 +109,16 @@ def both(stream, df, mode, fidelity, middle, spread, exponent, core):
     exponent=st.sampled_from([1, 64, 118, 127, 130, 190, 255]),
     fidelity=st.sampled_from(sorted(PHASES)),
     core=st.sampled_from(["grayskull", "wormhole_b0", "blackhole"]),
+    transposed=st.booleans(),
 )
-def test_picked_lines_are_those_of_the_product(seed, kind, middle, spread, exponent, fidelity, core):
+def test_picked_lines_are_those_of_the_product(seed, kind, middle, spread, exponent, fidelity, core, transposed):
     df, mode = kind
     if mode == "fp16":
         middle, exponent = middle // 8, exponent // 8
-    picked, products = both(np.random.default_rng(seed), df, mode, fidelity, middle, spread, max(exponent, 1), core)
+    stream = np.random.default_rng(seed)
+    picked, products = both(
+        stream, df, mode, fidelity, middle, spread, max(exponent, 1), core, transposed=transposed
+    )  # fmt: skip
     assert np.array_equal(picked, products)
 
 
@@ -133,7 +137,7 @@ def test_what_has_no_way_is_multiplied():
     picks = picks_of(
         np.zeros((1, 1024), np.uint32), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
     )
-    picking = Picking(picks, acts, index, NONE, "Bfp8", 2, 2)
+    picking = Picking(picks, acts, index, NONE, False, "Bfp8", 2, 2)
     ends = np.zeros(1, np.bool_)
     units = KernelUnits("wormhole_b0")
     assert units.picker(picking, "LoFi", "fp16", None) is not None

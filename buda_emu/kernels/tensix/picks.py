@@ -75,6 +75,7 @@ def pick_tiles(
     source: Codes,
     index: Index,
     pad: np.uint32,
+    transposed: bool,
     entries: int,
     cols: int,
     group_cols: int,
@@ -87,9 +88,9 @@ def pick_tiles(
     """dst uint32[stop - start, 1024], Dst images of `mode`, += the products of tiles start..stop of the result, counted
     over all entries: rows of `cols` tiles in groups of `group_cols`.
 
-    `index` and `pad` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it has; `spill`:
-    the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros have
-    exponents.
+    `index`, `pad` and `transposed` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it
+    has; `spill`: the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros
+    have exponents.
     """
     rows = picks.begin.shape[1] - 1
     word, whole, own = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
@@ -114,9 +115,14 @@ def pick_tiles(
                     for n in range(TILE):
                         own[n] = i32(0)
                 for number in range(begin, end):
-                    to, place = EDGE * picks.line[number], EDGE * picks.column[number]
+                    to, place = EDGE * picks.line[number], picks.column[number]
+                    if transposed:
+                        for n in range(EDGE):
+                            own[to + n] = whole[EDGE * n + place]
+                    else:
+                        for n in range(EDGE):
+                            own[to + n] = whole[EDGE * place + n]
                     for n in range(EDGE):
-                        own[to + n] = whole[place + n]
                         factor[to + n] = picks.word[number]
                 for phase in range(PHASES):
                     if phases >> phase & 1:

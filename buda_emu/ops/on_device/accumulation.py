@@ -124,8 +124,8 @@ class Accumulation:
 
     @property
     def begins_empty(self) -> bool:
-        """Whether sums of floats begin with zeros and go on in Dst, or through intermed_df into it."""
-        return self.previous is None and not self.registers.integer and not self._adds_in_l1
+        """Whether it is floats that are summed up, from zeros on."""
+        return self.previous is None and not self.registers.integer
 
     @property
     def sums_only(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.gather import TRANSPOSE
 from buda_emu.kernels.tensix.picks import Picks
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
@@ -34,24 +35,29 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
     whole = first == second == FULL_TILE
     faces = 1 if min(first[1], second[0]) <= 16 else 2
     product = _Identity(job, around, listed.terms, in0, acts, faces)
-    if listed.picks is None or acts.arrange or not (whole and around.begins_empty and listed.picked.any()):
+    if listed.picks is None or not (whole and around.begins_empty):
         return product.maker()
-    picking = Picking(listed.picks, acts.bits, acts.index, acts.pad(job.units), acts.register, *product.columns)
-    spill = around.spill(listed.picks.ends) if listed.spills else None
-    return product.maker(job.units.picker(picking, job.call.fidelity, job.registers.dst, spill), listed.picked)
+    picked, spill = listed.picked, None
+    if job.call.op.attributes.l1_acc:
+        picked = picked & ~listed.spilled  # those are added up in L1
+    elif listed.spilled.any():
+        spill = around.spill(listed.picks.ends)
+    pad, transposed = acts.pad(job.units), acts.arrange == TRANSPOSE
+    picking = Picking(listed.picks, acts.bits, acts.index, pad, transposed, acts.register, *product.columns)
+    return product.maker(job.units.picker(picking, job.call.fidelity, job.registers.dst, spill), picked)
 
 
 class Listed(NamedTuple):
     """What the encodings of an op list: the terms of each entry, of the first alone where all are equal; what they
-    pick where there is one encoding of one entry of weights, whether any result tile is spilled, and for which rows of
-    tiles, bool[groups * rows], the picks are all that there is."""
+    pick where there is one encoding of one entry of weights. bool[groups * rows]: for which rows of tiles the picks are
+    all that there is, and which are spilled in between."""
 
     encoding: Bits
     weights: U32
     terms: list[sparse.Terms]
     picks: Picks | None
-    spills: bool
     picked: NDArray[np.bool_]
+    spilled: NDArray[np.bool_]
 
 
 def _listed(op: OpCall, encoding: Bits, weights: Words) -> Listed:
@@ -66,7 +72,7 @@ def _listed(op: OpCall, encoding: Bits, weights: Words) -> Listed:
     if len(terms) == len(weights.tiles) == 1:
         listed = Listed(*own, *_picks(terms[0], weights, op.attributes.u_kt))
     else:
-        listed = Listed(*own, None, False, np.zeros(0, np.bool_))
+        listed = Listed(*own, None, _NONE, _NONE)
     op.memo["listed"] = listed
     return listed
 
@@ -75,7 +81,7 @@ def _same(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
     return a.dtype == b.dtype and np.array_equal(a, b)
 
 
-def _picks(terms: sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, bool, NDArray[np.bool_]]:
+def _picks(terms: sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, NDArray[np.bool_], NDArray[np.bool_]]:
     """The last three fields of `Listed`."""
     words = weights.tiles[0].view(np.int32)
     tile, place = np.nonzero(words & 0x7F800000)
@@ -92,7 +98,9 @@ def _picks(terms: sparse.Terms, weights: Words, u_kt: int) -> tuple[Picks, bool,
     same_row = np.diff(row) == 0
     ends = np.append(same_row & (np.diff(terms.act_row // u_kt) != 0), False)[: len(row)]
     picks = Picks(terms.begin, weight, terms.act_row, ends, begin_of, line, place % _EDGE, words[tile, place])
-    return picks, bool(ends.any()), picked
+    spilled = np.zeros_like(picked)
+    spilled[row[ends]] = True
+    return picks, picked, spilled
 
 
 @dataclass(frozen=True)

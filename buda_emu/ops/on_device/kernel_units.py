@@ -203,8 +203,8 @@ class KernelUnits:
         if codes is None or way is None or (mode == "fp32" and setting[1] == 5):
             return None
         arguments = (
-            picking.picks, codes, picking.index, picking.pad, len(picking.source), picking.cols, picking.group_cols,
-            phase_mask(fidelity), *setting, way,
+            picking.picks, codes, picking.index, picking.pad, picking.transposed, len(picking.source), picking.cols,
+            picking.group_cols, phase_mask(fidelity), *setting, way,
         )  # fmt: skip
         return lambda images, start, stop: pick_kernels.pick_tiles(start, stop, images, *arguments)
 

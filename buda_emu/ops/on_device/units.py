@@ -67,12 +67,14 @@ class Spill:
 @dataclass(frozen=True, slots=True)
 class Picking:
     """The lines that an identity matmul picks from `source` [w or 1, tiles], read through `index`, in which a negative
-    number is a tile full of the word `pad`, in register format `register`: see `kernels.tensix.picks`."""
+    number is a tile full of the word `pad`, `transposed` inside each tile, in register format `register`: see
+    `kernels.tensix.picks`."""
 
     picks: Picks
     source: Bits
     index: Index
     pad: np.uint32
+    transposed: bool
     register: str
     cols: int
     group_cols: int
