@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -141,16 +142,13 @@ class _Identity:
         """What makes the tiles. `pick` adds up those of the rows that are `picked`."""
         if pick is None or not picked.all():
             self.load()
-        cols, group_cols = self.columns
-        rows = self.call.op.blocking.rows * self.call.op.blocking.t
+        groups = self.call.op.attributes.fracture_factor
+        by_pick = np.zeros(self.terms[0].begin[:, 1:].size, np.bool_) if pick is None else picked
+        by_pick = by_pick.reshape(groups, -1).T.reshape(-1)  # in the order of the result
 
-        def of_pick(begin: int) -> bool:
-            return pick is not None and bool(picked[begin % cols // group_cols * rows + begin // cols % rows])
-
-        def part(begin: int, end: int, *, by_pick: bool) -> Made | Bits:
+        def part(begin: int, end: int, add: Pick | None) -> Made | Bits:
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
-            if by_pick and pick is not None:
-                add = pick
+            if add is not None:
 
                 def block(dst: U32, first: int, last: int) -> None:
                     add(dst[first:last], begin, end)
@@ -162,24 +160,19 @@ class _Identity:
             return self._run(begin, end)
 
         def tiles(start: int, stop: int) -> Made | Bits:
-            parts: list[tuple[int, int, bool]] = []
-            for begin, end in self._parts(start, stop):
-                by_pick = of_pick(begin)
-                if by_pick and parts and parts[-1][2]:
-                    parts[-1] = parts[-1][0], end, True
-                else:
-                    parts.append((begin, end, by_pick))
-            return joined([part(begin, end, by_pick=by_pick) for begin, end, by_pick in parts], self._packed)
+            made = [part(begin, end, pick if one else None) for begin, end, one in self._parts(start, stop, by_pick)]
+            return joined(made, self._packed)
 
         return tiles
 
-    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Rows of tiles, or the column groups of them: neighbours that have the same terms."""
+    def _parts(self, start: int, stop: int, by_pick: NDArray[np.bool_]) -> Iterator[tuple[int, int, bool]]:
+        """Rows of tiles, or the column groups of them: neighbours that have the same terms, or are all picked."""
         _, group_cols = self.columns
-        while start < stop:
-            end = min(stop, (start // group_cols + 1) * group_cols)
-            yield start, end
-            start = end
+        first, last = start // group_cols, (stop - 1) // group_cols + 1
+        picked = by_pick[np.arange(first, last) % by_pick.size]
+        begins = first + np.flatnonzero(np.append(True, ~(picked[1:] & picked[:-1])))
+        for begin, end in pairwise([*begins.tolist(), last]):
+            yield max(start, begin * group_cols), min(stop, end * group_cols), bool(picked[begin - first])
 
     def _terms_of(self, start: int) -> tuple[int, int, int]:
         """Entry and first term of a tile, counted over all entries, and how many it has."""
