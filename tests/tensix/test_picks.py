@@ -1,5 +1,7 @@
 """Lines picked by sparse tiles, against products of whole tiles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,6 +131,44 @@ def test_one_pick_of_each_format():
         picked, products = both(np.random.default_rng(1), df, mode, "HiFi2", middle, 3, middle, "wormhole_b0")
         assert picked.any()
         assert np.array_equal(picked, products)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    middle=st.sampled_from([0, 20, 127, 252, 255]),
+    spread=st.sampled_from([0, 2, 9]),
+    exponent=st.sampled_from([1, 100, 127, 130, 255]),
+    df=st.sampled_from(["Float16_b", "Bfp8_b"]),
+)
+def test_strips_added_up_in_l1(seed, middle, spread, exponent, df):
+    stream = np.random.default_rng(seed)
+    acts = stored(stream, df, 8, middle, spread)
+    weights = sparse_tiles(stream, df, 3, exponent)
+    weight, act_row = stream.integers(0, 3, 4), stream.integers(0, 4, 4)
+    ends = np.array([False, True, True, False])
+    index = np.arange(8, dtype=np.int32)
+    index.flags.writeable = False
+    units, definition = KernelUnits("wormhole_b0"), ReferenceUnits("wormhole_b0")
+    picking = Picking(picks_of(weights, weight, act_row, ends), acts, index, NONE, False, df, 2, 2)
+    add_up = units.l1_picker(picking, "HiFi3", "bf16", "Float16_b")
+    assert add_up is not None
+    out = Bits.empty("Float16_b", 2)
+    add_up(out, 0, 2)
+
+    in_l1 = None
+    for first, last in ((0, 2), (2, 3), (3, 4)):
+        own = slice(first, last)
+        strip = picks_of(weights, weight[own], act_row[own], np.zeros(last - first, np.bool_))
+        pick = units.picker(replace(picking, picks=strip), "HiFi3", "bf16", None)
+        assert pick is not None
+        images = np.zeros((2, 1024), np.uint32)
+        pick(images, 0, 2)
+        packed = definition.pack(images, "bf16", "Float16_b", "Float16_b")
+        in_l1 = packed if in_l1 is None else definition.add_in_l1(in_l1, packed)
+    assert np.array_equal(out.datums, in_l1.datums)
+    assert units.l1_picker(picking, "HiFi3", "bf16", "Float32") is None
+    assert definition.l1_picker(picking, "HiFi3", "bf16", "Float16_b") is None
 
 
 def test_what_has_no_way_is_multiplied():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
+from buda_emu.kernels.tensix.l1_acc import add_bf16_tile
 from buda_emu.kernels.tensix.spills import spill_any
 from buda_emu.kernels.tensix.unpack import unpack_block_tile
 from buda_emu.kernels.tensix.words import (
@@ -84,14 +85,18 @@ def pick_tiles(
     exponent_bits: int,
     blackhole: bool,
     spill: int,
+    in_l1: NDArray[np.uint16],
 ) -> None:
     """dst uint32[stop - start, 1024], Dst images of `mode`, += the products of tiles start..stop of the result, counted
     over all entries: rows of `cols` tiles in groups of `group_cols`.
 
     `index`, `pad` and `transposed` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it
     has; `spill`: the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros
-    have exponents.
+    have exponents. `in_l1`, uint16[stop - start, 1024] or empty: where a bf16 Dst is packed after each strip, and added
+    up as Float16_b; then dst is not read, and what is in it afterwards is nothing.
     """
+    sums = in_l1.size > 0
+    packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
     word, whole, own = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
     factor, part, more = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
@@ -102,9 +107,14 @@ def pick_tiles(
         column = tile - row * cols
         image = dst[item - start].view(np.int32)
         first, last = picks.begin[column // group_cols, row], picks.begin[column // group_cols, row + 1]
+        if sums:
+            for n in range(TILE):
+                in_l1[item - start, n] = np.uint16(0)
+                image[n] = i32(0)
         if first == last:
             continue
         load_words(word, image, mode)
+        begun = False
         for term in range(first, last):
             weight = picks.weight[term]
             begin, end = picks.begin_of[weight], picks.begin_of[weight + 1]
@@ -133,9 +143,27 @@ def pick_tiles(
                             other = i32(i32(factor[n] >> i32(23)) & i32(255))
                             more[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
                         _add(word, part, more, mode, blackhole)
-            if picks.ends[term]:
+            if sums and (picks.ends[term] or term + 1 == last):
+                _pack_halves(packed, word)
+                if begun:
+                    add_bf16_tile(in_l1[item - start], packed)
+                else:
+                    in_l1[item - start, :] = packed
+                begun = True
+                for n in range(TILE):
+                    word[n] = i32(0)
+            elif picks.ends[term]:
                 spill_any(word, spill)
         store_words(image, word, mode)
+
+
+@helper
+def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
+    """A bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
+    for n in range(TILE):
+        exponent = i32(word[n] & i32(0x7F800000))
+        kept = i32(word[n] & i32(-0x800000)) if exponent == i32(0x7F800000) else word[n]
+        out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(kept >> i32(16)) & i32(0xFFFF)))
 
 
 @helper

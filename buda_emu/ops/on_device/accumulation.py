@@ -128,6 +128,11 @@ class Accumulation:
         return self.previous is None and not self.registers.integer
 
     @property
+    def all_in_l1(self) -> bool:
+        """Whether blocks are added up in L1, the last one too, and nothing follows."""
+        return self._adds_in_l1 and self._shared and self.bias is None and not self.call.gradient
+
+    @property
     def sums_only(self) -> bool:
         """Whether Dst begins with zeros, and nothing but the packer follows the last block."""
         plain = self.bias is None and self.previous is None and not self._scaled and not self._adds_in_l1

@@ -39,13 +39,27 @@ def identity_maker(job: Job, around: Accumulation, weights: Stored, acts: Stored
     if listed.picks is None or not (whole and around.begins_empty):
         return product.maker()
     picked, spill = listed.picked, None
+    pad, transposed = acts.pad(job.units), acts.arrange == TRANSPOSE
+    picking = Picking(listed.picks, acts.bits, acts.index, pad, transposed, acts.register, *product.columns)
+    if around.all_in_l1 and picked.all() and job.call.op.blocking.tile_dim == FULL_TILE:
+        df = job.call.op.out_df
+        add_up = job.units.l1_picker(picking, job.call.fidelity, job.registers.dst, df)
+        if add_up is not None:
+            return _in_l1(df, add_up)
     if job.call.op.attributes.l1_acc:
         picked = picked & ~listed.spilled  # those are added up in L1
     elif listed.spilled.any():
         spill = around.spill(listed.picks.ends)
-    pad, transposed = acts.pad(job.units), acts.arrange == TRANSPOSE
-    picking = Picking(listed.picks, acts.bits, acts.index, pad, transposed, acts.register, *product.columns)
     return product.maker(job.units.picker(picking, job.call.fidelity, job.registers.dst, spill), picked)
+
+
+def _in_l1(df: str, add_up: Callable[[Bits, int, int], None]) -> Maker:
+    def tiles(start: int, stop: int) -> Bits:
+        out = Bits.empty(df, stop - start)
+        add_up(out, start, stop)
+        return out
+
+    return tiles
 
 
 class Listed(NamedTuple):

@@ -197,16 +197,42 @@ class KernelUnits:
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
         """See `Units`."""
-        codes = _codes(picking.source, picking.register)
+        arguments = self._picking(picking, fidelity, mode)
         way = AS_IT_WAS if spill is None else SPILLS.get(_way(spill, mode))
-        setting = self._setting(picking.register, mode)
-        if codes is None or way is None or (mode == "fp32" and setting[1] == 5):
+        if arguments is None or way is None:
             return None
-        arguments = (
+
+        def pick(images: U32, start: int, stop: int) -> None:
+            every: list[Any] = [start, stop, images, *arguments, way, np.empty((0, TILE_ELEMENTS), np.uint16)]
+            pick_kernels.pick_tiles(*every)
+
+        return pick
+
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        """See `Units`."""
+        arguments = self._picking(picking, fidelity, mode)
+        if arguments is None or (mode, df) != ("bf16", "Float16_b"):
+            return None
+
+        def pick(out: Bits, start: int, stop: int) -> None:
+            images = np.empty(out.datums.shape, np.uint32)
+            every: list[Any] = [start, stop, images, *arguments, AS_IT_WAS, out.datums]
+            pick_kernels.pick_tiles(*every)
+
+        return pick
+
+    def _picking(self, picking: Picking, fidelity: str, mode: DstMode) -> tuple[Any, ...] | None:
+        """What the kernel of picks is told in between, None where it does not serve."""
+        codes = _codes(picking.source, picking.register)
+        setting = self._setting(picking.register, mode)
+        if codes is None or (mode == "fp32" and setting[1] == 5):
+            return None
+        return (
             picking.picks, codes, picking.index, picking.pad, picking.transposed, len(picking.source), picking.cols,
-            picking.group_cols, phase_mask(fidelity), *setting, way,
+            picking.group_cols, phase_mask(fidelity), *setting,
         )  # fmt: skip
-        return lambda images, start, stop: pick_kernels.pick_tiles(start, stop, images, *arguments)
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """See `Units`."""

@@ -88,6 +88,9 @@ class ReferenceUnits:
     def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
         """See `Units`: the definition knows products only."""
 
+    def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
+        """See `Units`."""
+
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """See `Units`."""
         count = source.index.size // dst.shape[1]

@@ -118,6 +118,13 @@ class Units(Protocol):
         None where tiles have to be multiplied. `spill`: where a tile goes between two strips, if any does."""
         ...
 
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        """The same where every strip of a tile is packed as `df`, and added up in L1 (4.6): what makes the tiles of
+        `df`."""
+        ...
+
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """Tiles start..stop of dst[w, m, 1024] = the maxima over equally many tiles of the source each (2.6)."""
         ...
