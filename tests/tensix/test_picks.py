@@ -56,11 +56,12 @@ def stored(stream, df, tiles, middle, spread):
 
 
 def sparse_tiles(stream, register, count, exponent):
-    """Words with one element at most in a line: powers of two, and some others."""
+    """Words with one element at most in a line: tiles of powers of two, and others."""
     tiles = np.zeros((count, 32, 32), np.uint32)
     for tile in tiles:
         lines = np.flatnonzero(stream.random(32) < 0.8)
-        fraction = np.where(stream.random(lines.size) < 0.7, 0, stream.integers(0, 1024, lines.size) & (0x3F8))
+        rough = stream.random() < 0.3
+        fraction = stream.integers(0, 1024, lines.size) & (0x3F8 if rough else 0)
         words = stream.integers(0, 2, lines.size) << 31 | exponent << 23 | fraction << 13
         tile[lines, stream.integers(0, 32, lines.size)] = words
     tiles[-1] = 0

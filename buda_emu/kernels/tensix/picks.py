@@ -3,6 +3,10 @@
 Such a line picks a line of the other operand. Of its groups of products all but one are zero, and change no word of Dst
 (DEVICE_NUMERICS 2.2); that one has a single product, which nothing is aligned to. So one accumulation for each phase is
 all that is left of a tile's line. It is computed in integers, whatever the numbers are.
+
+What the first term leaves in an empty Dst is known where its elements are powers of two, as those of pickers are: they
+have the parts 64 and 0, so the phases add up the parts of the datum that SrcA gives them, which follow each other in
+one significand. Nothing is rounded, exponents are added, and from 255 on (8 bits) an infinity is all that is left.
 """
 
 from typing import Final, NamedTuple
@@ -27,13 +31,21 @@ from buda_emu.kernels.tensix.words import (
     Tiles,
     i32,
     load_word,
-    load_words,
     store_words,
 )
 
 BLOCKS: Final = 0
 HALVES: Final = 1
 WORDS: Final = 2
+
+LEAST: Final = 24  # exponents of a first term, with room below for the later phases
+MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
+LEAST_FP16: Final = 6
+MOST_FP16: Final = 31
+INFINITE: Final = 255
+FIRST_PART: Final = 0x780000
+BOTH_PARTS: Final = 0x7FC000
+"""Bits of a fraction that SrcA gives to the first two phases."""
 
 
 class Picks(NamedTuple):
@@ -87,8 +99,8 @@ def pick_tiles(
     spill: int,
     in_l1: NDArray[np.uint16],
 ) -> None:
-    """dst uint32[stop - start, 1024], Dst images of `mode`, += the products of tiles start..stop of the result, counted
-    over all entries: rows of `cols` tiles in groups of `group_cols`.
+    """dst uint32[stop - start, 1024], Dst images of `mode` that are full of zeros, += the products of tiles start..stop
+    of the result, counted over all entries: rows of `cols` tiles in groups of `group_cols`.
 
     `index`, `pad` and `transposed` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it
     has; `spill`: the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros
@@ -113,8 +125,9 @@ def pick_tiles(
                 image[n] = i32(0)
         if first == last:
             continue
-        load_words(word, image, mode)
-        begun = False
+        for n in range(TILE):
+            word[n] = i32(0)
+        begun, empty = False, True
         for term in range(first, last):
             weight = picks.weight[term]
             begin, end = picks.begin_of[weight], picks.begin_of[weight + 1]
@@ -134,8 +147,12 @@ def pick_tiles(
                             own[to + n] = whole[EDGE * place + n]
                     for n in range(EDGE):
                         factor[to + n] = picks.word[number]
+                if empty and _first_term(word, own, factor, phases, mode, exponent_bits):
+                    empty = False
+                    begin = end
                 for phase in range(PHASES):
-                    if phases >> phase & 1:
+                    if begin < end and phases >> phase & 1:
+                        empty = False
                         bias = exponent_bias(mode, exponent_bits, phase)
                         for n in range(TILE):
                             part[n] = i32(srca_part(own[n], phase) * srcb_part(factor[n], phase))
@@ -149,12 +166,37 @@ def pick_tiles(
                     add_bf16_tile(in_l1[item - start], packed)
                 else:
                     in_l1[item - start, :] = packed
-                begun = True
+                begun, empty = True, True
                 for n in range(TILE):
                     word[n] = i32(0)
             elif picks.ends[term]:
                 spill_any(word, spill)
         store_words(image, word, mode)
+
+
+@helper
+def _first_term(word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, exponent_bits: int) -> bool:
+    """All phases of the first term, if its numbers allow it; else the words are zeros, as before."""
+    keep = i32(BOTH_PARTS if phases & 0b0010 else FIRST_PART)
+    lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
+    bias = exponent_bias(mode, exponent_bits, 0)
+    least, most, fraction = lowest, i32(0), i32(0)
+    for n in range(TILE):
+        exponent = i32(i32(own[n] >> i32(23)) & i32(255))
+        none = exponent == 0
+        exponent = i32(i32(exponent + i32(i32(factor[n] >> i32(23)) & i32(255))) + bias)
+        most = max(most, i32(0) if none else exponent)
+        least = min(least, lowest if none else exponent)
+        fraction = i32(fraction | (i32(0) if none else i32(factor[n] & i32(0x7FFFFF))))
+        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(own[n] & keep))
+        size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
+        sign = i32(i32(own[n] ^ factor[n]) & i32(-0x80000000))
+        word[n] = i32(0) if none else i32(size | sign)
+    if fraction == 0 and least >= lowest and most <= highest:
+        return True
+    for n in range(TILE):
+        word[n] = i32(0)
+    return False
 
 
 @helper
