@@ -4,15 +4,19 @@
     python benchmarks/bench_device.py                            # own netlists
     python benchmarks/bench_device.py --vectors-heavy            # the big ones of the corpus, two threads
     python benchmarks/bench_device.py --vectors-heavy -k resnet50 --threads 1
+    python benchmarks/bench_device.py --vectors-heavy --limit 150     # and no netlist longer than 150 s
 
-Each netlist runs once in each precision to warm up (kernels compiled or loaded, memory in place), then `--repeat` times
-in turns, each on a new machine. Seconds of the programs, the least of the repetitions, and processor time of all
-threads, which other work on the machine disturbs less; a ratio is that of `device` over that of `format`. `first` is
-how many times of `device` a cold program took, with planning. Exit code 1: a netlist is above --most, or all together
-above --together.
+Each netlist is a process of its own and runs once in each precision to warm up (kernels compiled or loaded, memory in
+place), then `--repeat` times in turns, each on a new machine. Seconds of the programs, the least of the repetitions,
+and processor time of all threads, which other work on the machine disturbs less; a ratio is that of `device` over that
+of `format`. `first` is how many times of `device` a cold program took, with planning; `MiB` the most memory that the
+process ever held, after the first run in `format` and after that in `device`. With --repeat 0 the first runs are the
+figures. Exit code 1: a netlist is above --most or longer than --limit, or all together above --together.
 """
 
 import argparse
+import multiprocessing
+import resource
 import sys
 import time
 from dataclasses import dataclass, field
@@ -22,7 +26,7 @@ import buda_emu as be
 from conditions import conditions
 from run import Job, add_selection, selected  # sets up threads of numpy before it is imported
 
-PRECISIONS = ("device", "format")
+PRECISIONS = ("format", "device")  # in this order: the peak of memory never falls
 
 
 @dataclass
@@ -31,6 +35,11 @@ class Took:
 
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
+    peak: float = 0.0
+
+    def least(self) -> tuple[float, float]:
+        """Of the warm runs, or of the only one."""
+        return min(self.wall[1:] or self.wall), min(self.cpu[1:] or self.cpu)
 
 
 def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, threads: int, took: Took) -> None:
@@ -53,7 +62,25 @@ def measure(job: Job, threads: int, repeat: int) -> dict[str, Took]:
     for _ in range(1 + repeat):
         for precision in PRECISIONS:
             once(job, netlist, inputs, precision, threads, took[precision])
+            if not took[precision].peak:
+                took[precision].peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return took
+
+
+def apart(job: Job, threads: int, repeat: int, limit: float) -> dict[str, Took] | None:
+    """The same in a process of its own; None where it takes longer than `limit` seconds, or fails."""
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe(duplex=False)
+    process = fork.Process(target=lambda: there.send(measure(job, threads, repeat)))
+    process.start()
+    there.close()
+    try:
+        return here.recv() if here.poll(limit or None) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
 
 
 def main() -> int:
@@ -62,20 +89,28 @@ def main() -> int:
     add_selection(parser)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=0.0, metavar="S", help="seconds of a netlist (default none)")
     parser.add_argument("--most", type=float, default=6.0, metavar="TIMES", help="of a netlist (default 6)")
     parser.add_argument("--together", type=float, default=4.0, metavar="TIMES", help="of all (default 4)")
     args = parser.parse_args()
     print(f"{conditions()}; {args.threads} threads")
-    print(f"{'device':>8} {'format':>8} {'times':>6} {'cpu':>8} {'cpu':>8} {'times':>6} {'first':>6}  netlist")
+    heads = ("device", 8), ("format", 8), ("times", 6), ("cpu", 8), ("cpu", 8), ("times", 6), ("first", 6)
+    print(" ".join(f"{name:>{width}}" for name, width in (*heads, ("MiB", 6), ("MiB", 6))), " netlist", flush=True)
     sums, above = [0.0] * 4, 0
     for job in selected(args):
-        took = measure(job, args.threads, args.repeat)
-        device, plain = (took[precision] for precision in PRECISIONS)
-        figures = [min(device.wall[1:]), min(plain.wall[1:]), min(device.cpu[1:]), min(plain.cpu[1:])]
+        took = apart(job, args.threads, args.repeat, args.limit)
+        if took is None:
+            above += 1
+            print(f"failed, or took more than {args.limit:g} s: {job.name}", flush=True)
+            continue
+        plain, device = (took[precision] for precision in PRECISIONS)
+        (wall, cpu), (plain_wall, plain_cpu) = device.least(), plain.least()
+        figures = [wall, plain_wall, cpu, plain_cpu]
         sums = [total + figure for total, figure in zip(sums, figures, strict=True)]
         above += figures[0] > args.most * figures[1]
-        print(f"{_line(figures)} {device.wall[0] / figures[0]:6.2f}  {job.name}", flush=True)
-    print(f"{_line(sums)} {'':6}  together")
+        more = f"{device.wall[0] / figures[0]:6.2f} {plain.peak:6.0f} {device.peak:6.0f}"
+        print(f"{_line(figures)} {more}  {job.name}", flush=True)
+    print(f"{_line(sums)} {'':20}  together")
     return int(bool(above) or sums[0] > args.together * sums[1])
 
 

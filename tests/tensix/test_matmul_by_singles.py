@@ -28,14 +28,14 @@ def words(stream, shape, register, middle, spread, zeros=0.05):
     return np.where(stream.random(shape) < zeros, np.uint32(0), made)
 
 
-def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False):
+def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False, moved=0):
     """dst [n, 1024], in0 and in1 [K, 1024]: the images by both kernels, and what the first one left out."""
     index = np.arange(len(in0), dtype=np.int32)
     operands = (in0[None], index, NONE, in1[None], index, NONE, False)
     shape = (1, 1, len(in0), 1, 0, len(in0), faces, phase_mask(fidelity))
     singles, integers = dst[None].copy(), dst[None].copy()
     left_out = np.zeros(1, np.bool_)
-    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, left_out)
+    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, moved, left_out)
     matmul_by_integers(0, 1, integers, *operands, *shape, *setting, faces_first)
     return singles[0], integers[0], bool(left_out[0])
 
@@ -71,6 +71,52 @@ def test_both_kernels_agree(seed, pairing, spread, middles, fidelity, core, face
         dst, in0, in1, fidelity, setting, faces=faces, faces_first=core == "grayskull"
     )  # fmt: skip
     assert np.array_equal(singles, dst if left_out else integers)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    mode=st.sampled_from(["bf16", "fp32"]),
+    moved=st.sampled_from([48, -48, -96]),
+    sums=st.integers(0, 70),
+    spread=st.sampled_from([0, 1, 3, 6]),
+    apart=st.integers(-30, 30),
+    onto=st.integers(-20, 20),
+    fidelity=st.sampled_from(sorted(PHASES)),
+    core=st.sampled_from(["grayskull", "wormhole_b0", "blackhole"]),
+)
+def test_exponents_moved_from_the_ends(seed, mode, moved, sums, spread, apart, onto, fidelity, core):
+    """Sums that overflow, words that are infinite, and what is too small for Dst."""
+    stream = np.random.default_rng(seed)
+    middle = sums if moved > 0 else 320 - sums - 48 * (moved == -48)
+    left = (middle + 127 + apart) // 2
+    in0, in1 = (words(stream, (3, 1024), "Float16_b", m, spread) for m in (left, middle + 127 - left))
+    in0[2, :512] = in0[0, 512:] ^ np.uint32(0x80000000)  # sums that cancel
+    dst = start(stream, mode, "Float16_b", min(max(middle + onto, 1), 254), spread)
+    setting = kernel_setting("b", mode, core)
+    singles, integers, left_out = both(dst, in0, in1, fidelity, setting, faces_first=core == "grayskull", moved=moved)
+    assert np.array_equal(singles, dst if left_out else integers)
+
+
+@pytest.mark.parametrize("mode", ["bf16", "fp32"])
+@pytest.mark.parametrize(
+    ("moved", "middles", "dst_at"),
+    [
+        (48, (70, 75), 20), (48, (80, 75), 3), (-48, (127, 230), 200), (-48, (240, 127), 250), (-96, (250, 150), 250),
+        (-96, (254, 126), 254),
+    ],
+)  # fmt: skip
+def test_what_is_taken_where_exponents_are_moved(mode, moved, middles, dst_at):
+    stream = np.random.default_rng(9)
+    in0, in1 = (words(stream, (2, 1024), "Float16_b", middle, 1) for middle in middles)
+    dst = start(stream, mode, "Float16_b", dst_at, 0)
+    dst[0, ::3] = 0
+    setting = kernel_setting("b", mode, "wormhole_b0")
+    for way in (0, moved):
+        singles, integers, left_out = both(dst, in0, in1, "HiFi3", setting, moved=way)
+        assert left_out is (way == 0)
+        assert np.array_equal(singles, dst if left_out else integers)
+    assert (integers != dst).any()
 
 
 @pytest.mark.parametrize("mode", ["bf16", "fp32"])

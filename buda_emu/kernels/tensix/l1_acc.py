@@ -45,19 +45,24 @@ def add_fp32(start: int, stop: int, old: NDArray[np.uint32], new: NDArray[np.uin
 def add_bf16(start: int, stop: int, old: NDArray[np.uint16], new: NDArray[np.uint16]) -> None:
     """In double precision, rounded once; a NaN in L1 counts as the largest double, one from the packer as a number."""
     for tile in range(start, stop):
-        a, b = old[tile], new[tile]
-        for i in range(_TILE):
-            total = L(_bf16_as_double(L(a[i]), _LARGEST)).view(np.float64) + L(_bf16_as_double(L(b[i]), L(0))).view(
-                np.float64
-            )
-            bits = np.float64(total).view(np.int64)
-            size = bits & L(0x7FFFFFFFFFFFFFFF)
-            exponent = (size >> L(52)) - L(1023 - 127)
-            code = ((size + ((L(1) << L(44)) - L(1)) + ((size >> L(45)) & L(1))) >> L(45)) - (L(1023 - 127) << L(7))
-            code = L(0) if exponent <= L(0) else code
-            code = L(0x7F80) if exponent >= L(255) else code
-            signed = code | (L(0x8000) if bits < L(0) else L(0))
-            a[i] = np.uint16(L(0x7FC0) if size > _INFINITE else signed)
+        add_bf16_tile(old[tile], new[tile])
+
+
+@helper
+def add_bf16_tile(a: Any, b: Any) -> None:
+    """One of them."""
+    for i in range(_TILE):
+        total = L(_bf16_as_double(L(a[i]), _LARGEST)).view(np.float64) + L(_bf16_as_double(L(b[i]), L(0))).view(
+            np.float64
+        )
+        bits = np.float64(total).view(np.int64)
+        size = bits & L(0x7FFFFFFFFFFFFFFF)
+        exponent = (size >> L(52)) - L(1023 - 127)
+        code = ((size + ((L(1) << L(44)) - L(1)) + ((size >> L(45)) & L(1))) >> L(45)) - (L(1023 - 127) << L(7))
+        code = L(0) if exponent <= L(0) else code
+        code = L(0x7F80) if exponent >= L(255) else code
+        signed = code | (L(0x8000) if bits < L(0) else L(0))
+        a[i] = np.uint16(L(0x7FC0) if size > _INFINITE else signed)
 
 
 @kernel

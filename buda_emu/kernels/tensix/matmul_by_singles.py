@@ -1,7 +1,8 @@
 """The matrix product of tiles in singles (`group_sums`), while exponents are far enough from the ends of their range.
 
 A panel of result tiles is summed up together, one inner tile after the other, and an operand tile is prepared once for
-all of them.
+all of them. Numbers near the ends of Dst's range are computed further up or down, by an offset to all exponents, and
+after each accumulation cut where that range ends.
 """
 
 from typing import Final
@@ -40,7 +41,8 @@ PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the op
 WIDTH: Final = 16  # of a panel
 HALF: Final = TILE // 2  # words of a prepared tile's exponents
 FLOAT_BIAS: Final = 127
-# What exponents must be for singles (`_in_reach`), of the operands, of their products, of words in Dst.
+INFINITE: Final = 255
+# What exponents must be for singles, of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
 MOST_PART: Final = 250  # and no infinities
 FINEST: Final = 12  # of the last phase's products below those of the first
@@ -77,10 +79,12 @@ def matmul_by_singles(
     faces_first: bool,
     spill: int,
     ends: NDArray[np.bool_],
+    moved: int,
     left_out: NDArray[np.bool_],
 ) -> None:
     """Arguments as for `tile_matmul.matmul_tiles`. `spill`, of `spills`: the way that a tile goes after those inner
-    tiles for which `ends` is set, but for the last.
+    tiles for which `ends` is set, but for the last. `moved`, even: by how much exponents are greater here; 0 for
+    operands of family A, and not above 0 for a way through blocks.
 
     left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
     """
@@ -101,11 +105,13 @@ def matmul_by_singles(
     tops = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
 
     bias = int(exponent_bias(mode, exponent_bits, 0))
-    offset = OFFSET if mode == FP16 else 0
+    offset = OFFSET if mode == FP16 else moved
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = 2 * (bias + offset + ABOVE) + 1
-    floor = 0 if exponent_bits == 5 else LOWEST_WIDE if mode == FP32 else LOWEST_COMMON  # no sum is below it
-    lowest = 2 * (max(bias, floor) + offset + ABOVE) + 1
+    # No sum is below it.
+    floor = OFFSET if mode == FP16 else 0 if exponent_bits == 5 else LOWEST_WIDE if mode == FP32 else LOWEST_COMMON
+    lowest = 2 * (max(bias + offset, floor) + ABOVE) + 1
+    least_sum = max(LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM, moved + 1)
     item = start
     while item < stop:
         # What is asked for of one slice of one entry, a panel of rows and columns at a time.
@@ -127,9 +133,16 @@ def matmul_by_singles(
                 if taken[place]:
                     word = panel[place * TILE : (place + 1) * TILE]
                     load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
+                    least, most = range_of(word)
+                    if moved and most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE):
+                        taken[place] = False
+                        left_out[group * per_slice + number - start] = True
+                        continue
                     _without_denormals(word, offset)
-                    dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
+                    dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
             for k in range(first, last):
+                if not taken[: (bottom - top) * (right - left)].any():
+                    break
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
                     fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
@@ -145,14 +158,15 @@ def matmul_by_singles(
                     if not taken[place]:
                         continue
                     word = panel[place * TILE : (place + 1) * TILE]
-                    low = a_ranges[j, 0] + b_ranges[i, 0] + bias - FINEST
-                    high = a_ranges[j, 1] + b_ranges[i, 1] + bias + 1
+                    low = a_ranges[j, 0] + b_ranges[i, 0] + bias + moved - FINEST
+                    high = a_ranges[j, 1] + b_ranges[i, 1] + bias + moved + 1
                     weakest = min(a_ranges[j, 0], b_ranges[i, 0]) + lift
                     strongest = max(a_ranges[j, 1], b_ranges[i, 1]) + lift
-                    if dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor:
+                    if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
                         dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
                     least, most = dst_ranges[place, 0], dst_ranges[place, 1]
-                    if not _in_reach(mode, floor, least, most, low, high, weakest, strongest):
+                    reached = least >= floor and most <= MOST_WORD and low >= least_sum and high <= MOST_SUM
+                    if mode != FP16 and not (reached and weakest >= LEAST_PART and strongest <= MOST_PART):
                         taken[place] = False
                         left_out[group * per_slice + (top + i) * cols + left + j - start] = True
                         continue
@@ -161,7 +175,7 @@ def matmul_by_singles(
                         find_tops(tops, b_exponents[i * HALF :], a_exponents[j * HALF :], faces, lowest)
                         _add_tile(
                             word.view(np.float32), tops, b_parts[i * apart :], a_parts[j * apart :], faces, phases,
-                            mode, blackhole, faces_first,
+                            mode, blackhole, faces_first, moved,
                         )  # fmt: skip
                         dst_ranges[place, 0] = min(least, low - (23 if mode == FP32 else 10))
                         dst_ranges[place, 1] = max(most, high + GROWTH) + 1
@@ -193,17 +207,12 @@ def _lower_exponents(word: Lanes, offset: int) -> None:
 
 
 @helper
-def _in_reach(
-    mode: int, floor: int, least: int, most: int, low: int, high: int, weakest: int, strongest: int
-) -> bool:  # fmt: skip
-    """Whether singles hold all that comes up: words from `least`, at least `floor`, to `most`, sums from `low` to
-    `high`, operands from `weakest` to `strongest`. Exponents of 5 bits always are."""
-    if mode == FP16:
-        return True
-    if least < floor or most > MOST_WORD:
-        return False
-    least_sum = LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM
-    return low >= least_sum and high <= MOST_SUM and weakest >= LEAST_PART and strongest <= MOST_PART
+def _cut(word: Lanes, moved: int) -> None:
+    """What is too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step 7)."""
+    least, most = i32(max(moved + 1, 0) << 23), i32((INFINITE + min(moved, 0)) << 23)
+    for n in range(TILE):
+        size = min(i32(word[n] & i32(0x7FFFFFFF)), most)
+        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
 
 
 @helper
@@ -217,6 +226,7 @@ def _add_tile(
     mode: int,
     blackhole: bool,
     faces_first: bool,
+    moved: int,
 ) -> None:
     """word += SrcB x SrcA of prepared tiles."""
     for step in range(PHASES * faces):
@@ -228,3 +238,5 @@ def _add_tile(
                 add_face_wide(word, tops, b, a, face, shift, blackhole)
             else:
                 add_face(word, tops, b, a, face, shift, mode)
+            if moved:
+                _cut(word.view(np.int32), moved)

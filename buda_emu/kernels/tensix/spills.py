@@ -12,6 +12,9 @@ import numpy as np
 
 from buda_emu.kernels.fma import fma_f32
 from buda_emu.kernels.jit import helper
+from buda_emu.kernels.tensix.blocks import assemble_row
+from buda_emu.kernels.tensix.prepared import range_of
+from buda_emu.kernels.tensix.unpack import unpack_block_tile
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "MOST",
     "SIGN",
     "SPILLS",
+    "spill_any",
     "spill_words",
     "through_blocks",
 ]
@@ -52,7 +56,31 @@ KEPT: Final = 0x7FFE0000
 FRACTION_BITS: Final = 6  # of a magnitude of 7 bits, relative to the shared exponent
 MOST: Final = 127.0
 INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
+SMALLEST: Final = 1 << 23
+NEAREST_LEAST: Final = 20  # exponents with which `through_blocks` is left alone
+NEAREST_MOST: Final = 220
 LEAST: Final = 11 << 23  # as `group_sums.LOWEST_COMMON`; a group of zeros has none
+
+
+@helper
+def spill_any(word: Lanes, kind: int) -> None:
+    """The same of words of any exponents, such as a product by integers leaves."""
+    if kind != BLOCKS:
+        spill_words(word, kind)
+        return
+    least, most = range_of(word)
+    if least > NEAREST_LEAST and most < NEAREST_MOST:
+        through_blocks(word.view(np.float32))
+        return
+    codes, shared = np.empty(TILE, np.uint8), np.empty(TILE // GROUP, np.uint8)
+    for n in range(TILE):
+        size = min(i32(word[n] & i32(MAGNITUDE)), i32(EXPONENT))
+        size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(SMALLEST) else i32(0)
+        word[n] = i32(0) if size == 0 else i32(i32(word[n] & i32(SIGN)) | size)
+    assemble_row(word, 7, False, codes, shared)
+    unpack_block_tile(word, codes, shared, i32(0), 8)
+    for n in range(TILE):
+        word[n] = i32(0) if i32(word[n] & i32(EXPONENT)) == 0 else word[n]
 
 
 @helper

@@ -4,6 +4,7 @@ Input 0 is SrcB, input 1 is SrcA. Two kernels make the same bits: one in singles
 of their range, as nearly everything does; one in integers, several times slower, compiled when it is first needed.
 """
 
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +12,15 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
-from buda_emu.kernels.tensix.spills import AS_IT_WAS
+from buda_emu.kernels.tensix.spills import AS_IT_WAS, BLOCKS
 from buda_emu.kernels.tensix.words import Index, Tensor
 
 __all__ = ["matmul_blocks", "matmul_tiles"]
 
 _NO_ENDS: Final = np.zeros(0, np.bool_)
+_MOVED: Final = (-48, -96, 48)
+"""What is added to exponents, one after the other, of tiles whose numbers are too large or too small for singles."""
+_EXPONENT_BITS: Final = 17  # place among the arguments of a product from `dst` on
 
 
 def matmul_tiles(
@@ -65,7 +69,27 @@ def matmul_blocks(start: int, stop: int, spill: int, ends: NDArray[np.bool_], *a
 
     Gives back the items that are not done, whose tiles are as they were: what is in them singles cannot hold.
     """
+    left = _left_out(start, stop, spill, ends, 0, arguments)
+    if left and arguments[_EXPONENT_BITS] == 8:
+        for moved in _MOVED:
+            if moved < 0 or spill != BLOCKS:
+                left = [
+                    item for run in _runs(left) for item in _left_out(*run, spill, ends, moved, arguments)
+                ]  # fmt: skip
+    return left
+
+
+def _left_out(
+    start: int, stop: int, spill: int, ends: NDArray[np.bool_], moved: int, arguments: tuple[Any, ...]
+) -> list[int]:
+    """What the kernel of singles leaves out of start..stop."""
     left_out = np.zeros(stop - start, np.bool_)
-    every: list[Any] = [start, stop, *arguments, spill, ends, left_out]
+    every: list[Any] = [start, stop, *arguments, spill, ends, moved, left_out]
     matmul_by_singles(*every)
     return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []
+
+
+def _runs(items: list[int]) -> list[tuple[int, int]]:
+    """Rising numbers as runs of neighbours, from where to where."""
+    cuts = [n for n in range(1, len(items)) if items[n] != items[n - 1] + 1]
+    return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)] if items else [])]

@@ -113,10 +113,24 @@ class Accumulation:
         after = (np.flatnonzero(ends[:-1]) + 1).tolist()
         if not after or self._adds_in_l1 or self.registers.integer:
             return [block(range(*cut), None) for cut in pairwise([0, *after, len(ends)])]
+        return [block(range(len(ends)), self.spill(ends))]
+
+    def spill(self, ends: NDArray[np.bool_]) -> Spill:
+        """What happens between blocks that end where `ends` is set. Raises UnsupportedError."""
         self._require_reload()
-        mode, df = self.registers.dst, self.call.op.intermed_df
-        held_as = intermediate(mode, df, False, self.units.core)
-        return [block(range(len(ends)), Spill(ends, held_as, df, self.registers.intermediate))]
+        df = self.call.op.intermed_df
+        held_as = intermediate(self.registers.dst, df, False, self.units.core)
+        return Spill(ends, held_as, df, self.registers.intermediate)
+
+    @property
+    def begins_empty(self) -> bool:
+        """Whether it is floats that are summed up, from zeros on."""
+        return self.previous is None and not self.registers.integer
+
+    @property
+    def all_in_l1(self) -> bool:
+        """Whether blocks are added up in L1, the last one too, and nothing follows."""
+        return self._adds_in_l1 and self._shared and self.bias is None and not self.call.gradient
 
     @property
     def sums_only(self) -> bool:

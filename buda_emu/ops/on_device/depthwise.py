@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.numerics.stored import TILE_ELEMENTS
 from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
 from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
-from buda_emu.ops.on_device.matmul import frozen
+from buda_emu.ops.on_device.operands import frozen
 from buda_emu.ops.on_device.units import Product
 from buda_emu.tensix.registers import OpRegisters
 

@@ -1,11 +1,12 @@
 """The units of a core as kernels, with the bits of `reference_units`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix import eltwise as eltwise_kernels
 from buda_emu.kernels.tensix import eltwise_by_singles as singles_kernels
@@ -14,12 +15,14 @@ from buda_emu.kernels.tensix import l1_acc as l1_kernels
 from buda_emu.kernels.tensix import maxpool as maxpool_kernels
 from buda_emu.kernels.tensix import moves as move_kernels
 from buda_emu.kernels.tensix import pack as pack_kernels
+from buda_emu.kernels.tensix import picks as pick_kernels
 from buda_emu.kernels.tensix import tile_matmul as matmul_kernels
-from buda_emu.kernels.tensix.spills import SPILLS
+from buda_emu.kernels.tensix.spills import AS_IT_WAS, SPILLS
 from buda_emu.kernels.tensix.words import MODES
 from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
+from buda_emu.numerics.stored import GROUPS, TILE_ELEMENTS, Bits
 from buda_emu.ops.on_device.units import (
+    Picking,
     Product,
     Spill,
     Words,
@@ -27,6 +30,7 @@ from buda_emu.ops.on_device.units import (
     float_family,
     float_mode,
 )
+from buda_emu.spec.formats import FORMATS
 from buda_emu.tensix import functions, moves, unpack
 from buda_emu.tensix.fidelity import phase_mask
 from buda_emu.tensix.functions import Bound
@@ -47,6 +51,38 @@ def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
 def _each(items: Iterable[int]) -> list[tuple[int, int]]:
     """From where to where, for each by itself."""
     return [(item, item + 1) for item in items]
+
+
+_WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
+
+
+def _way(spill: Spill, mode: DstMode) -> tuple[int, str, str, str]:
+    return MODES.get(mode, -1), spill.held_as, spill.df, spill.register
+
+
+def _codes(tiles: Bits, register: str) -> pick_kernels.Codes | None:
+    """Stored tiles [w, n] as the kernel of picks takes them, None where it does not know their register words."""
+    none = 0, 0, TILE_ELEMENTS
+    bytes_, halves = np.empty(none, np.uint8), np.empty(none, np.uint16)
+    words, exponents = np.empty(none, np.uint32), np.empty((0, 0, GROUPS), np.uint8)
+    kind, align, mask = pick_kernels.HALVES, 0, -1
+    if tiles.exponents is not None:
+        kind, bytes_, exponents = pick_kernels.BLOCKS, _as_bytes(tiles.datums), _as_bytes(tiles.exponents)
+        align = 7 - FORMATS[tiles.df].mantissa_bits
+    elif tiles.df == "Float32" and register in _WORDS_OF_SINGLES:
+        kind, mask = pick_kernels.WORDS, _WORDS_OF_SINGLES[register]
+        words = np.ascontiguousarray(tiles.datums, np.uint32).view()
+    elif tiles.df == register and register in ("Float16", "Float16_b"):
+        halves = np.ascontiguousarray(tiles.datums, np.uint16).view()
+    else:
+        return None
+    for array in (bytes_, exponents, halves, words):
+        array.flags.writeable = False  # one compiled kernel serves all
+    return pick_kernels.Codes(kind, bytes_, exponents, align, halves, words, mask)
+
+
+def _as_bytes(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(codes, np.uint8).view()
 
 
 _unpacker = lru_cache(maxsize=64)(unpacker)
@@ -138,11 +174,11 @@ class KernelUnits:
         spill: Spill,
     ) -> None:  # fmt: skip
         """In one kernel where one knows the way to intermed_df and back."""
-        ways = (MODES.get(mode, -1), spill.held_as, spill.df, spill.register)
+        way = SPILLS.get(_way(spill, mode))
         left = [(start, stop)]
-        if ways in SPILLS and REGISTERS[in0.register] is not None:
+        if way is not None and REGISTERS[in0.register] is not None:
             arguments = self._product(dst, in0, in1, product, mode, k)
-            items = matmul_kernels.matmul_blocks(start, stop, SPILLS[ways], spill.ends, dst, *arguments)
+            items = matmul_kernels.matmul_blocks(start, stop, way, spill.ends, dst, *arguments)
             left = _each(items)
         for first, last in left:
             block_by_block(self, dst, first, last, in0, in1, product, mode, k, spill)
@@ -155,6 +191,47 @@ class KernelUnits:
             in0.tiles, in0.index, in0.pad, in1.tiles, in1.index, in1.pad, in1.transposed, *_dims(dst, product),
             k.start, k.stop, product.faces, phase_mask(product.fidelity), *self._setting(in0.register, mode),
             self.core == "grayskull",
+        )  # fmt: skip
+
+    def picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
+    ) -> Callable[[U32, int, int], None] | None:
+        """See `Units`."""
+        arguments = self._picking(picking, fidelity, mode)
+        way = AS_IT_WAS if spill is None else SPILLS.get(_way(spill, mode))
+        if arguments is None or way is None:
+            return None
+
+        def pick(images: U32, start: int, stop: int) -> None:
+            every: list[Any] = [start, stop, images, *arguments, way, np.empty((0, TILE_ELEMENTS), np.uint16)]
+            pick_kernels.pick_tiles(*every)
+
+        return pick
+
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        """See `Units`."""
+        arguments = self._picking(picking, fidelity, mode)
+        if arguments is None or (mode, df) != ("bf16", "Float16_b"):
+            return None
+
+        def pick(out: Bits, start: int, stop: int) -> None:
+            images = np.empty(out.datums.shape, np.uint32)
+            every: list[Any] = [start, stop, images, *arguments, AS_IT_WAS, out.datums]
+            pick_kernels.pick_tiles(*every)
+
+        return pick
+
+    def _picking(self, picking: Picking, fidelity: str, mode: DstMode) -> tuple[Any, ...] | None:
+        """What the kernel of picks is told in between, None where it does not serve."""
+        codes = _codes(picking.source, picking.register)
+        setting = self._setting(picking.register, mode)
+        if codes is None or (mode == "fp32" and setting[1] == 5):
+            return None
+        return (
+            picking.picks, codes, picking.index, picking.pad, picking.transposed, len(picking.source), picking.cols,
+            picking.group_cols, phase_mask(fidelity), *setting,
         )  # fmt: skip
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:

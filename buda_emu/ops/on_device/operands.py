@@ -121,6 +121,13 @@ class Stored:
         return Words(self.register, tiles, index, pad, self.arrange == TRANSPOSE)
 
 
+def frozen(index: Index) -> Index:
+    """A contiguous index array, read-only as those of tile maps: one compiled kernel serves both."""
+    index = np.ascontiguousarray(index, np.int32).reshape(-1)
+    index.flags.writeable = False
+    return index
+
+
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)

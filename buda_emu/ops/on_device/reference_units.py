@@ -7,6 +7,7 @@ import numpy as np
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
 from buda_emu.ops.on_device.units import (
+    Picking,
     Product,
     Spill,
     Words,
@@ -83,6 +84,12 @@ class ReferenceUnits:
                 family = float_family(in0.register)
                 phases = PHASES[product.fidelity]
                 flat[item] = tile_matmul.tile_matmul(flat[item], a, b, phases, family, mode, self.core)
+
+    def picker(self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None) -> None:
+        """See `Units`: the definition knows products only."""
+
+    def l1_picker(self, picking: Picking, fidelity: str, mode: DstMode, df: str) -> None:
+        """See `Units`."""
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """See `Units`."""

@@ -6,6 +6,7 @@ order: register words and Dst images uint32[n, 1024], stored tiles `Bits`. The s
 DEVICE_NUMERICS.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -13,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.tensix.picks import Picks
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
 from buda_emu.spec.formats import Family
@@ -62,6 +64,22 @@ class Spill:
     register: str
 
 
+@dataclass(frozen=True, slots=True)
+class Picking:
+    """The lines that an identity matmul picks from `source` [w or 1, tiles], read through `index`, in which a negative
+    number is a tile full of the word `pad`, `transposed` inside each tile, in register format `register`: see
+    `kernels.tensix.picks`."""
+
+    picks: Picks
+    source: Bits
+    index: Index
+    pad: np.uint32
+    transposed: bool
+    register: str
+    cols: int
+    group_cols: int
+
+
 class Units(Protocol):
     """Unpacker, matrix unit, vector unit and packer of one core."""
 
@@ -91,6 +109,20 @@ class Units(Protocol):
         spill: Spill | None = None,
     ) -> None:  # fmt: skip
         """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for tiles start..stop of dst counted over w (2.8)."""
+        ...
+
+    def picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
+    ) -> Callable[[U32, int, int], None] | None:
+        """What adds to images[stop - start, 1024] the products of an identity matmul's tiles start..stop, line by line;
+        None where tiles have to be multiplied. `spill`: where a tile goes between two strips, if any does."""
+        ...
+
+    def l1_picker(
+        self, picking: Picking, fidelity: str, mode: DstMode, df: str
+    ) -> Callable[[Bits, int, int], None] | None:
+        """The same where every strip of a tile is packed as `df`, and added up in L1 (4.6): what makes the tiles of
+        `df`."""
         ...
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:

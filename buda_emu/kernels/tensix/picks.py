@@ -1,0 +1,241 @@
+"""The products of an identity matmul, whose sparse tiles have no more than one element in a line that is not zero.
+
+Such a line picks a line of the other operand. Of its groups of products all but one are zero, and change no word of Dst
+(DEVICE_NUMERICS 2.2); that one has a single product, which nothing is aligned to. So one accumulation for each phase is
+all that is left of a tile's line. It is computed in integers, whatever the numbers are.
+
+What the first term leaves in an empty Dst is known where its elements are powers of two, as those of pickers are: they
+have the parts 64 and 0, so the phases add up the parts of the datum that SrcA gives them, which follow each other in
+one significand. Nothing is rounded, exponents are added, and from 255 on (8 bits) an infinity is all that is left.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
+from buda_emu.kernels.tensix.l1_acc import add_bf16_tile
+from buda_emu.kernels.tensix.spills import spill_any
+from buda_emu.kernels.tensix.unpack import unpack_block_tile
+from buda_emu.kernels.tensix.words import (
+    BF16,
+    EDGE,
+    FP16,
+    FP32,
+    TILE,
+    Index,
+    Lanes,
+    Tiles,
+    i32,
+    load_word,
+    store_words,
+)
+
+BLOCKS: Final = 0
+HALVES: Final = 1
+WORDS: Final = 2
+
+LEAST: Final = 24  # exponents of a first term, with room below for the later phases
+MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
+LEAST_FP16: Final = 6
+MOST_FP16: Final = 31
+INFINITE: Final = 255
+FIRST_PART: Final = 0x780000
+BOTH_PARTS: Final = 0x7FC000
+"""Bits of a fraction that SrcA gives to the first two phases."""
+
+
+class Picks(NamedTuple):
+    """What the terms of an encoding do (`ops.sparse.Terms`): begin[group, row] to begin[group, row + 1] are those of a
+    result tile, each the product of the source tile `weight` and a tile of row `act_row`; `ends`: the tile is spilled.
+
+    Elements of weight tile n that are not zero are number begin_of[n]..begin_of[n + 1] of `line`, `column`, `word`.
+    """
+
+    begin: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    act_row: NDArray[np.int64]
+    ends: NDArray[np.bool_]
+    begin_of: NDArray[np.int64]
+    line: NDArray[np.int64]
+    column: NDArray[np.int64]
+    word: Lanes
+
+
+class Codes(NamedTuple):
+    """Tiles as they lie in L1 [w or 1, tiles, 1024], in one of these arrays, the others being empty: BLOCKS with their
+    exponents [w, tiles, 64] and `align`, by how much a code is shifted to fill 8 bits; HALVES; WORDS of 32 bits, of
+    which a register holds the bits `mask`."""
+
+    kind: int
+    bytes: NDArray[np.uint8]
+    exponents: NDArray[np.uint8]
+    align: int
+    halves: NDArray[np.uint16]
+    words: NDArray[np.uint32]
+    mask: int
+
+
+@kernel
+def pick_tiles(
+    start: int,
+    stop: int,
+    dst: Tiles,
+    picks: Picks,
+    source: Codes,
+    index: Index,
+    pad: np.uint32,
+    transposed: bool,
+    entries: int,
+    cols: int,
+    group_cols: int,
+    phases: int,
+    mode: int,
+    exponent_bits: int,
+    blackhole: bool,
+    spill: int,
+    in_l1: NDArray[np.uint16],
+) -> None:
+    """dst uint32[stop - start, 1024], Dst images of `mode` that are full of zeros, += the products of tiles start..stop
+    of the result, counted over all entries: rows of `cols` tiles in groups of `group_cols`.
+
+    `index`, `pad` and `transposed` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it
+    has; `spill`: the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros
+    have exponents. `in_l1`, uint16[stop - start, 1024] or empty: where a bf16 Dst is packed after each strip, and added
+    up as Float16_b; then dst is not read, and what is in it afterwards is nothing.
+    """
+    sums = in_l1.size > 0
+    packed = np.empty(TILE, np.uint16)
+    rows = picks.begin.shape[1] - 1
+    word, whole, own = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
+    factor, part, more = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
+    for item in range(start, stop):
+        entry = item // (rows * cols)
+        tile = item - entry * rows * cols
+        row = tile // cols
+        column = tile - row * cols
+        image = dst[item - start].view(np.int32)
+        first, last = picks.begin[column // group_cols, row], picks.begin[column // group_cols, row + 1]
+        if sums:
+            for n in range(TILE):
+                in_l1[item - start, n] = np.uint16(0)
+                image[n] = i32(0)
+        if first == last:
+            continue
+        for n in range(TILE):
+            word[n] = i32(0)
+        begun, empty = False, True
+        for term in range(first, last):
+            weight = picks.weight[term]
+            begin, end = picks.begin_of[weight], picks.begin_of[weight + 1]
+            if begin < end:
+                at = int(index[picks.act_row[term] * cols + column])
+                _fetch(whole, source, entry if entries > 1 else 0, at, pad, exponent_bits)
+                if end < begin + EDGE:
+                    for n in range(TILE):
+                        own[n] = i32(0)
+                for number in range(begin, end):
+                    to, place = EDGE * picks.line[number], picks.column[number]
+                    if transposed:
+                        for n in range(EDGE):
+                            own[to + n] = whole[EDGE * n + place]
+                    else:
+                        for n in range(EDGE):
+                            own[to + n] = whole[EDGE * place + n]
+                    for n in range(EDGE):
+                        factor[to + n] = picks.word[number]
+                if empty and _first_term(word, own, factor, phases, mode, exponent_bits):
+                    empty = False
+                    begin = end
+                for phase in range(PHASES):
+                    if begin < end and phases >> phase & 1:
+                        empty = False
+                        bias = exponent_bias(mode, exponent_bits, phase)
+                        for n in range(TILE):
+                            part[n] = i32(srca_part(own[n], phase) * srcb_part(factor[n], phase))
+                            exponent = i32(i32(own[n] >> i32(23)) & i32(255))
+                            other = i32(i32(factor[n] >> i32(23)) & i32(255))
+                            more[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
+                        _add(word, part, more, mode, blackhole)
+            if sums and (picks.ends[term] or term + 1 == last):
+                _pack_halves(packed, word)
+                if begun:
+                    add_bf16_tile(in_l1[item - start], packed)
+                else:
+                    in_l1[item - start, :] = packed
+                begun, empty = True, True
+                for n in range(TILE):
+                    word[n] = i32(0)
+            elif picks.ends[term]:
+                spill_any(word, spill)
+        store_words(image, word, mode)
+
+
+@helper
+def _first_term(word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, exponent_bits: int) -> bool:
+    """All phases of the first term, if its numbers allow it; else the words are zeros, as before."""
+    keep = i32(BOTH_PARTS if phases & 0b0010 else FIRST_PART)
+    lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
+    bias = exponent_bias(mode, exponent_bits, 0)
+    least, most, fraction = lowest, i32(0), i32(0)
+    for n in range(TILE):
+        exponent = i32(i32(own[n] >> i32(23)) & i32(255))
+        none = exponent == 0
+        exponent = i32(i32(exponent + i32(i32(factor[n] >> i32(23)) & i32(255))) + bias)
+        most = max(most, i32(0) if none else exponent)
+        least = min(least, lowest if none else exponent)
+        fraction = i32(fraction | (i32(0) if none else i32(factor[n] & i32(0x7FFFFF))))
+        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(own[n] & keep))
+        size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
+        sign = i32(i32(own[n] ^ factor[n]) & i32(-0x80000000))
+        word[n] = i32(0) if none else i32(size | sign)
+    if fraction == 0 and least >= lowest and most <= highest:
+        return True
+    for n in range(TILE):
+        word[n] = i32(0)
+    return False
+
+
+@helper
+def _pack_halves(out: NDArray[np.uint16], word: Lanes) -> None:
+    """A bf16 Dst as Float16_b (DEVICE_NUMERICS 4.2)."""
+    for n in range(TILE):
+        exponent = i32(word[n] & i32(0x7F800000))
+        kept = i32(word[n] & i32(-0x800000)) if exponent == i32(0x7F800000) else word[n]
+        out[n] = np.uint16(i32(0) if exponent == 0 else i32(i32(kept >> i32(16)) & i32(0xFFFF)))
+
+
+@helper
+def _add(word: Lanes, value: Lanes, exponent: Lanes, mode: int, blackhole: bool) -> None:
+    """One accumulation of sums of a single product."""
+    none = i32(0)
+    if mode == FP32:
+        for n in range(TILE):
+            v = none if exponent[n] == 0 else value[n]
+            word[n] = accumulate_wide(word[n], exponent[n], v, none, none, blackhole)
+    else:
+        for n in range(TILE):
+            v = none if exponent[n] == 0 else value[n]
+            word[n] = accumulate_narrow(word[n], exponent[n], v, none, none, mode == FP16)
+
+
+@helper
+def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, exponent_bits: int) -> None:
+    """The register words of a tile, full of `pad` where `at` is negative."""
+    if at < 0:
+        for n in range(TILE):
+            out[n] = i32(pad)
+    elif source.kind == BLOCKS:
+        unpack_block_tile(out, source.bytes[entry, at], source.exponents[entry, at], i32(source.align), exponent_bits)
+    elif source.kind == HALVES:
+        halves = source.halves[entry, at]
+        mode = FP16 if exponent_bits == 5 else BF16
+        for n in range(TILE):
+            out[n] = load_word(i32(halves[n]), mode)
+    else:
+        words = source.words[entry, at].view(np.int32)
+        for n in range(TILE):
+            out[n] = i32(words[n] & i32(source.mask))
