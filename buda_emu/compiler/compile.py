@@ -1,6 +1,7 @@
 """The job in one call: a model in, a compiled one out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -95,6 +96,7 @@ def compile(  # noqa: A001 - as be.compile
         from buda_emu.compiler.train.probabilities import probabilities
 
         graph = probabilities(graph)
+    recipe = replace(recipe, aim=replace(recipe.aim, step=microbatches))
     found, stored = fitted(recipe, graph, max(2, microbatches), activations_mib)
     return CompiledTraining(*found, choices, stored)
 
