@@ -51,7 +51,8 @@ def compile(  # noqa: A001 - as be.compile
     `effort` ("low", "default", "high") is how long placing searches, `objective` ("throughput", "latency", "cores") for
     what; `chips` is over how many the model is cut or copied, or the path of a cluster's file; `microbatch` how many
     inputs go through an epoch before the next begins (default: 64, of objective latency 1; fewer where memory is full).
-    What keeps states from input to input (training, caches) takes one chip and one input at a time (docs/placing.md).
+    What keeps states from input to input (training, caches) takes one chip; caches one input at a time, a training the
+    microbatches of a step where it can (docs/placing.md).
 
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),

@@ -294,6 +294,23 @@ def test_backward_passes_of_layers_are_those_of_torch(make, shape):
         np.testing.assert_array_equal(kept[name], buffer.numpy(), err_msg=name)
 
 
+def test_kernels_of_whole_tiles_are_kept_as_products_read_them():
+    """Windows and kernel meet tap by tap, in the pass back as well, so no op moves a kernel's elements."""
+    torch.manual_seed(5)
+    layers = torch.nn.Conv2d(32, 32, 3, padding=1), torch.nn.Conv2d(32, 32, 2, stride=2)
+    module, x, y = torch.nn.Sequential(*layers), torch.randn(2, 1, 32, 4, 4), torch.randn(2, 1, 32, 2, 2)
+    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
+    assert training.check(strict=True) == ()
+    tiles = training.placement.tiles
+    state = tiles.state("0.weight")
+    assert state is not None
+    assert state.shape == (9, 1, 1)
+    movers = [op for op in tiles.ops.values() if op.attrs.get("identity")]
+    assert movers
+    assert not any(use.source in tiles.states for op in movers for use in op.uses)
+    follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True))
+
+
 class Tied(torch.nn.Module):
     """One table to read words and to score them, a layer that nothing reads, and one whose result is detached."""
 
