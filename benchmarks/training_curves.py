@@ -2,6 +2,7 @@
 
 python3 benchmarks/training_curves.py --precision ideal --only MLP
 python3 benchmarks/training_curves.py --picture training-curves.svg   # ideal and device: some ten minutes
+python3 benchmarks/training_curves.py --pace   # modelled steps a second instead, first legal and found
 """
 
 import argparse
@@ -46,6 +47,20 @@ class Attending(nn.Module):
 
     def forward(self, digits):
         return self.head(self.layer(self.table(digits) + self.places)).transpose(1, 2)
+
+
+class Encoders(nn.Module):
+    """Two layers of BERT, narrow, and a class for each text."""
+
+    def __init__(self, layers=2, width=128, places=64):
+        super().__init__()
+        self.table, self.places = nn.Embedding(1000, width), nn.Parameter(0.02 * torch.randn(places, width))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 2)
+        layer = nn.TransformerEncoderLayer(width, 2, 4 * width, 0.0, "gelu", batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, tokens):
+        return self.head(self.layers(self.norm(self.table(tokens) + self.places))[:, 0])
 
 
 def cases():
@@ -138,6 +153,25 @@ def apart(theirs, ours):
     return float(np.max(np.abs(means(ours) - means(theirs)) / np.abs(means(theirs))))
 
 
+def paces(only):
+    """A row for each training and number of microbatches: modelled steps a second of each effort."""
+    print("| training | microbatches | first legal | found | times | epochs | CPU s to compile, low | found |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    all_cases = [(name, module, batches[0][0], choices) for name, module, batches, choices in cases()]
+    torch.manual_seed(0)
+    all_cases.append(("BERT, narrow, adamw", Encoders(), torch.randint(0, 1000, (4, 64)), {"optimizer": "adamw"}))
+    for name, module, x, choices in all_cases:
+        for count in (1, 4) if only in name else ():
+            found = []
+            for effort in ("low", "default"):
+                begin = time.process_time()
+                made = be.compile(module, (x,), loss="cross_entropy", effort=effort, microbatches=count, **choices)
+                found.append((made.perf().inputs_per_second, time.process_time() - begin, made.placement.epochs))
+            (first, quick, _), (best, seconds, epochs) = found
+            print(f"| {name} | {count} | {first:.0f} | {best:.0f} | {best / first:.2f} | {epochs} | {quick:.0f} | "
+                  f"{seconds:.0f} |", flush=True)  # fmt: skip
+
+
 def main():
     """Print a line for each training."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -148,7 +182,11 @@ def main():
     parser.add_argument("--acc-df", default="")
     parser.add_argument("--optimizer-df", default="", help="of what the optimizer keeps and computes")
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--pace", action="store_true", help="modelled steps a second instead")
     given = parser.parse_args()
+    if given.pace:
+        paces(given.only)
+        return
     formats = {"df": given.df, "acc_df": given.acc_df, "optimizer_df": given.optimizer_df}
     print(conditions())
     print(f"losses: means of {SPAN} steps; gradients: the worst correlation of a parameter's in {LOOKED_AT} steps")

@@ -1,6 +1,7 @@
 """The job in one call: a model in, a compiled one out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -50,7 +51,8 @@ def compile(  # noqa: A001 - as be.compile
     `effort` ("low", "default", "high") is how long placing searches, `objective` ("throughput", "latency", "cores") for
     what; `chips` is over how many the model is cut or copied, or the path of a cluster's file; `microbatch` how many
     inputs go through an epoch before the next begins (default: 64, of objective latency 1; fewer where memory is full).
-    What keeps states from input to input (training, caches) takes one chip and one input at a time (docs/placing.md).
+    What keeps states from input to input (training, caches) takes one chip; caches one input at a time, a training the
+    microbatches of a step where it can (docs/placing.md).
 
     `loss`: "mse", "cross_entropy", or a function of the module's output and a target: then a CompiledTraining is
     returned (docs/train-a-model.md), and `optimizer`, `learning_rate` (a number, or a function of the step),
@@ -95,6 +97,7 @@ def compile(  # noqa: A001 - as be.compile
         from buda_emu.compiler.train.probabilities import probabilities
 
         graph = probabilities(graph)
+    recipe = replace(recipe, aim=replace(recipe.aim, step=microbatches))
     found, stored = fitted(recipe, graph, max(2, microbatches), activations_mib)
     return CompiledTraining(*found, choices, stored)
 

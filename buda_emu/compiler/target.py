@@ -111,7 +111,8 @@ class Aim:
     """What is placed for (docs/placing.md). `effort`: how long is searched; `objective`: most inputs per second, the
     shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`: inputs that go
     through an epoch before the next begins; unless it is `firm`, fewer where memory is full; `ids` of the chips, where
-    they are not counted from 0; `copies` of the model, each on a chip of its own."""
+    they are not counted from 0; `copies` of the model, each on a chip of its own; `step`: inputs of a training's step,
+    its microbatches."""
 
     effort: str = "default"
     objective: str = "throughput"
@@ -120,6 +121,7 @@ class Aim:
     firm: bool = False
     ids: tuple[int, ...] = ()
     copies: int = 1
+    step: int = 1
 
     @staticmethod
     def named(

@@ -117,7 +117,8 @@ def trained(steps=2, **options):
     """A training with its losses, gradients and state after a few steps in precision ideal."""
     torch.manual_seed(0)
     module, x, y = Net(), torch.randn(6, 1, 6, 6), torch.randint(0, 3, (6,))
-    training = be.compile(module, (x[:2],), loss="cross_entropy", optimizer="adam", microbatches=3, **options)
+    training = be.compile(module, (x[:2],), loss="cross_entropy", optimizer="adam", microbatches=3,
+                          effort="low", **options)  # fmt: skip
     losses = [training.train_step(x, y) for _ in range(steps)]
     return training, losses, {**training.gradients(), **training.state()}
 
@@ -149,7 +150,7 @@ def test_what_does_not_fit_the_chip_is_computed_again():
     def graph():
         return training_graph(Net(), (torch.randn(2, 1, 6, 6),), None, choices)
 
-    recipe = Recipe.named()
+    recipe = Recipe.named(effort="low")
     (_, found, _), stored = fitted(recipe, graph(), 64, None)
     assert stored.again == ()
     arch = recipe.device.arch

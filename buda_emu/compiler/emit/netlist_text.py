@@ -43,10 +43,11 @@ def _lines(placement: Placement, title: str) -> Iterator[str]:
             yield f"  {queue.name}: {flow(_queue(queue, _chips(placement, queue.chip)))}"
     yield ""
     yield "graphs:"
+    inputs = {graph: placement.count(program) for program, graphs in placement.programs.items() for graph in graphs}
     for graph, name in graph_names(placement).items():
         yield f"  {name}:"
         yield f"    target_device: {flow(_chips(placement, graph.chip))}"
-        yield f"    input_count: {placement.microbatch}"
+        yield f"    input_count: {inputs[graph]}"
         source = None
         for placed in placement.ops.values():
             if placed.graph == graph:

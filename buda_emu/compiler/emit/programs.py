@@ -63,10 +63,9 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     stores = [store for store in placement.tiles.stores.values() if placement.ops[store.op].op.program == program]
     sums = {store.queue for store in stores if store.accumulate}
     slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
-    own = {placed.op.name for placed in placement.ops.values() if placed.op.program == program}
-    fed = any(queue.input not in own for queue in moving)
+    fed = placement.tiles.flows(program)
     entries = sorted({queue.entries for queue in moving}, reverse=True)
-    form = _Form(tuple(entries), fed, held, bool(sums), slots, placement.microbatch)
+    form = _Form(tuple(entries), fed, held, bool(sums), slots, placement.count(program))
     yield f"  - {program_name(program)}:"
     yield from form.begin()
     for graph in graphs:
@@ -133,14 +132,14 @@ class _Form:
         for count in self.entries:
             for pointer in (self.pointer("$gptr", count), self.pointer("$lptr", count)):
                 yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {2 * count}]"
+        if self.held:
+            yield f"    -   varinst: [$gptr_next, incwrap, $c_microbatch_size, {2 * self.entries[0]}]"
         if self.slots > 1:
             for increment in (CACHE.inner_increment, CACHE.outer_increment):
                 yield f"    -   varinst: [$v_cache_write_index, incwrap, {increment}, {self.slots}]"
                 yield "    - endloop"
         elif self.fed:
             yield "    - endloop"
-        if self.held:
-            yield f"    - varinst: [$gptr_next, incwrap, {LOOP}, {2 * self.entries[0]}]"
 
 
 def _moves(queue: Queue) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -18,43 +19,46 @@ Pads = Sequence[tuple[int, int]]
 @_op
 def convolution(
     b: Builder, x: Node, w: Node, *bias: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int],
-    groups: int = 1,
+    groups: int = 1, turned: bool = False,
 ) -> Node:  # fmt: skip
-    """conv plus a bias for each channel; weights that are an input: every window times every kernel"""
+    """conv plus a bias for each channel; weights that are an input: every window times every kernel, which may be
+    `turned` round"""
     rank = len(w.shape) - 2
     if w.op == "constant":
         y = b.conv(x, w, strides=tuple(strides), pads=tuple(pads), dilations=tuple(dilations), groups=groups)
     else:
-        y = _windows_times(b, x, w, strides, pads, dilations, groups)
+        y = _windows_times(b, x, w, strides, pads, dilations, groups, turned)
     return b.add(y, b.reshape(bias[0], shape=(w.shape[0], *[1] * rank))) if bias else y
 
 
-@_op
-def windows(
-    b: Builder, x: Node, *, kernel: Sequence[int], strides: Sequence[int], pads: Pads, dilations: Sequence[int],
-    out: Sequence[int] = (), clamp: bool = False,
-) -> Node:  # fmt: skip
-    """[N, C, taps..., out...]: what each tap of a window reads, 0 outside; `clamp`: what another tap reads inside"""
-    rank = len(kernel)
-    for place, k in enumerate(kernel):
-        dim = 2 + 2 * place
-        size, stride, dilation, pad = x.shape[dim], strides[place], dilations[place], pads[place]
-        count = out[place] if out else out_size(size, k, stride, dilation, pad)
-        index = taps(size, k, stride, dilation, pad, count, clamp=clamp)
-        x = b.linear(x, dim=dim, matrix=Sparse.gather(index, size))
-        x = b.reshape(x, shape=(*x.shape[:dim], k, count, *x.shape[dim + 1 :]))
-    return b.transpose(x, perm=(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)))
+def windows_in_rows(
+    b: Builder, x: Node, groups: int, *, kernel: Sequence[int], turned: bool = False, **options: Any
+) -> Node:
+    """[N, groups, out, taps x channels of a group]: what a window reads as a row, the channels of a tap side by side as
+    a picker leaves them."""
+    read = b.windows(x, kernel=tuple(kernel), turned=turned, **options)
+    n, channels, out = *x.shape[:2], prod(read.shape[2 + len(kernel) :])
+    apart = b.reshape(read, shape=(n, groups, channels // groups, prod(kernel), out))
+    turn = b.transpose(apart, perm=(0, 1, 4, 3, 2))
+    return b.reshape(turn, shape=(n, groups, out, prod(kernel) * channels // groups))
 
 
 def _windows_times(
-    b: Builder, x: Node, w: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int], groups: int
-) -> Node:
-    kernel = w.shape[2:]
-    read = b.windows(x, kernel=kernel, strides=strides, pads=pads, dilations=dilations)
-    n, channels, out = *read.shape[:2], read.shape[2 + len(kernel) :]
-    columns = b.reshape(read, shape=(n, groups, channels // groups * prod(kernel), prod(out)))
-    rows = b.reshape(w, shape=(1, groups, w.shape[0] // groups, prod(w.shape[1:])))
-    return b.reshape(b.matmul(rows, columns), shape=(n, w.shape[0], *out))
+    b: Builder, x: Node, w: Node, strides: Sequence[int], pads: Pads, dilations: Sequence[int], groups: int,
+    turned: bool,
+) -> Node:  # fmt: skip
+    kernel, cout, share = w.shape[2:], w.shape[0], w.shape[1]
+    options = {"strides": tuple(strides), "pads": tuple(pads), "dilations": tuple(dilations)}
+    rows = windows_in_rows(b, x, groups, kernel=kernel, turned=turned, **options)
+    apart = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
+    columns = b.reshape(
+        b.transpose(apart, perm=(0, 1, 4, 3, 2)), shape=(1, groups, prod(kernel) * share, cout // groups)
+    )  # fmt: skip
+    each = b.transpose(b.matmul(rows, columns), perm=(0, 1, 3, 2))
+    out = [
+        out_size(x.shape[2 + place], k, strides[place], dilations[place], pads[place]) for place, k in enumerate(kernel)
+    ]
+    return b.reshape(each, shape=(x.shape[0], cout, *out))
 
 
 @_op
@@ -75,13 +79,21 @@ def conv_transpose(
         x = b.take(x, dim=2 + place, index=index)
     cin, cout = w.shape[:2]
     kernel = b.reshape(w, shape=(groups, cin // groups, cout, *w.shape[2:]))
-    for dim in range(3, 3 + rank):
+    turned = w.op != "constant"
+    for dim in () if turned else range(3, 3 + rank):
         kernel = b.take(kernel, dim=dim, index=np.arange(kernel.shape[dim])[::-1])
     kernel = b.transpose(kernel, perm=(0, 2, 1, *range(3, 3 + rank)))
     kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
     ones = (1,) * rank
     return b.convolution(
-        x, kernel, *bias, strides=ones, pads=((0, 0),) * rank, dilations=tuple(dilations), groups=groups
+        x,
+        kernel,
+        *bias,
+        strides=ones,
+        pads=((0, 0),) * rank,
+        dilations=tuple(dilations),
+        groups=groups,
+        turned=turned,
     )
 
 

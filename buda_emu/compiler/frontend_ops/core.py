@@ -150,16 +150,33 @@ def _window_out(space: Sequence[int], kernel: Sequence[int], attrs: dict[str, An
     )
 
 
-def _windows(x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool) -> Array:
-    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside."""
+def _windows(
+    x: Array, kernel: Sequence[int], out: Sequence[int], attrs: dict[str, Any], clamp: bool, turned: bool = False
+) -> Array:
+    """x [N, C, space...] as [N, C, k1, o1, k2, o2, ...]; 0 outside. `turned`: the last tap first."""
     for place, k in enumerate(kernel):
         axis = 2 + 2 * place
         index = taps(
             x.shape[axis], k, attrs["strides"][place], attrs["dilations"][place], attrs["pads"][place], out[place],
             clamp=clamp,
         )  # fmt: skip
+        index = index[::-1] if turned else index
         x = np.take(np.concatenate([x, np.zeros_like(x.take([0], axis))], axis), index, axis)
     return x
+
+
+def _tapped(x: Array, *, kernel: Sequence[int], clamp: bool = False, turned: bool = False, **attrs: Any) -> Array:
+    rank = len(kernel)
+    found = _windows(x, kernel, _window_out(x.shape[2:], kernel, attrs), attrs, clamp, turned)
+    return found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+
+
+core(
+    "windows", "[N, C, taps..., out...]: what each tap of a window reads, 0 outside; `clamp`: what another tap reads "
+    "inside; `turned`: the last tap first",
+    lambda x, kernel, **attrs: (*x[:2], *kernel, *_window_out(x[2:], kernel, attrs)),
+    _tapped, family="convolution",
+)  # fmt: skip
 
 
 def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:

@@ -78,7 +78,7 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
     kept = [k for k in in_c if k in to_c]
     incoming = [k for k in to_c if parts[k].have.axis in "zr"]
     expelled = [k for k in in_c if k not in to_c]
-    if incoming and not kept:
+    if incoming and not kept and not _side_by_side(parts, in_c, incoming):
         return _again(low, _turned(low, value, parts, incoming), parts, extent, loose)
     if expelled:
         apart = _expelled(low, value, parts, expelled, kept) if kept else None
@@ -91,6 +91,15 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
         value = _columns(low, value, parts, to_c, extent[2])
         parts = _parts(value, parts)
     return _rows(low, value, parts, extent)
+
+
+def _side_by_side(parts: list[Move], in_c: Sequence[int], incoming: Sequence[int]) -> bool:
+    """Whether slices of t with one element in a row become columns while rows stay rows: a product puts them together
+    once they stand side by side."""
+    rows = [part for part in parts if part.have.axis == "r"]
+    from_z = all(parts[k].have.axis == "z" for k in incoming)
+    few = prod(parts[k].size for k in incoming) <= _WIDEST
+    return not in_c and from_z and few and bool(rows) and all(part.want.axis == "r" for part in rows)
 
 
 def _again(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose: bool) -> Value:

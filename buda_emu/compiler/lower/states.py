@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.compiler.graph.graph import Array, Node, Output
 from buda_emu.compiler.graph.names import safe_name
 from buda_emu.compiler.lower.inputs import best_layout, constant_value
-from buda_emu.compiler.lower.layout import Layout, Piece, standard
+from buda_emu.compiler.lower.layout import TILE, Layout, Piece, ordered, standard
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import State, Store
@@ -30,7 +30,9 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
     and stays so."""
     known = low.out.state(label)
     if known is None:
-        layout = best_layout(initial.shape) if slots == 1 else _in_slots(initial.shape, slots, dim)
+        kernel = len(initial.shape) > 2 and initial.shape[1] % TILE == 0 and _trains(low)
+        plain = _as_columns(initial.shape) if kernel else best_layout(initial.shape)
+        layout = plain if slots == 1 else _in_slots(initial.shape, slots, dim)
         held = np.zeros(layout.extent, np.float32)
         held.reshape(-1)[layout.place("zrc").ravel()] = np.asarray(initial, np.float32).ravel()
         if not initial.shape:
@@ -40,6 +42,16 @@ def _ram(low: Lowering, label: str, dtype: str, initial: Array, slots: int = 1, 
         df = next((node.attrs["df"] for node in nodes if node.attrs["df"]), "")
         known = low.out.states[queue] = State(queue, label, initial.shape, dtype, layout, held, slots, df)
     return known
+
+
+def _trains(low: Lowering) -> bool:
+    return any(output.accumulate for output in low.graph.outputs)
+
+
+def _as_columns(shape: tuple[int, ...]) -> Layout:
+    """A convolution's kernel [out, in, taps...] as products read it: taps of whole tiles of rows, a column for each
+    output."""
+    return ordered(shape, range(2, len(shape)), [1], [0])
 
 
 def _in_slots(shape: tuple[int, ...], slots: int, dim: int) -> Layout:

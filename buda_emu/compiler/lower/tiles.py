@@ -205,6 +205,16 @@ class TileGraph:
                 return found[name].shape
         raise KeyError(name)
 
+    @property
+    def trains(self) -> bool:
+        """Whether gradients are added up."""
+        return any(store.accumulate for store in self.stores.values())
+
+    def flows(self, program: str) -> bool:
+        """Whether inputs go through a program: an optimizer reads states alone, and runs once for all of them."""
+        read = {use.source for op in self.ops.values() if op.program == program for use in op.uses}
+        return any(name in self.inputs or (name in self.ops and self.ops[name].program != program) for name in read)
+
     def state(self, label: str) -> State | None:
         """The one of that label."""
         return next((state for state in self.states.values() if state.label == label), None)

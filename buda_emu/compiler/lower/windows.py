@@ -8,7 +8,7 @@ import numpy as np
 from buda_emu.compiler.frontend_ops.core import taps
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.layout import TILE, Index, Layout, Piece, ordered, padded
+from buda_emu.compiler.lower.layout import TILE, Dim, Index, Layout, Piece, ordered, padded
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import Use, over
@@ -42,17 +42,41 @@ def conv(low: Lowering, node: Node) -> Value:
     return low.times(value, held.reshape(count * width, -1), out, suffix="conv")
 
 
+@lowers("windows")
+def windows(low: Lowering, node: Node) -> Value:
+    """What each tap reads: the taps along z, the output's space along rows, channels along columns."""
+    kernel, attrs = tuple(node.attrs["kernel"]), node.attrs
+    value, layout = _tapped(
+        low,
+        node,
+        low.values[node.inputs[0]],
+        kernel,
+        clamp=attrs.get("clamp", False),
+        turned=attrs.get("turned", False),
+    )
+    taps_dims: list[Dim] = []
+    stride = prod(kernel)
+    for size in kernel:
+        stride //= size
+        taps_dims.append((Piece(size, "z", stride),) if size > 1 else ())
+    n, channels, *out = layout.dims
+    inner = tuple(replace(piece, stride=piece.stride * prod(kernel)) for piece in n)
+    return replace(value, layout=Layout((inner, channels, *taps_dims, *out), layout.extent))
+
+
 def node_channels(low: Lowering, node: Node) -> int:
     """Of the input."""
     return low.graph[node.inputs[0]].shape[1]
 
 
-def _tapped(low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], *, clamp: bool) -> tuple[Value, Layout]:
+def _tapped(
+    low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], *, clamp: bool, turned: bool = False
+) -> tuple[Value, Layout]:  # fmt: skip
     """[N, taps innermost] along z, the output's space along rows, channels along columns. The layout returned has the
     dimensions of the result [N, C, space...]; the taps are in its extent alone."""
     shape = low.graph[node.inputs[0]].shape
-    space, out = shape[2:], node.shape[2:]
     rank = len(shape)
+    space, out = shape[2:], node.shape[2 - rank :]
     value = relayout(low, value, ordered(shape, [0], list(range(2, rank)), [1]))
     attrs = node.attrs
     index = np.zeros((prod(kernel), prod(out)), np.int64)
@@ -60,6 +84,7 @@ def _tapped(low: Lowering, node: Node, value: Value, kernel: tuple[int, ...], *,
     for place, k in enumerate(kernel):
         picks = taps(space[place], k, attrs["strides"][place], attrs["dilations"][place], attrs["pads"][place],
                      out[place], clamp=clamp)  # fmt: skip
+        picks = picks[::-1] if turned else picks
         form = [1] * (2 * len(kernel))
         form[place], form[len(kernel) + place] = k, out[place]
         spread = np.broadcast_to(picks.reshape(form), (*kernel, *out)).reshape(index.shape)

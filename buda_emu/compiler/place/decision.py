@@ -31,7 +31,7 @@ class Spot:
 def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim, rounds: int = 2) -> Placement:
     """The placement with its queues, in rounds and copies as the aim has them. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
-    found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies)
+    found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies, step=aim.step)
     for op in tiles.ops.values():
         spot, held = spots[op.name], spots[op.name].choice.held
         own = encoded(made, op, spot.choice.blocks)

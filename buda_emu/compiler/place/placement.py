@@ -72,6 +72,8 @@ class Placement:
     """Of the chips, where they are not counted from 0."""
     copies: int = 1
     """Chips that all have the whole of it, each with its share of the inputs (NETLIST 1.7); 1 of a pipeline."""
+    step: int = 1
+    """Inputs of a step of a training."""
 
     def device(self, chip: int) -> int:
         """The id of a chip of the pipeline, or of that of a copy."""
@@ -90,6 +92,15 @@ class Placement:
     def inputs(self) -> int:
         """Of a round: of all copies."""
         return self.microbatch * self.copies
+
+    @property
+    def rounds(self) -> int:
+        """How often the loops of a step's programs are gone through."""
+        return max(1, self.step // self.microbatch)
+
+    def count(self, program: str) -> int:
+        """Inputs that an epoch of a program takes at once: one where only states are read."""
+        return self.microbatch if self.tiles.flows(program) or not self.tiles.states else 1
 
     def source(self, name: str, reader: Placed) -> str:
         """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant

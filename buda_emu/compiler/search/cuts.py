@@ -22,9 +22,9 @@ STEP = 0.2
 """Of a pace: how much later each op of a chain begins than the one before it."""
 
 
-def cuts(line: Line, aim: Aim, full: float) -> tuple[list[int], float]:
+def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[int], float]:
     """The first op of each epoch, then the number of ops; the cycles of a round of inputs that this is expected to
-    take."""
+    take. `step` of a pace is how much later each op of a chain begins."""
     count = len(line.ops)
     reach = np.minimum(_reach(line, aim, full), line.stops[None, :])
     levels = np.array([LEVELS - 1] if aim.objective == "cores" else range(LEVELS), np.int64)
@@ -46,7 +46,7 @@ def cuts(line: Line, aim: Aim, full: float) -> tuple[list[int], float]:
             pace = np.maximum(pace, moved / dram)
             depth = line.level[ends] - line.level[i]
             load = (line.loaded[ends] - line.loaded[i]) / dram
-            time = (aim.microbatch + STEP * depth) * pace + load
+            time = (aim.microbatch + step * depth) * pace + load
         total = best[i] + time
         alone = reach[levels, i] <= i  # an op that never keeps this pace
         total[alone] = np.inf

@@ -25,7 +25,7 @@ class Budget:
     rounds: int
 
 
-BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3)}
+BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3), "training": Budget(200, 1)}
 QUICKER = 0.95
 """The share of its pace at which an epoch is worth being packed with ops that stand turned by a quarter."""
 WAITING = 1.15

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from buda_emu.compiler.emit.netlist_text import netlist_text
-from buda_emu.compiler.emit.programs import ONE_ROUND
+from buda_emu.compiler.emit.programs import LOOP, ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.errors import InternalError
 from buda_emu.netlist.load import check_text
@@ -34,6 +34,8 @@ def judged(placement: Placement) -> Judged:
     if netlist is None:
         raise InternalError(f"placing made a netlist that is refused: {result.diagnostics[0]}")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
-    run = model_netlist(netlist, programs, ONE_ROUND)
-    host = sum(run.host_seconds().values()) * run.clock * 1e6 / placement.microbatch
-    return Judged(placement, netlist, run, max(sum(run.programs().values()) / placement.inputs, host), host)
+    run = model_netlist(netlist, programs, {**ONE_ROUND, LOOP: str(placement.rounds)})
+    inputs = placement.microbatch * placement.rounds
+    host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
+    cycles = sum(run.programs().values()) / (inputs * placement.copies)
+    return Judged(placement, netlist, run, max(cycles, host), host)

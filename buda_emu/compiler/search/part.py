@@ -9,7 +9,7 @@ def epoch_of(placement: Placement, epoch: int) -> Placement:
     """The ops of an epoch; queues that other epochs fill are filled by the host, without its link."""
     ops = {name: replace(placed, epoch=0) for name, placed in placement.ops.items() if placed.epoch == epoch}
     stores = {name: store for name, store in placement.tiles.stores.items() if store.op in ops}
-    found = replace(placement, ops=ops, queues={}, epochs=1, tiles=replace(placement.tiles, stores=stores))
+    found = replace(placement, ops=ops, queues={}, epochs=1, step=1, tiles=replace(placement.tiles, stores=stores))
     read = {found.source(use.source, placed) for placed in ops.values() for use in placed.op.uses}
     read |= {queue.alias for name, queue in placement.queues.items() if name in read and queue.alias}
 

@@ -1,6 +1,7 @@
 """From netlist ops to their blocks, cores, epochs, chips, queues and addresses (docs/placing.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -14,7 +15,7 @@ from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
-from buda_emu.compiler.search.cuts import FULL, cuts
+from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import BUDGETS, improved
 from buda_emu.compiler.search.judge import Judged, judged
@@ -26,6 +27,10 @@ from buda_emu.errors import HostError, UnsupportedError
 SHARES = (0.8, 0.88, 1.0)
 """Other shares of a chip's cores that rectangles are taken to cover: high effort tries them with every form of a graph,
 default effort with the best form of the best graph, on one chip, where there are epochs to cut."""
+TRAINING = (0.5, 0.65, 0.8, FULL)
+STEPS = (0.05, 0.5)
+"""The same of a training, whose epochs are many and wait for single inputs; and how much later each op of a chain is
+taken to begin, beside what an inference takes."""
 SLICES = (2, 4)
 """Of the rows of a single input; more are tried where fewer are of use."""
 WORTH = (2_000.0, 20_000.0)
@@ -49,7 +54,7 @@ class _Found:
     @staticmethod
     def of(aim: Aim, best: Judged, line: Line | None = None, spots: Mapping[str, Spot] | None = None) -> "_Found":
         """With what the timing model says."""
-        chips = sum(best.run.programs().values()) / best.placement.inputs
+        chips = sum(best.run.programs().values()) / (best.placement.inputs * best.placement.rounds)
         return _Found(aim, best.placement, best.cycles, best.host, chips, line, spots)
 
 
@@ -80,8 +85,8 @@ def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
     if tiles.states:  # what an input leaves in a ram the next one reads
         if aim.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
-        trains = any(not op.program.startswith("fwd") for op in tiles.ops.values())
-        aim = replace(aim, effort="low" if trains else aim.effort, microbatch=1)
+        aim = replace(aim, microbatch=1)
+        return _step(tiles, target, aim, entries, forms) if tiles.trains else _place(tiles, target, entries, forms, aim)
     return _quickest(tiles, target, aim, entries, forms)
 
 
@@ -115,6 +120,21 @@ def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
         raise refused[-1] from None
 
 
+def _step(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
+    """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
+    input reads what the one before it wrote: gradients are only added up."""
+    if aim.effort == "low" or aim.step == 1:
+        return _place(tiles, target, entries, forms, aim)
+    first = _place(tiles, target, entries, forms, replace(aim, effort="low"))
+    first = _Found.of(aim, judged(first.placement))
+    writers = {tiles.ops[store.op].program for store in tiles.stores.values() if not store.accumulate}
+    if not any(map(tiles.flows, writers)):
+        with suppress(MemoryFullError):
+            together = replace(aim, microbatch=aim.step)
+            return min(first, _place(tiles, target, 1, forms, together), key=_cycles)
+    return min(first, _place(tiles, target, entries, forms, aim), key=_cycles)
+
+
 def _in_memory(way: Callable[[Aim], _Found], aim: Aim) -> _Found:
     """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
@@ -135,6 +155,8 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
     if aim.objective == "cores":
         searched = placed(tiles, target, searched_spots(forms.plain, aim, FULL), aim, entries)
         return _Found(aim, min(searched, first, key=_cores))
+    if tiles.trains:
+        return _Found.of(aim, _trained(forms.likely(aim), target, aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
     tried = [_tried(line, target, aim, full, entries) for line in forms.likely(aim) for full in shares]
     kept = min(tried, key=_cycles)
@@ -142,6 +164,38 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
         tried.append(_improved(kept.line, target, aim, kept.spots, "high", entries))
     best = min(*tried, _Found.of(aim, judged(first)), key=_cycles)
     return replace(best, line=kept.line)
+
+
+def _trained(lines: Sequence[Line], target: Target, aim: Aim, entries: int, first: Judged) -> Judged:
+    """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
+    than `first`."""
+    tried: dict[tuple[int, float, float], tuple[Judged, dict[str, Spot]]] = {}
+
+    def make(number: int, spots: Mapping[str, Spot]) -> Placement:
+        return placed(lines[number].tiles, target, spots, aim, entries)
+
+    def packed(number: int, full: float, step: float) -> None:
+        spots = searched_spots(lines[number], aim, full, step)
+        with suppress(MemoryFullError):  # more epochs have more between them
+            tried[number, full, step] = judged(make(number, spots)), spots
+
+    def quickest() -> tuple[int, float, float]:
+        return min(tried, key=lambda key: tried[key][0].cycles)
+
+    for number in range(len(lines)):
+        for full in TRAINING:
+            packed(number, full, STEP)
+    if not tried:
+        return first
+    number, full, _ = quickest()
+    for step in STEPS:
+        packed(number, full, step)
+    number, *_ = key = quickest()
+    best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
+    for effort in ("training", "high") if aim.effort == "high" else ("training",):
+        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim.chips)
+        best = min(judged(make(number, spots)), best, key=lambda item: item.cycles)
+    return best
 
 
 def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Aim) -> _Found:
@@ -227,9 +281,10 @@ def _cycles(found: _Found) -> tuple[float, float]:
 def first_placement(found: Placement) -> Placement | None:
     """The first legal choice for the same graph, chips and microbatch; None where memory has no room for it."""
     tiles = found.given or found.tiles
-    aim = Aim("low", chips=found.stages, microbatch=found.microbatch, copies=found.copies)
+    microbatch = 1 if tiles.states else found.microbatch
+    aim = Aim("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
     try:
-        return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim)
+        return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim, max(2, found.step))
     except UnsupportedError:
         return None
 
@@ -239,9 +294,9 @@ def _cores(placement: Placement) -> int:
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())
 
 
-def searched_spots(line: Line, aim: Aim, full: float) -> dict[str, Spot]:
+def searched_spots(line: Line, aim: Aim, full: float, step: float = STEP) -> dict[str, Spot]:
     """Epochs by the dynamic program, each packed at its best pace."""
-    ends, _ = cuts(line, aim, full)
+    ends, _ = cuts(line, aim, full, step)
     spots: dict[str, Spot] = {}
     epoch = 0
     for start, stop in pairwise(ends):

@@ -39,13 +39,14 @@ def limits(found: Judged) -> Limits:
 
 def epoch_rows(found: Judged) -> list[list[str]]:
     """Graph, ops, cores, cycles of one input, share of all, what sets the pace, why no move helps."""
-    total = sum(epoch.timing.total for epoch in found.run.epochs)
+    total = sum(epoch.runs * epoch.timing.total for epoch in found.run.epochs)
+    inputs = found.placement.microbatch * found.placement.rounds
     rows: list[list[str]] = []
     for epoch in found.run.epochs:
         ops = [found.placement.ops[item.op] for item in epoch.timing.ops]
         cores = sum(prod(placed.blocks.grid) for placed in ops)
-        each = epoch.timing.total / found.placement.microbatch
-        share = f"{100 * epoch.timing.total / total:.0f} %"
+        cycles = epoch.runs * epoch.timing.total
+        each, share = cycles / inputs, f"{100 * cycles / total:.0f} %"
         why = _why(found.placement, epoch)
         figures = [ops[0].epoch, len(ops), cores, round(each)]
         rows.append([*map(str, figures), share, epoch.bottleneck.name, why])
@@ -93,8 +94,10 @@ def report(found: Judged, first: Placement | None) -> str:
         line("limit: work of all cores", limit.cores), line("limit: math alone", limit.math),
         line("limit: DRAM bytes", limit.dram), line("limit: host link", limit.host),
     ]  # fmt: skip
+    placement = found.placement
+    of = "step" if placement.step > 1 else "round"
     head = (
-        f"{placement_words(found.placement)}; a round of {found.placement.inputs} inputs takes "
+        f"{placement_words(placement)}; a {of} of {placement.inputs * placement.rounds} inputs takes "
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "times"], rows)

@@ -1,6 +1,6 @@
 """A training whose stored activations fit the chip's memory, or what the caller gives them of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from buda_emu.compiler.graph.graph import Graph
@@ -48,18 +48,22 @@ def fitted(
         if again == done and not last:
             continue
         done = again
-        try:
-            found = recipe.lowered(crossing.applied(again), entries=entries)
-        except MemoryFullError:
-            if last:
-                raise
-            continue
-        queues = between_programs(found[1])
-        size = sum(queues.values())
-        if mib is None or size <= mib * MIB:
-            return found, Stored(size, tuple(queues), again)
-        if last:
-            raise HostError(f"compile: activations_mib={mib}: at least {size / MIB:.2f} MiB have to be stored")
+        made = crossing.applied(again)
+        for effort in dict.fromkeys(("low", recipe.aim.effort)):  # what does not fit is not searched
+            try:
+                found = replace(recipe, aim=replace(recipe.aim, effort=effort)).lowered(made, entries=entries)
+            except MemoryFullError:
+                if last:
+                    raise
+                break
+            queues = between_programs(found[1])
+            size = sum(queues.values())
+            if mib is not None and size > mib * MIB:
+                if last:
+                    raise HostError(f"compile: activations_mib={mib}: at least {size / MIB:.2f} MiB have to be stored")
+                break
+            if effort == recipe.aim.effort:
+                return found, Stored(size, tuple(queues), again)
 
 
 def between_programs(found: Placement) -> dict[str, int]:

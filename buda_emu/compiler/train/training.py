@@ -65,11 +65,11 @@ class CompiledTraining(CompiledModel):
         rate = self.learning_rate(self.step) if callable(self.learning_rate) else self.learning_rate
         for name, number in self.choices.optimizer.numbers(rate, self.step + 1, self.choices.options).items():
             self._push_number(machine, NUMBER + name, number)
-        count = self.choices.microbatches
-        machine.run(program_name(FORWARD), {LOOP: count})
+        count, rounds = self.choices.microbatches, self.placement.rounds
+        machine.run(program_name(FORWARD), {LOOP: rounds})
         (output,) = self.io.outputs
         loss = float(np.sum(output.from_queue(machine.pop(output.queue, count)), dtype=np.float64))
-        machine.run(program_name(BACKWARD), {LOOP: count, ZERO: True})
+        machine.run(program_name(BACKWARD), {LOOP: rounds, ZERO: True})
         machine.run(program_name(OPTIMIZE), {})
         self.step += 1
         return loss
@@ -191,7 +191,7 @@ class CompiledTraining(CompiledModel):
 
     def perf(self) -> ModelPerf:
         """Modelled cycles of one step, all its microbatches: `inputs_per_second` are steps."""
-        return self._modelled({LOOP: str(self.choices.microbatches), ZERO: "1"})
+        return ModelPerf(self._modelled({LOOP: str(self.placement.rounds), ZERO: "1"}).run, 1)
 
     def report(self) -> str:
         """As of a model, and what is stored for the backward pass."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from buda_emu.compiler.frontend_ops.convolution import windows_in_rows
 from buda_emu.compiler.frontend_ops.core import taps
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
@@ -101,12 +102,12 @@ def convolution_backward(
 
 def _kernel_gradient(b: Builder, written: Node, read: Node, w: Node, groups: int, options: Mapping[str, Any]) -> Node:
     """The sum over all windows of what a tap read times what was written for the window."""
-    out, (n, channels) = written.shape[2:], read.shape[:2]
-    taps_read = b.windows(read, kernel=w.shape[2:], out=out, **options)
-    columns = b.reshape(taps_read, shape=(n, groups, channels // groups * prod(w.shape[2:]), prod(out)))
+    out, n = written.shape[2:], read.shape[0]
+    columns = windows_in_rows(b, read, groups, kernel=w.shape[2:], out=out, **options)
     rows = b.reshape(written, shape=(n, groups, w.shape[0] // groups, prod(out)))
-    each = b.matmul(rows, b.transpose(columns, perm=(0, 1, 3, 2)))
-    return b.reshape(b.reduce_sum(each, axes=[0]), shape=w.shape)
+    total = b.reduce_sum(b.matmul(rows, columns), axes=[0])
+    apart = b.reshape(total, shape=(w.shape[0], prod(w.shape[2:]), w.shape[1]))
+    return b.reshape(b.transpose(apart, perm=(0, 2, 1)), shape=w.shape)
 
 
 @aten("max_pool2d_with_indices_backward")
