@@ -37,5 +37,5 @@ def test_set_exact() -> None:
 
 def test_what_cannot_be_set_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(float_state, "_is_exact", lambda: False)
-    with pytest.raises(UnsupportedError, match="cannot be set back"):
+    with flushing(), pytest.raises(UnsupportedError, match="cannot be set back"):
         set_exact()
