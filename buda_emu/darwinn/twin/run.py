@@ -21,9 +21,7 @@ class Twin:
     def __init__(self, source: "Source | tflite.Model") -> None:
         self.graph = read_graph(source)
         self.variables: dict[int, Array] = {
-            number: np.full(item.shape, item.zero_point[0] if item.zero_point else 0, item.dtype)
-            for number, item in enumerate(self.graph.tensors)
-            if item.is_variable
+            number: _initial(item) for number, item in enumerate(self.graph.tensors) if item.is_variable
         }
 
     @property
@@ -95,8 +93,14 @@ class Twin:
             known.name, inputs, tuple(graph.tensors[number] for number in operation.outputs), operation.options,
             tuple(graph.tensors[number] for number in operation.intermediates),
         )  # fmt: skip
-        results = known.run(call)
-        values.update(zip(operation.outputs, results, strict=True))
+        try:
+            with np.errstate(invalid="raise"):  # what such a cast gives depends on the machine
+                results = known.run(call)
+            values.update(zip(operation.outputs, results, strict=True))
+        except (ValueError, OverflowError, IndexError, FloatingPointError) as error:
+            raise UnsupportedError(
+                f"operator {operation.number}, {known.name}: its tensors do not go together: {error}"
+            ) from error
         for name, array in call.state.items():
             number = graph.named(name)
             if number is not None and number in self.variables:
@@ -122,3 +126,11 @@ def fed(tensor: Tensor, array: Any) -> Array:
             f"not {given.dtype} of shape {list(given.shape)}"
         )
     return given
+
+
+def _initial(tensor: Tensor) -> Array:
+    """A variable as it is before the first run: its zero point. Raises UnsupportedError where it has none such."""
+    try:
+        return np.full(tensor.shape, tensor.zero_point[0] if tensor.zero_point else 0, tensor.dtype)
+    except (OverflowError, ValueError, MemoryError) as error:
+        raise UnsupportedError(f"variable {tensor.name!r} of {tensor.shape} {tensor.type}: {error}") from error
