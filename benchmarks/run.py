@@ -133,7 +133,10 @@ def selected(args: argparse.Namespace) -> list[Job]:
     jobs = [] if args.vectors or args.vectors_heavy else own_jobs()
     jobs += vector_jobs("vectors") if args.vectors else []
     jobs += vector_jobs("vectors_heavy") if args.vectors_heavy else []
-    return [job for job in jobs if args.k in job.name]
+    found = [job for job in jobs if args.k in job.name]
+    if not found:
+        raise SystemExit(f"no netlist has {args.k!r} in its name, or ../shared is not there")
+    return found
 
 
 def measure(job: Job, threads: int, precision: str, repeat: int) -> dict[str, float]:

@@ -102,6 +102,17 @@ def test_views_of_memory_and_parts_without_elements():
     agrees(run, X, IMAGE)
 
 
+def test_where_has_the_shape_of_all_three():
+    """Zeros, too, make what is chosen as wide as they are."""
+    column = X[0, :3, :1]
+
+    def run(c, y):
+        wide = torch.zeros(3, 5)
+        return torch.where(c, wide, y) + 0.5, torch.where(c, y, wide), torch.where(c, wide, wide + 1)
+
+    agrees(run, column > 0, column)
+
+
 SEEN = torch.ones(3, 17, dtype=torch.bool)
 SEEN[1], SEEN[2, 9:] = False, False
 LEAST = torch.finfo(torch.float32).min
@@ -140,6 +151,11 @@ def test_masks_leave_the_scores_beside_them(arch, df):
         (torch.linalg.det, (torch.randn(3, 3),), "det"),
         (lambda x: torch.as_strided(x[1:], (3,), (1,), 0) * 2, (PAIR,), "elements that its operand does not have"),
         (lambda x: (x * 2, x[:, 7:]), (PAIR,), "output 1 has no elements"),
+        (
+            lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=x[:, :5] * -torch.inf),
+            (PAIR,),
+            "not those of a mask",
+        ),
     ],
 )
 def test_what_cannot_be_is_named(run, inputs, complaint):

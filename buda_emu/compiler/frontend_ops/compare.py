@@ -107,12 +107,11 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
     small = b.graph.nodes.get(c.inputs[0], c) if c.op == "expand" else c  # there when it is computed
     c = small if np.broadcast_shapes(small.shape, x.shape, y.shape) == shape else c
     x, y = _finite(b, x), _finite(b, y)
-    parts = [
-        b.multiply(mask, value, dtype=x.dtype)
-        for mask, value in ((c, x), (b.logical_not(c), y))
-        if value.op != "constant" or value.value.any()
-    ]
-    return b.add(*parts, dtype=x.dtype) if len(parts) == 2 else parts[0] if parts else b.constant(np.zeros(shape))
+    first, second = b.multiply(c, x, dtype=x.dtype), b.multiply(b.logical_not(c), y, dtype=x.dtype)
+    for part, other in ((first, y), (second, x)):
+        if other.op == "constant" and not other.value.any() and part.shape == shape:
+            return part
+    return b.add(first, second, dtype=x.dtype)
 
 
 def _finite(b: Builder, x: Node) -> Node:
