@@ -179,11 +179,14 @@ def test_a_softmax_of_rows_of_which_nothing_is_left(held, both):
     [
         ([("IsNaN", ["x"], ["n"], {})], "not kept apart"),
         ([("Mul", ["x", "least"], ["s"], {}), ("Softmax", ["s"], ["p"], {}), ("IsNaN", ["p"], ["n"], {})], "of a mask"),
+        ([("Sub", ["x", "least"], ["s"], {}), ("Softmax", ["s"], ["p"], {}), ("IsNaN", ["p"], ["n"], {})], "of a mask"),
+        ([("Add", ["x", "most"], ["s"], {}), ("Softmax", ["s"], ["p"], {}), ("IsNaN", ["p"], ["n"], {})], "of a mask"),
     ],
 )
 def test_other_values_that_are_no_numbers_are_refused(nodes, complaint):
     nodes = [*nodes, ("Cast", ["n"], ["y"], {"to": TensorProto.FLOAT})]
-    made = model(nodes, {"x": normal(3, 4)}, ["y"], {"least": np.full((), -np.inf, np.float32)})
+    held = {"least": np.full((), -np.inf, np.float32), "most": np.array([0, 0, 0, np.inf], np.float32)}
+    made = model(nodes, {"x": normal(3, 4)}, ["y"], held)
     with pytest.raises(be.UnsupportedError, match=complaint):
         be.compile(made)
 

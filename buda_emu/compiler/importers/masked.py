@@ -4,6 +4,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 _MOVES = ("reshape", "transpose", "expand", "identity", "take", "slice", "concat")
 """Ops that give what they take, where else."""
@@ -11,14 +12,10 @@ _PASS = ("add", "subtract", "multiply", "divide", "where", *_MOVES)
 """Ops whose results may be infinite because an operand is."""
 
 
-class UnclearError(Exception):
-    """Nobody says how a value came by its infinities."""
-
-
 def rows_left(b: Builder, scores: Node, dim: int) -> Node | None:
     """1 for rows along a dimension of which something is more than minus infinity, 0 for the others, with that
-    dimension of size 1; None where there are no others. Raises UnclearError. An infinity of an input does not count:
-    it is not known."""
+    dimension of size 1; None where there are no others. Raises NotSupportedError where nobody says how a value came by
+    its infinities. An infinity of an input does not count: it is not known."""
     kept = _kept(b, scores)
     if kept is None:
         return None
@@ -33,7 +30,9 @@ def rows_left(b: Builder, scores: Node, dim: int) -> Node | None:
 def _kept(b: Builder, x: Node) -> Node | None:
     """Where a value is more than minus infinity, in a shape that it may be broadcast from; None for everywhere."""
     if x.op == "constant":
-        kept = ~np.isneginf(x.value) if x.value.dtype.kind == "f" else np.ones((), bool)
+        kept = ~np.isinf(x.value) if x.value.dtype.kind == "f" else np.ones((), bool)
+        if (x.value[~kept] > 0).any():
+            raise _unclear()
         return None if kept.all() else b.constant(kept)
     if not _may_be_infinite(b, x):
         return None
@@ -53,7 +52,11 @@ def _kept(b: Builder, x: Node) -> Node | None:
             return kept
         kept = kept if kept.shape == operands[0].shape else b.expand(kept, shape=operands[0].shape)
         return b.emit(x.op, kept, **x.attrs)
-    raise UnclearError
+    raise _unclear()
+
+
+def _unclear() -> NotSupportedError:
+    return NotSupportedError("infinities that are not those of a mask")
 
 
 def _nothing(x: Node) -> bool:

@@ -8,11 +8,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Node
-from buda_emu.errors import UnsupportedError
-
-
-class NotSupportedError(UnsupportedError):
-    """Why one node cannot be taken; the reader collects them."""
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from onnx import helper, numpy_helper
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
-from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call, NotSupportedError
+from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
+from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 
 FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent", "quantised")

@@ -14,9 +14,10 @@ from buda_emu.compiler.frontend_ops.core import taps
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
+from buda_emu.compiler.importers.from_torch.declared import aten
 from buda_emu.compiler.importers.from_torch.index import hot
 from buda_emu.compiler.importers.from_torch.windows import means, window
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 # -------------------------------------------------------------------------------------------------- losses by classes

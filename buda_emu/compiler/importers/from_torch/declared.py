@@ -8,7 +8,7 @@ from typing import Any
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.errors import UnsupportedError
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 FAMILIES = ("elementwise", "products", "windows", "reductions", "moves", "index", "order", "pairs", "backward")
 """Modules of this room that declare operators. None imports torch: what it hands over is told by its words."""
@@ -25,10 +25,6 @@ class AtenOp:
     becomes: str
     handler: Handler
     whole: bool = False
-
-
-class NotSupportedError(UnsupportedError):
-    """Why one node cannot be taken; the reader collects them."""
 
 
 _OPS: dict[str, AtenOp] = {}

@@ -7,7 +7,8 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten, number, plain
+from buda_emu.compiler.importers.from_torch.declared import aten, number, plain
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 plain(
     {

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten, dims_of
+from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @aten("view", "reshape", "_unsafe_view")

@@ -6,7 +6,8 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
+from buda_emu.compiler.importers.from_torch.declared import aten
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @aten("topk")

@@ -6,8 +6,9 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten
-from buda_emu.compiler.importers.masked import UnclearError, rows_left
+from buda_emu.compiler.importers.from_torch.declared import aten
+from buda_emu.compiler.importers.masked import rows_left
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 @aten("mm", "bmm", "matmul")
@@ -42,10 +43,7 @@ def attention(
     del enable_gqa
     if mask is not None and mask.dtype == "bool":
         mask = b.where(mask, 0.0, -np.inf)
-    try:
-        left = rows_left(b, mask, len(mask.shape) - 1) if mask is not None else None
-    except UnclearError:
-        raise NotSupportedError("a mask with infinities that are computed") from None
+    left = rows_left(b, mask, len(mask.shape) - 1) if mask is not None else None
     masks = [mask] if mask is not None else []
     size = q.shape[-1] ** -0.5 if scale is None else float(scale)
     found = b.attention(q, k, v, *masks, scale=size, causal=bool(causal))

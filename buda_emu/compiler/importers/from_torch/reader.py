@@ -10,9 +10,10 @@ import torch
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten_op, aten_ops
+from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
+from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import HostError, UnsupportedError
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
-from buda_emu.compiler.importers.from_torch.declared import NotSupportedError, aten, dims_of
+from buda_emu.compiler.importers.from_torch.declared import aten, dims_of
 from buda_emu.compiler.importers.from_torch.moves import view
-from buda_emu.compiler.importers.masked import UnclearError, rows_left
+from buda_emu.compiler.importers.masked import rows_left
+from buda_emu.compiler.importers.refusal import NotSupportedError
 
 
 def _reduction(name: str, op: str) -> None:
@@ -103,10 +104,7 @@ def softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
 def safe_softmax(b: Builder, x: Node, dim: int, *_: Any, **__: Any) -> Node:
     """`softmax`, zeros where a mask leaves nothing of a row"""
     found = softmax(b, x, dim)
-    try:
-        left = rows_left(b, x, dim % len(x.shape))
-    except UnclearError:
-        raise NotSupportedError("of infinities that are not those of a mask") from None
+    left = rows_left(b, x, dim % len(x.shape))
     return found if left is None else b.multiply(found, left, dtype=found.dtype)
 
 
