@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.device.pages import address_of
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, TileStore, consecutive
 from buda_emu.errors import InternalError
 from buda_emu.numerics.stored import Bits, stored_tile_bytes
@@ -123,7 +124,7 @@ class BitView(EntryView):
 
     def holds_bits(self, slot: int, bits: Bits) -> bool:
         """Are earlier `bits` from `slot` on still memory of the store? A push may have made the store grow since."""
-        return bits.datums.ctypes.data == self.bits(slot, 1).datums.ctypes.data
+        return address_of(bits.datums) == address_of(self.bits(slot, 1).datums)
 
     def entry(self, slot: int) -> NDArray[np.float32]:
         """The values of one entry as the host reads them, a copy: float32[tiles, 1024]."""

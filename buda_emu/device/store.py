@@ -49,11 +49,6 @@ class MemoryBudget:
         self.used -= count
 
 
-def address_of(array: NDArray[Any]) -> int:
-    """Where an array begins in memory: `ctypes.data`, which takes four times as long."""
-    return array.__array_interface__["data"][0]
-
-
 def consecutive(slots: Sequence[int]) -> bool:
     """Each one after the one before it."""
     return len(slots) < 2 or all(b == a + 1 for a, b in pairwise(slots))
@@ -254,7 +249,7 @@ class EntryView:
 
     def holds(self, slot: int, block: NDArray[np.float32]) -> bool:
         """Is an earlier `block` from `slot` on still memory of the store? A push may have made the store grow since."""
-        return address_of(block) == address_of(self.entry(slot))
+        return pages.address_of(block) == pages.address_of(self.entry(slot))
 
     def mark(self, slots: Sequence[int], label: str) -> None:
         """Note that these entries now hold data of that format label."""

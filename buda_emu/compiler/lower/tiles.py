@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from buda_emu.compiler.graph.graph import FORWARD
 from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.target import Precision
+from buda_emu.spec.ops import OP_TYPES
 
+_TILE_BY_TILE = ("unary", "binary", "sfpu", "fused")
+_OF_THE_WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")
 Words = NDArray[Any]
 Shape = tuple[int, int, int]
 """(t, rows, columns) in tiles."""
@@ -108,6 +111,16 @@ class TileOp:
     def sources(self) -> tuple[str, ...]:
         """All nodes of the model's graph that it stands for."""
         return self.made_of or (self.source,)
+
+    @property
+    def is_tile_by_tile(self) -> bool:
+        """Whether a tile of the result needs just that tile of each operand."""
+        return OP_TYPES[self.type].family in _TILE_BY_TILE
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether it may be done in parts: nothing about it concerns the whole result, and its grid is free."""
+        return self.grid is None and self.ublock is None and not any(self.attrs.get(key) for key in _OF_THE_WHOLE)
 
     @property
     def intermediates(self) -> int:

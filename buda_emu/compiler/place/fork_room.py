@@ -11,13 +11,11 @@ from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.target import Target
-from buda_emu.spec.ops import OP_TYPES
 
 _ROUNDS = 4
 """Room that one join is given may be what another one lacks: looked at again so often."""
 _ROUNDS_OF_INPUTS = 2
 """That a queue has room for (FRONTEND 5)."""
-_STREAMED = ("unary", "binary", "sfpu", "fused")
 
 
 def give_room(placement: Placement) -> None:
@@ -45,7 +43,7 @@ def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
     edge = lack.edge
     op, blocks = pipeline.ops[edge.reader], pipeline.blocks[edge.reader]
     target, use = placement.target.of(op.precision), op.uses[edge.operand]
-    if OP_TYPES[op.type].family in _STREAMED and not use.tms:
+    if op.is_tile_by_tile and not use.tms:
         slice_tiles = prod(blocks.mblock) * prod(blocks.ublock)
     else:  # how operands of products and what TMs rearrange are cut over cores: at most all of it in each
         slice_tiles = prod(pipeline.ops[edge.source].shape[1:])

@@ -11,11 +11,6 @@ from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use, divisors
 from buda_emu.compiler.place.blocks import buffer_bytes, divided, grids, l1_bytes
 from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.target import Target
-from buda_emu.spec.ops import OP_TYPES
-
-_ROW_BY_ROW = ("unary", "binary", "sfpu", "fused")
-_WHOLE = ("identity", "untilize", "gradient", "dequant", "accumulate")
-"""Attributes of ops that are not cut."""
 
 
 def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
@@ -60,8 +55,8 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     """The op in so many slices; None where that is not possible."""
     t, rows, columns = op.shape
     product = op.type == "matmul"
-    by_row = product or OP_TYPES[op.type].family in _ROW_BY_ROW or (op.type == "reduce" and op.attrs["dim"] == "c")
-    if not by_row or rows % count or any(op.attrs.get(key) for key in _WHOLE) or op.grid or op.ublock:
+    by_row = product or op.is_tile_by_tile or (op.type == "reduce" and op.attrs["dim"] == "c")
+    if not by_row or rows % count or not op.may_be_cut:
         return None
     uses: list[Use] = []
     for place, use in enumerate(op.uses):

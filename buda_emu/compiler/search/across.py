@@ -14,13 +14,9 @@ from math import prod
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Tm, Use
 from buda_emu.compiler.place.cost import size_of_tile, speeds
 from buda_emu.compiler.target import Target
-from buda_emu.spec.ops import OP_TYPES
 
 MOST_PARTS = 8
 """Inputs of a splice (OPS 6.8), and readers of an op (FRONTEND 4.4)."""
-_ALIKE = ("unary", "binary", "sfpu", "fused")
-_WHOLE = ("dequant", "untilize", "gradient", "identity", "accumulate")
-"""Attributes of ops that are not shared out."""
 
 
 def across(tiles: TileGraph, target: Target, chips: int, cycles: float) -> TileGraph:
@@ -84,7 +80,7 @@ class _Sharing:
 
     def _axis(self, op: TileOp) -> _Axis | None:
         """Along which it may be shared out; None where it stays whole."""
-        if any(op.attrs.get(key) for key in _WHOLE) or op.grid is not None or op.ublock is not None:
+        if not op.may_be_cut:
             return None
         if op.type == "matmul":
             if not self._is_heavy(op):
@@ -93,7 +89,7 @@ class _Sharing:
             size = op.shape["zrc".index(own)]
             counts = (_Axis(own, count) for count in range(min(self.chips, size), 1, -1) if size % count == 0)
             return next(counts, None)
-        if OP_TYPES[op.type].family not in _ALIKE or any(step.type in ("matmul", "reduce") for step in op.steps):
+        if not op.is_tile_by_tile or any(step.type in ("matmul", "reduce") for step in op.steps):
             return None
         found = {self._read_along(use) for use in op.uses if use.source in self.parts}
         return found.pop() if len(found) == 1 else None
