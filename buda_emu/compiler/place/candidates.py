@@ -131,13 +131,14 @@ def deepened(target: Target, op: TileOp, blocks: Blocks, held: int) -> Blocks:
     if op.attrs.get("untilize"):
         return blocks
     t = blocks.t
-    best = blocks
+    without = buffer_bytes(target, op, replace(blocks, buf_size_mb=0), held=held)
+    each = buffer_bytes(target, op, replace(blocks, buf_size_mb=1), held=held) - without
+    best = blocks.buf_size_mb
     for single in [*(n for n in divisors(t) if n > 1), *(t * n for n in range(2, DEEP + 1))]:  # V080
-        found = replace(blocks, buf_size_mb=2 * single)
-        if buffer_bytes(target, op, found, held=held) > l1_bytes(target):
+        if without + 2 * single * each > l1_bytes(target):
             break
-        best = found
-    return best
+        best = 2 * single
+    return replace(blocks, buf_size_mb=best)
 
 
 def _estimated(target: Target, tiles: TileGraph, op: TileOp, blocks: Blocks, held: frozenset[str]) -> Choice:
