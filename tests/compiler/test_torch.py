@@ -62,6 +62,50 @@ def test_the_backend_is_an_entry_point_that_torch_finds():
         np.testing.assert_allclose(got[0].numpy(), module(*inputs)[0].numpy(), rtol=1e-3, atol=2e-4)
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_layers_of_transformers_that_torch_fuses_are_taken_apart(norm_first):
+    """torch.compile under no_grad hands over one operator for a whole layer, with the mask that torch made of two."""
+    torch.manual_seed(1)
+    layer = torch.nn.TransformerEncoderLayer(
+        24, 4, 40, batch_first=True, norm_first=norm_first, activation="gelu" if norm_first else "relu"
+    ).eval()
+    x, causal = torch.randn(2, 6, 24), torch.ones(6, 6, dtype=torch.bool).triu(1)
+    padding = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])
+    seen = []
+
+    def backend(module, inputs):
+        seen.extend(str(node.target) for node in module.graph.nodes)
+        compiled = be.compile(module, inputs)
+        return lambda *given: tuple(torch.from_numpy(item) for item in compiled(*given))
+
+    with torch.no_grad():
+        got = torch.compile(lambda x: layer(x, causal, padding), backend=backend)(x)
+        np.testing.assert_allclose(got.numpy(), layer(x, causal, padding).numpy(), rtol=1e-3, atol=2e-4)
+    assert any("_transformer_encoder_layer_fwd" in target for target in seen)
+
+
+@pytest.mark.parametrize("mask_type", [None, 0, 1, 2])
+def test_attention_that_torch_fuses_is_taken_apart(mask_type):
+    """Whatever is not zero in a mask is masked, as torch has it; the weights of all heads, or their mean."""
+    torch.manual_seed(2)
+    shape = {None: None, 0: (5, 5), 1: (2, 5), 2: (2, 4, 5, 5)}[mask_type]
+    mask = None if shape is None else (torch.rand(shape) < 0.4) * -1.5
+    if mask is not None:
+        mask[..., 0] = 0
+    query, key, value = (torch.randn(2, 5, 16) for _ in range(3))
+    weights = torch.randn(48, 16) / 4, torch.randn(48), torch.randn(16, 16) / 4, torch.randn(16)
+    fused = torch.ops.aten._native_multi_head_attention.default
+
+    class Attention(torch.nn.Module):
+        def forward(self, query, key, value):
+            every = fused(query, key, value, 16, 4, *weights, mask, True, False, mask_type)
+            return *every, fused(query, key, value, 16, 4, *weights, mask, True, True, mask_type)[1]
+
+    inputs = query, key, value
+    for got, want in zip(be.compile(Attention(), inputs)(*inputs), Attention()(*inputs), strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-3, atol=2e-4)
+
+
 def test_operators_without_a_handler_are_named_with_the_users_line():
     class Odd(torch.nn.Module):
         def forward(self, x):

@@ -11,6 +11,7 @@ import torch
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
+from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
 from buda_emu.compiler.importers.from_torch.origin import TorchOrigin, array_of
 from buda_emu.compiler.importers.refusal import NotSupportedError
@@ -62,8 +63,9 @@ def read_program(program: Any, name: str) -> Graph:
 
 
 def decompositions() -> Any:
-    """torch's decompositions to core ATen, but for operators that are to be kept whole."""
+    """torch's decompositions to core ATen and ours, but for operators that are to be kept whole."""
     table = torch.export.default_decompositions()
+    table.update(fast_paths())
     for op in aten_ops():
         packet = getattr(torch.ops.aten, op.name, None) if op.whole else None
         for overload in packet.overloads() if packet is not None else ():

@@ -1,0 +1,75 @@
+"""Operators that torch calls instead of a transformer's layers when nothing is to be learnt, taken apart.
+
+`torch.compile` of an `nn.TransformerEncoder` under `no_grad` holds them; torch has no decompositions of them. Of a mask
+only where it is not zero counts, whatever its type: that is masked (ATen's `masked_softmax`).
+"""
+
+from collections.abc import Callable
+from math import inf, sqrt
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+_OF_KEYS = 1
+"""`mask_type` of a mask [inputs, keys]; others are [queries, keys] (0), or of the scores' own shape (2)."""
+
+
+def _attention(
+    query: Any, key: Any, value: Any, embed_dim: int, num_head: int, qkv_weight: Any, qkv_bias: Any, proj_weight: Any,
+    proj_bias: Any, mask: Any = None, need_weights: bool = True, average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """aten::_native_multi_head_attention."""
+    own = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
+    heads = (functional.linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2) for x, w, b in own)
+    queries, keys, values = heads
+    scores = (queries / sqrt(embed_dim // num_head)) @ keys.transpose(-1, -2)
+    if mask is not None:
+        if mask_type == _OF_KEYS:
+            mask = mask[:, None, None]
+        scores = scores.masked_fill(mask.bool(), -inf)
+    weights = scores.softmax(-1)
+    result = functional.linear((weights @ values).transpose(1, 2).flatten(2), proj_weight, proj_bias)
+    if not need_weights:
+        return result, None
+    return result, weights.mean(1) if average_attn_weights else weights
+
+
+def _encoder_layer(
+    src: Any, embed_dim: int, num_heads: int, qkv_weight: Any, qkv_bias: Any, proj_weight: Any, proj_bias: Any,
+    use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Any, norm_bias_1: Any, norm_weight_2: Any,
+    norm_bias_2: Any, ffn_weight_1: Any, ffn_bias_1: Any, ffn_weight_2: Any, ffn_bias_2: Any, mask: Any = None,
+    mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """aten::_transformer_encoder_layer_fwd."""
+
+    def attended(x: Any) -> Any:
+        return _attention(
+            x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
+        )[0]
+
+    def fed(x: Any) -> Any:
+        hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
+        hidden = functional.gelu(hidden) if use_gelu else functional.relu(hidden)
+        return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
+
+    def first(x: Any) -> Any:
+        return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
+
+    def second(x: Any) -> Any:
+        return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+
+    if norm_first:
+        src = src + attended(first(src))
+        return src + fed(second(src))
+    src = first(src + attended(src))
+    return second(src + fed(src))
+
+
+def fast_paths() -> dict[Any, Callable[..., Any]]:
+    """How to take each of them apart, by overload."""
+    return {
+        torch.ops.aten._native_multi_head_attention.default: _attention,
+        torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+    }
