@@ -9,9 +9,10 @@
 Each netlist is a process of its own and runs once in each precision to warm up (kernels compiled or loaded, memory in
 place), then `--repeat` times in turns, each on a new machine. Seconds of the programs, the least of the repetitions,
 and processor time of all threads, which other work on the machine disturbs less; a ratio is that of `device` over that
-of `format`. `first` is how many times of `device` a cold program took, with planning; `MiB` the most memory that the
-process ever held, after the first run in `format` and after that in `device`. With --repeat 0 the first runs are the
-figures. Exit code 1: a netlist is above --most or longer than --limit, or all together above --together.
+of `format`. `sys` is the share of the system in the processor time of `device`; `first` how many times of `device` a
+cold program took, with planning; `MiB` the most memory that the process ever held, after the first run in `format` and
+after that in `device`. With --repeat 0 the first runs are the figures. Exit code 1: a netlist is above --most or longer
+than --limit, or all together above --together.
 """
 
 import argparse
@@ -31,15 +32,22 @@ PRECISIONS = ("format", "device")  # in this order: the peak of memory never fal
 
 @dataclass
 class Took:
-    """Seconds of one netlist in one precision: programs of each run, the first one cold, and processor time."""
+    """Seconds of one netlist in one precision: programs of each run, the first one cold; processor time, and what of it
+    was the system's."""
 
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
+    system: list[float] = field(default_factory=list[float])
     peak: float = 0.0
 
     def least(self) -> tuple[float, float]:
         """Of the warm runs, or of the only one."""
         return min(self.wall[1:] or self.wall), min(self.cpu[1:] or self.cpu)
+
+    def system_share(self) -> float:
+        """Of the run with the least processor time among those."""
+        cpu, system = min(zip(self.cpu[1:] or self.cpu, self.system[1:] or self.system, strict=True))
+        return system / max(cpu, 1e-9)
 
 
 def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, threads: int, took: Took) -> None:
@@ -47,11 +55,16 @@ def once(job: Job, netlist: Any, inputs: list[tuple[str, Any]], precision: str, 
     with be.Emulator(netlist, precision=precision, threads=threads) as emulator:  # type: ignore[arg-type]
         for name, array in inputs:
             emulator.push(name, array)
-        start, cpu = time.perf_counter(), time.process_time()
+        start, cpu, system = time.perf_counter(), time.process_time(), _system()
         for program in job.programs:
             emulator.run(program, job.parameters)
         took.cpu.append(time.process_time() - cpu)
+        took.system.append(_system() - system)
         took.wall.append(time.perf_counter() - start)
+
+
+def _system() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_stime
 
 
 def measure(job: Job, threads: int, repeat: int) -> dict[str, Took]:
@@ -94,7 +107,7 @@ def main() -> int:
     parser.add_argument("--together", type=float, default=4.0, metavar="TIMES", help="of all (default 4)")
     args = parser.parse_args()
     print(f"{conditions()}; {args.threads} threads")
-    heads = ("device", 8), ("format", 8), ("times", 6), ("cpu", 8), ("cpu", 8), ("times", 6), ("first", 6)
+    heads = ("device", 8), ("format", 8), ("times", 6), ("cpu", 8), ("cpu", 8), ("times", 6), ("sys", 6), ("first", 6)
     print(" ".join(f"{name:>{width}}" for name, width in (*heads, ("MiB", 6), ("MiB", 6))), " netlist", flush=True)
     sums, above = [0.0] * 4, 0
     for job in selected(args):
@@ -108,16 +121,18 @@ def main() -> int:
         figures = [wall, plain_wall, cpu, plain_cpu]
         sums = [total + figure for total, figure in zip(sums, figures, strict=True)]
         above += figures[0] > args.most * figures[1]
-        more = f"{device.wall[0] / figures[0]:6.2f} {plain.peak:6.0f} {device.peak:6.0f}"
+        more = f"{device.system_share():6.0%} {device.wall[0] / figures[0]:6.2f} {plain.peak:6.0f} {device.peak:6.0f}"
         print(f"{_line(figures)} {more}  {job.name}", flush=True)
-    print(f"{_line(sums)} {'':20}  together")
+    if not sums[1]:
+        return 1  # none was measured
+    print(f"{_line(sums)} {'':27}  together")
     return int(bool(above) or sums[0] > args.together * sums[1])
 
 
 def _line(figures: list[float]) -> str:
     device, plain, device_cpu, plain_cpu = figures
     walls = f"{device:8.3f} {plain:8.3f} {device / plain:6.2f}"
-    return f"{walls} {device_cpu:8.3f} {plain_cpu:8.3f} {device_cpu / plain_cpu:6.2f}"
+    return f"{walls} {device_cpu:8.3f} {plain_cpu:8.3f} {device_cpu / max(plain_cpu, 1e-9):6.2f}"
 
 
 if __name__ == "__main__":

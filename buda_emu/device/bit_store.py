@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.pages import address_of
+from buda_emu.device.spare import SPARE
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, TileStore, consecutive
 from buda_emu.errors import InternalError
 from buda_emu.numerics.stored import Bits, stored_tile_bytes
@@ -43,7 +44,8 @@ class BitStore(TileStore):
         return len(self._bits)
 
     def _grow(self, reached: int, room: int) -> None:
-        grown = Bits.empty(self.df, room, self.tiles)
+        count = -(-room * self.tiles * stored_tile_bytes(self.df) // 4)
+        grown = Bits.on(SPARE.take(count, self.name).view(np.uint8), self.df, room, self.tiles)
         grown.assign(slice(0, reached), self._bits[:reached])
         self._bits = grown
 
@@ -65,6 +67,11 @@ class BitStore(TileStore):
         spec = FORMATS[self.df]
         narrow = spec.family == "a" and any(array.size and array.max() > _LARGEST_NARROW for array in exponents)
         return not narrow and not (datums.size and int(datums.max()) >> spec.bits)
+
+    def free(self) -> None:
+        """See `TileStore`."""
+        SPARE.give(self._bits.datums, self.name)
+        self.replace(self.fresh(0), ())
 
     def _take(self, arrays: Arrays) -> None:
         datums, *exponents = arrays

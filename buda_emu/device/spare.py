@@ -7,7 +7,7 @@ undefined, as of `numpy.empty`.
 import os
 from collections.abc import Callable
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,13 +69,16 @@ class SpareMemory:
         self._bytes -= flat.nbytes
         return flat
 
-    def give(self, array: NDArray[np.float32], user: str = "") -> None:
-        """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more."""
+    def give(self, array: NDArray[Any], user: str = "") -> None:
+        """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more.
+
+        Memory that was not made for float32 is left to the system.
+        """
         flat = array
         while type(base := flat.base) is np.ndarray:
             flat = base
         size = flat.nbytes
-        if not self._least <= size <= self._limit or not flat.flags.writeable:
+        if not self._least <= size <= self._limit or not flat.flags.writeable or flat.dtype != np.float32:
             return
         if flat.ndim > 1:  # `take` did not make it
             flat = flat.reshape(-1)

@@ -1,5 +1,6 @@
 """Tiles as the bits of a declared format: what queues and rams hold in precision "device" (DEVICE_NUMERICS 6.1)."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,16 @@ class Bits:
         """Undefined contents."""
         datums = np.empty((*leading, TILE_ELEMENTS), datum_type(df))
         return Bits(df, datums, np.empty((*leading, GROUPS), np.uint8) if is_block(df) else None)
+
+    @staticmethod
+    def on(memory: NDArray[np.uint8], df: str, *leading: int) -> "Bits":
+        """On the first bytes of flat memory, whatever they are: all datums, then all exponents."""
+        tiles, kind = prod(leading), np.dtype(datum_type(df))
+        size = tiles * TILE_ELEMENTS * kind.itemsize
+        datums = memory[:size].view(kind).reshape(*leading, TILE_ELEMENTS)
+        if not is_block(df):
+            return Bits(df, datums)
+        return Bits(df, datums, memory[size : size + tiles * GROUPS].reshape(*leading, GROUPS))
 
     @staticmethod
     def encoded(df: str, values: F32) -> "Bits":

@@ -1,6 +1,7 @@
 """Which format the packer converts Dst to first, and the relu threshold in its bits (DEVICE_NUMERICS 4.1, 4.3)."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -32,6 +33,7 @@ _FROM_FP32: Final[Mapping[str, Intermediate]] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=256)
 def intermediate(
     mode: DstMode, out_df: str, integer_op: bool = False, core: Core = "wormhole_b0", from_single: bool = False
 ) -> Intermediate:
@@ -62,6 +64,7 @@ def intermediate(
     return "Float16" if dst_family == "a" else "Float16_b"
 
 
+@lru_cache(maxsize=256)
 def relu_threshold(threshold: float, out_df: str, mode: DstMode, fused: bool = False) -> int:
     """What the relu compares with: 16 bits of Float16 for outputs of family A from a 16-bit Dst (4.3), in a fused op
     from any Dst (10: 6), else of bf16; both truncate. For integer outputs, inferred, the whole part as a number."""

@@ -54,6 +54,14 @@ def test_memory_that_grows_keeps_its_bits():
     assert np.array_equal(q.bits(0, 1).exponents, bits.exponents)
 
 
+def test_memory_goes_to_the_next_store():
+    stores = [BitStore("left", 512, 8, MemoryBudget(1 << 30), "Bfp8_b") for _ in range(2)]
+    where = stores[0].bits(512).datums.ctypes.data
+    stores[0].free()
+    assert stores[1].bits(512).datums.ctypes.data == where
+    assert stores[0].bytes_used == 0
+
+
 def test_slots_in_any_order():
     q, _ = view("Float16_b")
     for slot in range(4):

@@ -69,6 +69,14 @@ def test_memory_from_elsewhere():
     assert spare.drop() == 0
 
 
+def test_memory_made_for_other_types_is_left_to_the_system():
+    spare = SpareMemory(10 * LEAST_BYTES)
+    spare.give(np.empty(4 * COUNT, np.uint8))
+    assert spare.drop() == 0
+    spare.give(spare.take(COUNT).view(np.uint8).reshape(4, -1))  # a view of other numbers will do
+    assert spare.drop() == 4 * COUNT
+
+
 def test_a_bound_lets_go_of_the_oldest():
     spare = SpareMemory(10 * LEAST_BYTES)
     for count in (3, 2, 1):

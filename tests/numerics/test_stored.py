@@ -43,6 +43,19 @@ def test_parts_and_copies(df):
 
 
 @pytest.mark.tiny
+@pytest.mark.parametrize("df", ["Float32", "Float16_b", "Bfp8_b"])
+def test_on_memory_that_is_there(df):
+    memory = np.zeros(6 * stored_tile_bytes(df) + 3, np.uint8)
+    bits = Bits.on(memory, df, 2, 3)
+    assert bits.shape == (2, 3)
+    assert bits.datums.dtype == datum_type(df)
+    bits.datums[...] = 1
+    if bits.exponents is not None:
+        bits.exponents[...] = 1
+    assert np.count_nonzero(memory) == 6 * (1024 + 64 * is_block(df))
+    assert not memory[-3:].any()
+
+
 def test_the_types_that_hold_datums():
     found = {df: np.dtype(datum_type(df)).itemsize for df in ("Float32", "Int32", "Float16", "Float16_b", "UInt16")}
     assert found == {"Float32": 4, "Int32": 4, "Float16": 2, "Float16_b": 2, "UInt16": 2}

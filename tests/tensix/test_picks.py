@@ -75,13 +75,13 @@ def picks_of(tiles, weight, act_row, ends):
     return Picks(np.array([[0, len(weight)]]), weight, act_row, ends, begin_of, place // 32, place % 32, word)
 
 
-def both(stream, df, mode, fidelity, middle, spread, exponent, core, *, transposed=False):
-    """Images of two result tiles, of four terms with a spill after the second, by picks and by products."""
+def both(stream, df, mode, fidelity, middle, spread, exponent, core, *, transposed=False, terms=4):
+    """Images of two result tiles, of so many terms with a spill after the second, by picks and by products."""
     register = REGISTERS.get(df, df)
     acts = stored(stream, df, 8, middle, spread)
     weights = sparse_tiles(stream, register, 3, exponent)
-    weight, act_row = stream.integers(0, 3, 4), stream.integers(0, 4, 4)
-    ends = np.array([False, True, False, False])
+    weight, act_row = stream.integers(0, 3, terms), stream.integers(0, 4, terms)
+    ends = np.arange(terms) == 1
     spill = Spill(ends, *WAYS[df, mode])
     index = np.arange(8, dtype=np.int32)
     index[5] = -1
@@ -98,8 +98,8 @@ def both(stream, df, mode, fidelity, middle, spread, exponent, core, *, transpos
     in0 = Words(register, weights[None], np.asarray(weight, np.int32), NONE)
     in1 = Words(register, words, index.reshape(4, 2)[act_row].reshape(-1), pad, transposed)
     images = np.zeros((1, 2, 1024), np.uint32)
-    product = Product(1, 4, 2, 2, fidelity)
-    units.matmul(images, 0, 2, in0, in1, product, mode, range(4), spill)
+    product = Product(1, terms, 2, 2, fidelity)
+    units.matmul(images, 0, 2, in0, in1, product, mode, range(terms), spill)
     return picked, images[0]
 
 
@@ -107,20 +107,21 @@ def both(stream, df, mode, fidelity, middle, spread, exponent, core, *, transpos
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(sorted(WAYS)),
-    middle=st.sampled_from([0, 3, 20, 100, 127, 200, 252, 255]),
+    middle=st.sampled_from([0, 3, 20, 100, 127, 200, 219, 252, 255]),
     spread=st.sampled_from([0, 2, 9]),
     exponent=st.sampled_from([1, 64, 118, 127, 130, 190, 255]),
     fidelity=st.sampled_from(sorted(PHASES)),
     core=st.sampled_from(["grayskull", "wormhole_b0", "blackhole"]),
     transposed=st.booleans(),
+    terms=st.sampled_from([3, 4, 13]),
 )
-def test_picked_lines_are_those_of_the_product(seed, kind, middle, spread, exponent, fidelity, core, transposed):
+def test_picked_lines_are_those_of_the_product(seed, kind, middle, spread, exponent, fidelity, core, transposed, terms):
     df, mode = kind
     if mode == "fp16":
         middle, exponent = middle // 8, exponent // 8
     stream = np.random.default_rng(seed)
     picked, products = both(
-        stream, df, mode, fidelity, middle, spread, max(exponent, 1), core, transposed=transposed
+        stream, df, mode, fidelity, middle, spread, max(exponent, 1), core, transposed=transposed, terms=terms
     )  # fmt: skip
     assert np.array_equal(picked, products)
 
@@ -134,10 +135,54 @@ def test_one_pick_of_each_format():
         assert np.array_equal(picked, products)
 
 
+def compare_with_the_definition(columns, weights, fidelity):
+    """Sums of source tiles full of bf16 `columns`, each picked in order by a bf16 of `weights` in every line."""
+    acts = Bits("Float16_b", np.repeat(np.array(columns, np.uint16)[None, :, None], 1024, axis=2))
+    tiles = np.zeros((len(weights), 32, 32), np.uint32)
+    tiles[:, np.arange(32), np.arange(32)] = np.array(weights, np.uint32)[:, None] << np.uint32(16)
+    order = np.arange(len(columns))
+    index = order.astype(np.int32)
+    index.flags.writeable = False
+    tiles = tiles.reshape(-1, 1024)
+    ends = np.zeros(len(columns), np.bool_)
+    units = KernelUnits("wormhole_b0")
+    picking = Picking(picks_of(tiles, order, order, ends), acts, index, NONE, False, "Float16_b", 1, 1)
+    pick = units.picker(picking, fidelity, "bf16", None)
+    assert pick is not None
+    image = np.zeros((1, 1024), np.uint32)
+    pick(image, 0, 1)
+    words = units.unpack(acts.rows(), "Float16_b")[None]
+    product, by_products = Product(1, len(columns), 1, 2, fidelity), np.zeros((1, 1, 1024), np.uint32)
+    operands = Words("Float16_b", tiles[None], index, NONE), Words("Float16_b", words, index, NONE)
+    ReferenceUnits("wormhole_b0").matmul(by_products, 0, 1, *operands, product, "bf16", range(len(columns)))
+    assert np.array_equal(image, by_products[0])
+
+
+ONE, MINUS = 0x3F80, 0xBF80
+
+
+@pytest.mark.parametrize(
+    ("columns", "weights"),
+    [
+        ((0x3F80, 0x3F00, 0x3B80, 0x4080), (ONE, ONE, ONE, MINUS)),  # ordinary numbers
+        ((0x6E01, 0x6E01, 0x7F00), (ONE, MINUS, ONE)),  # none left, then one that is moved down
+        ((0x7F00, 0x7F00, 0x7F00), (ONE, ONE, MINUS)),  # beyond the range and back: saturated in between
+        ((0x7F00, 0x7F7F, 0x0800), (ONE, ONE, ONE)),  # moved down, then too small for that
+        ((0x3380, 0x7F00), (ONE, ONE)),  # a word too small to be moved
+        ((0x7F80, 0x7F81, 0x7F80), (ONE, ONE, MINUS)),  # 255 is an exponent as any other
+        ((0x0080, 0x3F80, 0x7F00), (ONE, ONE, ONE)),  # the least one first: integers from then on
+        ((0x3F80, 0x0000, 0x3F81), (0x3FC0, ONE, 0x3FC1)),  # no powers of two, and nothing in between
+    ],
+)
+def test_sums_at_the_ends_of_the_range(columns, weights):
+    compare_with_the_definition(columns, weights, "HiFi4")
+    compare_with_the_definition(columns, weights, "LoFi")
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    middle=st.sampled_from([0, 20, 127, 252, 255]),
+    middle=st.sampled_from([0, 20, 127, 219, 252, 255]),
     spread=st.sampled_from([0, 2, 9]),
     exponent=st.sampled_from([1, 100, 127, 130, 255]),
     df=st.sampled_from(["Float16_b", "Bfp8_b"]),

@@ -22,17 +22,25 @@ from buda_emu.kernels.tensix.group_sums import (
     add_face_wide,
     find_tops,
 )
-from buda_emu.kernels.tensix.prepared import Exponents, Parts, aligned, prepare_srca, prepare_srcb, range_of
+from buda_emu.kernels.tensix.prepared import (
+    INFINITE,
+    Exponents,
+    Parts,
+    aligned,
+    cut_words,
+    move_words,
+    prepare_srca,
+    prepare_srcb,
+    range_of,
+)
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, spill_words
 from buda_emu.kernels.tensix.words import (
     FP16,
     FP32,
     TILE,
     Index,
-    Lanes,
     Tensor,
     fetch_words,
-    i32,
     load_words,
     store_words,
 )
@@ -41,7 +49,6 @@ PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the op
 WIDTH: Final = 16  # of a panel
 HALF: Final = TILE // 2  # words of a prepared tile's exponents
 FLOAT_BIAS: Final = 127
-INFINITE: Final = 255
 # What exponents must be for singles, of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
 MOST_PART: Final = 250  # and no infinities
@@ -138,7 +145,7 @@ def matmul_by_singles(
                         taken[place] = False
                         left_out[group * per_slice + number - start] = True
                         continue
-                    _without_denormals(word, offset)
+                    move_words(word, offset)
                     dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
             for k in range(first, last):
                 if not taken[: (bottom - top) * (right - left)].any():
@@ -188,31 +195,8 @@ def matmul_by_singles(
                     word = panel[place * TILE : (place + 1) * TILE]
                     number = (top + place // (right - left)) * cols + left + place % (right - left)
                     if offset:
-                        _lower_exponents(word, offset)
+                        move_words(word, -offset)
                     store_words(dst[entry, part * per_slice + number].view(np.int32), word, mode)
-
-
-@helper
-def _without_denormals(word: Lanes, offset: int) -> None:
-    """What has the exponent 0 counts as nothing; the other exponents grow by `offset`."""
-    for n in range(TILE):
-        word[n] = i32(word[n] + i32(offset << 23)) if i32(word[n] & i32(0x7F800000)) else i32(0)
-
-
-@helper
-def _lower_exponents(word: Lanes, offset: int) -> None:
-    """Undoes what `_without_denormals` added."""
-    for n in range(TILE):
-        word[n] = i32(word[n] - i32(offset << 23)) if i32(word[n] & i32(0x7F800000)) else i32(0)
-
-
-@helper
-def _cut(word: Lanes, moved: int) -> None:
-    """What is too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step 7)."""
-    least, most = i32(max(moved + 1, 0) << 23), i32((INFINITE + min(moved, 0)) << 23)
-    for n in range(TILE):
-        size = min(i32(word[n] & i32(0x7FFFFFFF)), most)
-        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
 
 
 @helper
@@ -239,4 +223,4 @@ def _add_tile(
             else:
                 add_face(word, tops, b, a, face, shift, mode)
             if moved:
-                _cut(word.view(np.int32), moved)
+                cut_words(word.view(np.int32), moved)

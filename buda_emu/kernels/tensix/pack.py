@@ -6,6 +6,7 @@ makes the early conversions one loop with other constants, and the relu one for 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -61,6 +62,8 @@ _EARLY: Final[Mapping[tuple[str, str], Early]] = MappingProxyType(
         ("fp16", "Bfp8"): Early(most=0x7FF70000, half=0x80000, mask=0x7FF00000, least=_SMALLEST_HALF),
     }
 )
+_NONE: Final[Mapping[int, Any]] = MappingProxyType({1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)})
+_NO_EXPONENTS: Final = np.empty((0, TILE // 16), np.uint8)
 _LIMITS: Final[Mapping[str, int]] = MappingProxyType({"Int32": 0x7FFFFFFF, "Int8": 127, "UInt8": 255, "UInt16": 65535})
 _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
     {"RawUInt32": "Float32", "RawUInt16": "Float16", "RawUInt8": "Lf8"}
@@ -85,8 +88,7 @@ def pack(
     `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. The other
     arguments are those of `buda_emu.tensix.pack.pack`. Raises UnsupportedError for a conversion the packer lacks.
     """
-    images: dict[int, Any] = {1: none(np.uint8), 2: none(np.uint16), 4: none(np.uint32)}
-    images[datums.itemsize] = as_rows(datums)
+    images = {**_NONE, datums.itemsize: as_rows(datums)}
     source = as_rows(dst)
     if is_integer(held_as):
         signed = 8 * datums.itemsize - 1 if held_as in ("Int32", "Int8") and relu_mode == 0 else 0
@@ -95,7 +97,7 @@ def pack(
         pack_integers(start, stop, source, most, above, signed, images[4], images[2], images[1])
         return
     out = _RAW_AS.get(out_df, out_df)
-    shared = as_rows(exponents) if exponents is not None else np.empty((0, TILE // 16), np.uint8)
+    shared = as_rows(exponents) if exponents is not None else _NO_EXPONENTS
     pack_floats(
         start,
         stop,
@@ -116,6 +118,7 @@ def pack(
     )
 
 
+@lru_cache(maxsize=256)
 def _early_constants(mode: str, held_as: str, core: str) -> tuple[int, int, int, int, int, int]:
     mode = "fp32" if mode == "int32" else mode
     if (mode, held_as) == ("fp32", "Tf32"):
@@ -127,6 +130,7 @@ def _early_constants(mode: str, held_as: str, core: str) -> tuple[int, int, int,
     return early.kept, early.most, early.first, early.half, early.mask, early.least
 
 
+@lru_cache(maxsize=256)
 def _late_change(held_as: str, out: str) -> int:
     """Whether the exponent changes its width on the way to the output format, or denormals become zeros."""
     narrow, narrow_out = held_as in ("Float16", "Bfp8"), FORMATS[out].family != "b"

@@ -2,7 +2,8 @@
 
 Such a line picks a line of the other operand. Of its groups of products all but one are zero, and change no word of Dst
 (DEVICE_NUMERICS 2.2); that one has a single product, which nothing is aligned to. So one accumulation for each phase is
-all that is left of a tile's line. It is computed in integers, whatever the numbers are.
+all that is left of a tile's line: that of ELWMUL. In a 16-bit Dst it is vector code in singles (`eltwise_by_singles`),
+while exponents keep away from the ends of their range; a tile whose numbers do not, and a 32-bit Dst, take integers.
 
 What the first term leaves in an empty Dst is known where its elements are powers of two, as those of pickers are: they
 have the parts 64 and 0, so the phases add up the parts of the datum that SrcA gives them, which follow each other in
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
 from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
 from buda_emu.kernels.tensix.l1_acc import add_bf16_tile
+from buda_emu.kernels.tensix.prepared import INFINITE, aligned, cut_words, move_words, range_of
 from buda_emu.kernels.tensix.spills import spill_any
 from buda_emu.kernels.tensix.unpack import unpack_block_tile
 from buda_emu.kernels.tensix.words import (
@@ -42,7 +45,12 @@ LEAST: Final = 24  # exponents of a first term, with room below for the later ph
 MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
 LEAST_FP16: Final = 6
 MOST_FP16: Final = 31
-INFINITE: Final = 255
+BIAS: Final = 127
+DOWN: Final = -96
+FAR: Final = 200
+FEEBLE: Final = 12
+"""Where a word or a product has an exponent above FAR, all exponents of a tile are moved DOWN while terms are added in
+singles; none may be less than FEEBLE then."""
 FIRST_PART: Final = 0x780000
 BOTH_PARTS: Final = 0x7FC000
 """Bits of a fraction that SrcA gives to the first two phases."""
@@ -110,8 +118,11 @@ def pick_tiles(
     sums = in_l1.size > 0
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
-    word, whole, own = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
-    factor, part, more = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
+    room = aligned(np.empty(8 * TILE, np.int32), 7 * TILE)
+    word, whole, own, before = room[:TILE], room[TILE : 2 * TILE], room[2 * TILE : 3 * TILE], room[3 * TILE : 4 * TILE]
+    factor, part, more = room[4 * TILE : 5 * TILE], room[5 * TILE : 6 * TILE], room[6 * TILE :]
+    special = np.zeros(LANES, np.int32)
+    narrow = (mode == BF16 and exponent_bits == 8) or (mode == FP16 and exponent_bits == 5)
     for item in range(start, stop):
         entry = item // (rows * cols)
         tile = item - entry * rows * cols
@@ -127,7 +138,7 @@ def pick_tiles(
             continue
         for n in range(TILE):
             word[n] = i32(0)
-        begun, empty = False, True
+        begun, empty, singles, moved = False, True, narrow, 0
         for term in range(first, last):
             weight = picks.weight[term]
             begin, end = picks.begin_of[weight], picks.begin_of[weight + 1]
@@ -147,12 +158,19 @@ def pick_tiles(
                             own[to + n] = whole[EDGE * place + n]
                     for n in range(EDGE):
                         factor[to + n] = picks.word[number]
-                if empty and _first_term(word, own, factor, phases, mode, exponent_bits):
+                if empty:
+                    if _first_term(word, own, factor, phases, mode, exponent_bits):
+                        begin = end
                     empty = False
-                    begin = end
+                if begin < end and singles:
+                    singles, moved = _add_in_singles(word, own, factor, phases, mode, moved, before, special)
+                    if singles:
+                        begin = end
+                    elif moved:
+                        move_words(word, -moved)
+                        moved = 0
                 for phase in range(PHASES):
                     if begin < end and phases >> phase & 1:
-                        empty = False
                         bias = exponent_bias(mode, exponent_bits, phase)
                         for n in range(TILE):
                             part[n] = i32(srca_part(own[n], phase) * srcb_part(factor[n], phase))
@@ -160,13 +178,16 @@ def pick_tiles(
                             other = i32(i32(factor[n] >> i32(23)) & i32(255))
                             more[n] = i32(0) if exponent == 0 else max(i32(i32(exponent + other) + bias), i32(0))
                         _add(word, part, more, mode, blackhole)
+            if moved and (picks.ends[term] or term + 1 == last):
+                move_words(word, -moved)
+                moved = 0
             if sums and (picks.ends[term] or term + 1 == last):
                 _pack_halves(packed, word)
                 if begun:
                     add_bf16_tile(in_l1[item - start], packed)
                 else:
                     in_l1[item - start, :] = packed
-                begun, empty = True, True
+                begun, empty, singles, moved = True, True, narrow, 0
                 for n in range(TILE):
                     word[n] = i32(0)
             elif picks.ends[term]:
@@ -197,6 +218,49 @@ def _first_term(word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, 
     for n in range(TILE):
         word[n] = i32(0)
     return False
+
+
+@helper
+def _add_in_singles(
+    word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, moved: int, before: Lanes, special: Lanes
+) -> tuple[bool, int]:
+    """All phases of a term; whether its numbers are some for singles, else the words are as they were. `moved`: by how
+    much exponents of the words are greater; how much it is afterwards."""
+    lift = LIFT if mode == FP16 else 0
+    if mode == BF16:
+        least, most = range_of(word)
+        own_least, own_most = range_of(own)
+        _, factor_most = range_of(factor)
+        if own_most == 0 or factor_most == 0:
+            return True, moved
+        if moved == 0 and (most > FAR or own_most + factor_most > FAR + BIAS):
+            if most and least + DOWN < FEEBLE:
+                return False, 0
+            moved = DOWN
+            move_words(word, moved)
+        if moved:
+            if own_most and (own_least + moved < FEEBLE or own_most + moved + factor_most > FAR + BIAS):
+                return False, moved
+            move_words(own, moved)
+    else:
+        move_words(word, lift)
+    before[:] = word
+    for phase in range(PHASES):
+        if phases >> phase & 1:
+            multiply_words(word, own, factor, phase, lift << 23, mode, special)
+            if moved:
+                cut_words(word, moved)
+    found = i32(0)
+    for n in range(LANES):
+        found = i32(found | special[n])
+        special[n] = i32(0)
+    if found != 0:
+        word[:] = before
+        if moved:
+            move_words(own, -moved)
+    if lift:
+        move_words(word, -lift)
+    return found == 0, moved
 
 
 @helper

@@ -14,7 +14,19 @@ in a group][column], those of SrcB at [row][face][k in a group]."""
 Parts: TypeAlias = Any
 """float32[2 * 1024]: the parts of two phases, one behind the other."""
 
-__all__ = ["NO_EXPONENT", "aligned", "prepare_srca", "prepare_srcb", "put_pairs", "range_of"]
+__all__ = [
+    "INFINITE",
+    "NO_EXPONENT",
+    "aligned",
+    "cut_words",
+    "move_words",
+    "prepare_srca",
+    "prepare_srcb",
+    "put_pairs",
+    "range_of",
+]
+
+INFINITE: Final = 255
 
 NO_EXPONENT: Final = -(1 << 14)
 """Of a zero: the sum of two still fits 16 bits."""
@@ -41,6 +53,22 @@ def range_of(words: Any) -> tuple[int, int]:
         most = max(most, exponent)
         least = min(least, i32(255) if exponent == 0 else exponent)
     return int(least), int(most)
+
+
+@helper
+def move_words(word: Any, by: int) -> None:
+    """Exponents grow by that; what has the exponent 0 counts as nothing."""
+    for n in range(TILE):
+        word[n] = i32(word[n] + i32(by << 23)) if i32(word[n] & i32(0x7F800000)) else i32(0)
+
+
+@helper
+def cut_words(word: Any, moved: int) -> None:
+    """What is too small or too large for Dst, where exponents are moved (DEVICE_NUMERICS 2.3 step 7)."""
+    least, most = i32(max(moved + 1, 0) << 23), i32((INFINITE + min(moved, 0)) << 23)
+    for n in range(TILE):
+        size = min(i32(word[n] & i32(0x7FFFFFFF)), most)
+        word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
 
 
 @helper

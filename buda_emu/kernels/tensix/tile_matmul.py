@@ -15,7 +15,7 @@ from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, BLOCKS
 from buda_emu.kernels.tensix.words import Index, Tensor
 
-__all__ = ["matmul_blocks", "matmul_tiles"]
+__all__ = ["matmul_blocks", "matmul_tiles", "runs"]
 
 _NO_ENDS: Final = np.zeros(0, np.bool_)
 _MOVED: Final = (-48, -96, 48)
@@ -74,7 +74,7 @@ def matmul_blocks(start: int, stop: int, spill: int, ends: NDArray[np.bool_], *a
         for moved in _MOVED:
             if moved < 0 or spill != BLOCKS:
                 left = [
-                    item for run in _runs(left) for item in _left_out(*run, spill, ends, moved, arguments)
+                    item for run in runs(left) for item in _left_out(*run, spill, ends, moved, arguments)
                 ]  # fmt: skip
     return left
 
@@ -89,7 +89,7 @@ def _left_out(
     return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []
 
 
-def _runs(items: list[int]) -> list[tuple[int, int]]:
+def runs(items: list[int]) -> list[tuple[int, int]]:
     """Rising numbers as runs of neighbours, from where to where."""
     cuts = [n for n in range(1, len(items)) if items[n] != items[n - 1] + 1]
     return [(items[first], items[last - 1] + 1) for first, last in pairwise([0, *cuts, len(items)] if items else [])]

@@ -74,6 +74,13 @@ Maker: TypeAlias = Callable[[int, int], Made | Bits]
 
 
 @dataclass(frozen=True, slots=True)
+class Filler:
+    """What writes tiles start..stop of an op's result where they belong, in one pass: fill(start, stop, out)."""
+
+    fill: Callable[[int, int, Bits], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One run of an op for `entries` inputs. `previous`: the running value of a gradient op."""
 
@@ -98,7 +105,7 @@ class DeviceOp(Protocol):
         """Register formats; those of `inputs` are parallel to the operands. Raises UnsupportedError."""
         ...
 
-    def maker(self, job: Job) -> Maker:
+    def maker(self, job: Job) -> Maker | Filler:
         """What makes the tiles of the results."""
         ...
 
@@ -128,7 +135,8 @@ on_device = DEVICE_OPS.implements
 def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
     """Operand `index` of a call as a source."""
     operand = call.op.operands[index]
-    return Stored(bits, operand.map.index, operand.map.pad_value, arrange, register, mode)
+    in_order = operand.map.is_identity and bits.shape[1] == operand.map.index.size
+    return Stored(bits, operand.map.index, operand.map.pad_value, arrange, register, mode, in_order)
 
 
 def kept_dims(call: DeviceCall) -> tuple[int, int]:
@@ -221,7 +229,7 @@ def _packer_relu(call: DeviceCall) -> Relu:
 
 
 def make(
-    maker: Maker, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
+    maker: Maker | Filler, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
     work: Sequence[NDArray[np.generic]] = (), block: int = BLOCK,
 ) -> None:  # fmt: skip
     """All tiles of `out` [w, n], `block` at a time. `work`: operands, whose size tells whether threads are worth it."""
@@ -229,9 +237,12 @@ def make(
 
 
 def _make(
-    start: int, stop: int, _datums: object, rows: Bits, maker: Maker, packing: Packing, dims: tuple[int, int],
+    start: int, stop: int, _datums: object, rows: Bits, maker: Maker | Filler, packing: Packing, dims: tuple[int, int],
     units: Units, block: int, *_work: object,
 ) -> None:  # fmt: skip
+    if isinstance(maker, Filler):
+        maker.fill(start, stop, rows[start:stop])
+        return
     for begin in range(start, stop, block):
         end = min(begin + block, stop)
         made = maker(begin, end)

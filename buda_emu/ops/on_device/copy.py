@@ -2,7 +2,7 @@
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import AS_IS
-from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, kept_dims, on_device
+from buda_emu.ops.on_device.base import DeviceCall, Filler, Job, Made, Maker, kept_dims, on_device
 from buda_emu.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.ops.on_device.units import Units, float_mode
 from buda_emu.spec.blocking import FULL_TILE
@@ -18,11 +18,11 @@ class Copy:
         """Of the one input."""
         return call.registers()
 
-    def maker(self, job: Job) -> Maker:
+    def maker(self, job: Job) -> Maker | Filler:
         """See `DeviceOp`."""
         call, source, units = job.call, job.sources[0], job.units
         if isinstance(source, Stored) and _keeps_halves(job, source):
-            return lambda start, stop: units.recode(source.stored_tiles(start, stop))
+            return Filler(lambda start, stop, out: units.recode(source.stored_tiles(start, stop), out))
         return copy_maker(call, source, job.previous, job.registers.dst, units)
 
 

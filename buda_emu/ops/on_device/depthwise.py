@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from buda_emu.numerics.stored import TILE_ELEMENTS
 from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
 from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
 from buda_emu.ops.on_device.operands import frozen
@@ -34,7 +33,7 @@ class Depthwise:
         in0 = replace(in0, index=frozen(data))
         in1 = replace(in1, index=frozen(np.broadcast_to(weights, data.shape)))
         product = Product(1, m_k, 1, 2, call.fidelity)
-        dst = np.empty((entries, t * rows * width // m_k, TILE_ELEMENTS), np.uint32)
+        dst = job.units.room(entries, t * rows * width // m_k)
 
         blocks = around.blocks(in0, in1, product, np.ones(m_k, np.bool_))
         return lambda start, stop: around.run(blocks, dst, start, stop)

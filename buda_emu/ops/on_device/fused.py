@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-import numpy as np
-
 from buda_emu.errors import UnsupportedError
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
@@ -87,7 +85,7 @@ class _Schedule:
         if step.target == DEST:
             if relu.mode:
                 maker = self._relu_in_dest(maker, relu.mode, relu.threshold)
-            images = np.empty((*shape, TILE_ELEMENTS), np.uint32)
+            images = self.units.room(*shape)
             flat, modes = images.reshape(-1, TILE_ELEMENTS), set[DstMode]()
             self.parallel(_keep, len(flat), images, flat, maker, modes, kept_dims(call), *work)
             result: Made | Bits = Made(images, modes.pop())

@@ -1,8 +1,9 @@
 """The units of a core as kernels, with the bits of `reference_units`."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from buda_emu.kernels.tensix import pack as pack_kernels
 from buda_emu.kernels.tensix import picks as pick_kernels
 from buda_emu.kernels.tensix import tile_matmul as matmul_kernels
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, SPILLS
+from buda_emu.kernels.tensix.tile_matmul import runs
 from buda_emu.kernels.tensix.words import MODES
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import GROUPS, TILE_ELEMENTS, Bits
@@ -51,6 +53,11 @@ def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
 def _each(items: Iterable[int]) -> list[tuple[int, int]]:
     """From where to where, for each by itself."""
     return [(item, item + 1) for item in items]
+
+
+def _left_of(left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """What is set, as runs of neighbours."""
+    return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
 
 
 _WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
@@ -93,10 +100,18 @@ class KernelUnits:
     """The kernels. Arrays are C-contiguous."""
 
     core: Core
+    lend: Callable[[int], NDArray[np.float32]] | None = field(default=None, kw_only=True)
+    """Where memory to work in comes from, float32[count]: who lends it takes it back when the op is done."""
 
     @property
     def _blackhole(self) -> bool:
         return self.core == "blackhole"
+
+    def room(self, *leading: int) -> U32:
+        """See `Units`."""
+        shape = *leading, TILE_ELEMENTS
+        memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
+        return memory.view(np.uint32).reshape(shape)
 
     def unpack(self, tiles: Bits, register: str) -> U32:
         """See `Units`."""
@@ -129,7 +144,7 @@ class KernelUnits:
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, *setting[:2], left_out)
-            todo = _each(np.flatnonzero(left_out).tolist())
+            todo = _left_of(left_out)
         for start, stop in todo:
             eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, *setting)
         return out
@@ -146,8 +161,9 @@ class KernelUnits:
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
             singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, *setting[:2], left_out)
-            out[left_out] = 0
-            todo = _each(np.flatnonzero(left_out).tolist())
+            todo = _left_of(left_out)
+            for start, stop in todo:
+                out[start:stop] = 0
         for start, stop in todo:
             eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, *setting)
         return out
@@ -267,12 +283,10 @@ class KernelUnits:
         )  # fmt: skip
         return out
 
-    def recode(self, tiles: Bits) -> Bits:
+    def recode(self, tiles: Bits, out: Bits) -> None:
         """See `Units`."""
-        out = Bits.empty(tiles.df, len(tiles))
         bits = (0x7C00, 0) if tiles.df == "Float16" else (0x7F80, 0x7F80)
         move_kernels.recode_halves(0, len(tiles), out.datums, tiles.datums, *bits)
-        return out
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         """See `Units`."""

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from buda_emu.numerics.stored import TILE_ELEMENTS
 from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, tail_sources
 from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
 from buda_emu.ops.on_device.identity import identity_maker
@@ -55,7 +54,7 @@ def _dense(
     (t, rows, inner), cols = op.operands[0].map.shape, op.operands[1].map.shape[2]
     z = op.attributes.z if op.attributes.accumulate else 1
     product = Product(rows, inner, cols, faces, call.fidelity)
-    dst = np.empty((entries, t // z * rows * cols, TILE_ELEMENTS), np.uint32)
+    dst = around.units.room(entries, t // z * rows * cols)
     ends = np.arange(1, inner + 1) % op.attributes.u_kt == 0
     blocks = [
         block

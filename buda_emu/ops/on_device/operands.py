@@ -14,7 +14,7 @@ from buda_emu.ops.on_device.units import Index, Units, Words, family_of
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensix.lanes import DstMode
 
-BLOCK: Final = 64
+BLOCK: Final = 128
 """Tiles that go through all units before the next: their words stay in a core's cache in between."""
 
 
@@ -74,9 +74,13 @@ class Stored:
     arrange: int
     register: str
     mode: DstMode
+    in_order: bool = False
+    """Whether the map leaves every tile where it is, which saves looking at it for each block."""
 
     def words(self, units: Units, start: int, stop: int) -> U32:
         """See `Source`."""
+        if self._lies_at(stop):
+            return arranged(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
         rows, at = _places(self.index, self.bits.shape, start, stop)
         found = units.unpack(self.bits.rows()[rows], self.register)
         missing = at < 0
@@ -86,6 +90,8 @@ class Stored:
 
     def stored_tiles(self, start: int, stop: int) -> Bits:
         """The bits of post-TM tiles as they are, [stop - start]; those of a pad as the host encodes its value."""
+        if self._lies_at(stop):
+            return self.bits.rows()[start:stop]
         rows, at = _places(self.index, self.bits.shape, start, stop)
         found = self.bits.rows()[rows]
         if (at >= 0).all():
@@ -93,6 +99,10 @@ class Stored:
         found = found.copy()
         found.assign(at < 0, Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32)))
         return found
+
+    def _lies_at(self, stop: int) -> bool:
+        """Whether post-TM tiles up to `stop` are those of `bits`, one after the other."""
+        return self.in_order and (len(self.bits) > 1 or stop <= self.index.size)
 
     def image(self, units: Units, start: int, stop: int) -> U32:
         """See `Source`."""
@@ -106,7 +116,7 @@ class Stored:
     def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
         """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
         the tile dim before the in-tile transpose."""
-        tiles = np.empty((*self.bits.shape, TILE_ELEMENTS), np.uint32)
+        tiles = units.room(*self.bits.shape)
         flat = tiles.reshape(-1, TILE_ELEMENTS)
         parallel(_unpack, len(flat), flat, units, self.bits.rows(), self.register, dims)
         index, pad = self.index, np.uint32(0)

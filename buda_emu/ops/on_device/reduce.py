@@ -60,7 +60,7 @@ def pool_maker(
     words = source.all_words(units, parallel)
     words = Words(words.register, words.tiles, _lines(op, words.index), words.pad)
     t, rows, cols = shape
-    dst = np.empty((entries, t * rows * cols, TILE_ELEMENTS), np.uint32)
+    dst = units.room(entries, t * rows * cols)
     flat = dst.reshape(-1, TILE_ELEMENTS)
 
     def tiles(start: int, stop: int) -> Made:

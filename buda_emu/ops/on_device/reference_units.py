@@ -32,6 +32,10 @@ class ReferenceUnits:
 
     core: Core
 
+    def room(self, *leading: int) -> U32:
+        """See `Units`."""
+        return np.empty((*leading, 1024), np.uint32)
+
     def unpack(self, tiles: Bits, register: str) -> U32:
         """See `Units`."""
         return unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
@@ -119,11 +123,11 @@ class ReferenceUnits:
             out.assign(slice(None), packed)
         return packed if out is None else out
 
-    def recode(self, tiles: Bits) -> Bits:
+    def recode(self, tiles: Bits, out: Bits) -> None:
         """See `Units`."""
         mode: DstMode = "fp16" if tiles.df == "Float16" else "bf16"
         image = self.copy(self.unpack(tiles, tiles.df), tiles.df, mode)
-        return self.pack(image, mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df)
+        self.pack(image, mode, "Float16" if tiles.df == "Float16" else "Float16_b", tiles.df, out=out)
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:
         """See `Units`."""

@@ -88,6 +88,10 @@ class Units(Protocol):
         """Whose arithmetic it is."""
         ...
 
+    def room(self, *leading: int) -> U32:
+        """Memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
+        ...
+
     def unpack(self, tiles: Bits, register: str) -> U32:
         """Register words of stored tiles [n, 1024]; a Dst image for registers of `IN_DST` (1)."""
         ...
@@ -144,8 +148,8 @@ class Units(Protocol):
         """Stored tiles of a Dst image (4), in `out` where it is given."""
         ...
 
-    def recode(self, tiles: Bits) -> Bits:
-        """Tiles of Float16 or Float16_b unpacked, copied to a Dst of the same bits, and packed again."""
+    def recode(self, tiles: Bits, out: Bits) -> None:
+        """Tiles of Float16 or Float16_b unpacked, copied to a Dst of the same bits, and packed again into `out`."""
         ...
 
     def add_in_l1(self, old: Bits, new: Bits) -> Bits:

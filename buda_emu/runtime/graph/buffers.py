@@ -21,6 +21,10 @@ class BufferPool:
         """An array float32[entries, tiles, 1024] with undefined contents."""
         return self._spare.take(entries * tiles * TILE_ELEMENTS).reshape(entries, tiles, TILE_ELEMENTS)
 
+    def lend(self, count: int) -> NDArray[np.float32]:
+        """float32[count] with undefined contents, to be given back."""
+        return self._spare.take(count)
+
     def leave(self, most: int) -> None:
         """Hold `most` bytes at most that nobody uses, this pool and what closed machines left together."""
         own = min(most, _KEEP_BYTES)

@@ -6,7 +6,7 @@ from buda_emu.device.bit_store import BitView
 from buda_emu.device.store import EntryView
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.kernels.gather import AS_IS
-from buda_emu.numerics.stored import Bits
+from buda_emu.numerics.stored import Bits, stored_tile_bytes
 from buda_emu.ops.on_device.base import run
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.operands import Stored
@@ -21,10 +21,12 @@ class DeviceRun(ChunkRun[Bits]):
         return _bit_view(view).bits(slot, count)
 
     def _take(self, value: int, entries: int) -> Bits:
-        return Bits.empty(self._plan.labels[value], entries, self._plan.tiles[value])
+        df, tiles = self._plan.labels[value], self._plan.tiles[value]
+        memory = self._context.pool.lend(-(-entries * tiles * stored_tile_bytes(df) // 4)).view(np.uint8)
+        return Bits.on(memory, df, entries, tiles)
 
     def _give_back(self, array: Bits) -> None:
-        """Memory of bits is not kept."""
+        self._context.pool.give_back(array.datums)
 
     def _seen(self, array: Bits) -> Tensor:
         return array.values()
@@ -44,12 +46,23 @@ class DeviceRun(ChunkRun[Bits]):
     def _run_from(self, step: Run, inputs: list[Bits], out: Bits, previous: Bits | None) -> None:
         if step.device is None or self._context.core is None:
             raise InternalError(f"op {step.op.name} is not planned for precision device")
+        lent: list[Tensor] = []
+
+        def lend(count: int) -> Tensor:
+            memory = self._context.pool.lend(count)
+            lent.append(memory)
+            return memory
+
         try:
-            run(step.device, inputs, out, previous, KernelUnits(self._context.core), self._context.parallel)
+            units = KernelUnits(self._context.core, lend=lend)
+            run(step.device, inputs, out, previous, units, self._context.parallel)
         except UnsupportedError as error:
             if str(error).startswith("op "):
                 raise
             raise UnsupportedError(f"op {step.op.name}: {error}") from None
+        finally:
+            for array in lent:
+                self._context.pool.give_back(array)
 
     def _accumulated(self, step: Run, inputs: list[Bits], *, each: bool) -> Bits:  # noqa: ARG002
         """As the chip does it: intermed_df, which is out_df, holds the sum that the next input is added to (2.8).

@@ -24,6 +24,7 @@ from buda_emu.runtime.machine.journal import SETTINGS
 TILE_BYTES = 4 * TILE_ELEMENTS
 _SLACK = 2  # a tensor may lie in memory twice as large as itself (device/spare.py)
 _CHUNK_BYTES = 64 << 20  # intermediates of one chunk: more inputs at once cost fresh memory, and save nothing
+_DEVICE_CHUNK_BYTES = 256 << 20  # counted as floats; bits take a quarter to a half of them, and each op takes longer
 
 
 class Executor:
@@ -83,7 +84,8 @@ class Executor:
                     f"{size_text(room)} of the memory limit (--memory-limit, Emulator(memory_limit=...))",
                     kind="limit",
                 )
-            most = max(1, min(_CHUNK_BYTES // max(each, 1), room // max(_SLACK * own, 1)))
+            chunk_bytes = _CHUNK_BYTES if context.core is None else _DEVICE_CHUNK_BYTES
+            most = max(1, min(chunk_bytes // max(each, 1), room // max(_SLACK * own, 1)))
             if context.inputs_at_once is not None:
                 most = min(most, context.inputs_at_once)
             chunk = scheduler.take(min(left, most))
