@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import ordered, reshaped, standard
-from buda_emu.compiler.lower.picker import make_picker
+from buda_emu.compiler.lower.picker import Counts, Cut, PickTable, make_picker
 from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
@@ -124,3 +124,33 @@ def test_a_picker_is_its_matrix(seed, t, rows, inner, data):
             row = (term.b * rows + core * rows // grid + term.row) * 32
             found[row : row + 32, term.act_row * 32 : term.act_row * 32 + 32] += tiles[term.weight]
     np.testing.assert_array_equal(found, matrix.to_dense())
+
+
+def test_a_table_of_picks_counts_what_its_fullest_row_of_cores_has():
+    """Two tile rows: the upper one picks from two tiles, in two strips; a slice without picks has one of each still."""
+    upper = np.array([0, 33, *[-1] * 30, *[-1] * 32])
+    table = PickTable.of(Sparse.gather(upper, 64), 1, 2)
+    assert table.counts(Cut(2)) == Counts(strips=2, ublocks=2, pairs=2, tiles=2, word_tiles=1)
+    assert table.counts(Cut(1, u_kt=2)) == Counts(strips=1, ublocks=1, pairs=2, tiles=2, word_tiles=1)
+    nothing = PickTable.of(Sparse.gather(np.full(64, -1), 64), 2, 1)
+    assert nothing.counts(Cut(1)) == Counts(strips=2, ublocks=1, pairs=1, tiles=1, word_tiles=1)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "made"),
+    [
+        (2.0, ["square"]),
+        (0.5, ["sqrt"]),
+        (1.5, ["sqrt", "multiply"]),
+        (3.5, ["sqrt", "power", "multiply"]),
+        (4.5, ["abs", "log", "multiply", "exp"]),
+        (8.0, ["power"]),
+        (9.0, ["abs", "log", "multiply", "exp"]),
+        (-2.0, ["square", "reciprocal"]),
+    ],
+)
+def test_powers_are_products_and_roots_while_those_are_few(exponent, made):
+    b, x = started(2, 3, decomposed=True)
+    b.emit("pow", x, b.constant(np.float32(exponent)))
+    assert ops(b.graph)[: len(made)] == made
+    assert ("exp" in ops(b.graph)) == ("exp" in made)

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.graph.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
+
+from buda_emu.compiler.importers.from_onnx.reader import read_proto  # noqa: E402 - only where onnx is
 
 RNG = np.random.default_rng(0)
 
@@ -199,3 +202,26 @@ def test_positions_counted_from_a_mask():
     ]  # fmt: skip
     inputs = {"ids": RNG.integers(0, 2, (2, 9))}
     agrees(model(nodes, inputs, ["y"], {"axis": np.array(1)}), inputs)
+
+
+def test_a_softmax_before_opset_13_is_over_all_dimensions_from_its_axis_on():
+    x = {"x": normal(2, 3, 4)}
+    graph = read_proto(model([("Softmax", ["x"], ["y"], {"axis": 1})], x, ["y"], opset=11))
+    powers = np.exp(x["x"])
+    np.testing.assert_allclose(
+        evaluate(graph, x)[graph.outputs[0].value], powers / powers.sum((1, 2), keepdims=True), rtol=1e-5
+    )
+
+
+def test_weights_with_a_scale_for_each_channel():
+    """And what rounds is added to the whole sum, where its taps are shared out, not to a part of it."""
+    own = np.random.default_rng(5)
+    x = {"x": own.integers(0, 255, (1, 2, 4, 4)).astype(np.uint8)}
+    held = {
+        "xs": np.float32(0.02), "xz": np.uint8(7), "w": own.integers(-99, 99, (3, 2, 2, 2)).astype(np.int8),
+        "ws": np.array([0.01, 0.02, 0.03], np.float32), "wz": np.zeros(3, np.int8), "ys": np.float32(0.1),
+        "yz": np.uint8(9),
+    }  # fmt: skip
+    nodes = [("QLinearConv", ["x", *held], ["q"], {}), ("DequantizeLinear", ["q", "ys", "yz"], ["y"], {})]
+    held = {name: np.asarray(array) for name, array in held.items()}
+    agrees(model(nodes, x, ["y"], held), x, atol=1e-3)

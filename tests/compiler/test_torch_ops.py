@@ -80,7 +80,9 @@ def test_order_and_places():
             torch.topk(x, 3), torch.topk(x, 4, dim=1, largest=False), torch.sort(x, dim=1, descending=True),
             torch.argsort(x, dim=1), x.median(1), x.kthvalue(3, 1, keepdim=True),
         ]  # fmt: skip
-        return several, x.cumprod(1), x.index_fill(1, torch.tensor([1, 3]), 0.5), F.fold(x[:, :4, :12], (4, 5), 2)
+        beside = x[:, torch.tensor([0, 6, 2]), torch.tensor([32, -1, 5])]
+        filled = x.index_fill(1, torch.tensor([1, 3]), 0.5)
+        return several, x.cumprod(1), filled, beside, F.fold(x[:, :4, :12], (4, 5), 2)
 
     agrees(run, X)
 

@@ -29,6 +29,11 @@ def affine(graph: Graph) -> Graph:
     return Graph(graph.name, _ordered(graph, nodes), graph.inputs, graph.outputs)
 
 
+def rounds(term: Array) -> bool:
+    """Whether a term is so large that adding it takes something away, on purpose: nothing may be added behind it."""
+    return not (np.abs(term) <= _LARGEST).all()
+
+
 def _channel(product: Node) -> int:
     return 1 if product.op == "conv" else len(product.shape) - 1
 
@@ -45,7 +50,7 @@ def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: 
         if user.op not in ("multiply", "add") or user.shape != product.shape or len(set(user.inputs)) != 2:
             return found
         other = graph[user.inputs[1 if user.inputs[0] == node.name else 0]]
-        if other.op != "constant" or not (np.abs(other.value) <= _LARGEST).all():
+        if other.op != "constant" or rounds(other.value):
             return found
         shape = (1,) * (len(product.shape) - len(other.shape)) + other.shape
         if any(size != 1 for at, size in enumerate(shape) if at != place):

@@ -3,7 +3,7 @@
 An identity matmul cannot have more cores than rows of its grid. Where one takes longer than all ops together would on
 all cores, its taps are shared out: `y = relu(hstack(pick(x)) W + b)` becomes the sum of `hstack(pick_k(x)) W_k`, with
 the bias in the first part and the activation in the last addition. The sum is the same but for the order in which it
-is made.
+is made; a bias that rounds it is added last.
 """
 
 from dataclasses import replace
@@ -11,6 +11,7 @@ from math import prod
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use
+from buda_emu.compiler.passes.affine import rounds
 from buda_emu.compiler.search.line import Line
 
 _AT_END = ("relu_en", "relu_threshold", "relu_mode")
@@ -63,24 +64,33 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
     pick, part, total = (_stem(taken, stem) for stem in stems)
     kept = {key: value for key, value in product.attrs.items() if key not in _AT_END}
+    terms = product.uses[2:]
+    added_last = terms if any(rounds(constants[use.source].values) for use in terms) else []
+    if added_last:
+        del kept["bias"]
+    sums = count - 1 + len(added_last)
+
+    def add(number: int, term: Use) -> TileOp:
+        last = number == sums
+        before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
+        return replace(
+            product, name=product.name if last else f"{total}.{number}", type="add", uses=[Use(before), term], inner=0,
+            attrs={key: value for key, value in product.attrs.items() if key in _AT_END} if last else {},
+        )  # fmt: skip
+
     for number in range(count):
         made.append(_picked(constants, op, table.part(number * taps, taps), f"{pick}.{number}"))
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
-        more = product.uses[2:] if number == 0 else []
+        more = terms if number == 0 and not added_last else []
         attrs = kept if number == 0 else {key: value for key, value in kept.items() if key != "bias"}
         tms = (("hstack", taps),) if taps > 1 else ()
         uses = [Use(f"{pick}.{number}", tms), Use(name), *more]
         made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs,
                             inner=product.inner // count))  # fmt: skip
         if number:
-            last = number + 1 == count
-            before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
-            made.append(replace(
-                product, name=product.name if last else f"{total}.{number}", type="add",
-                uses=[Use(before), Use(f"{part}.{number}")], inner=0,
-                attrs={key: value for key, value in product.attrs.items() if key in _AT_END} if last else {},
-            ))  # fmt: skip
+            made.append(add(number, Use(f"{part}.{number}")))
+    made += [add(sums, term) for term in added_last]
     ops: dict[str, TileOp] = {}
     for other in tiles.ops.values():
         if other.name == product.name:
