@@ -30,6 +30,17 @@ def test_the_bits_are_those_of_the_definition(name):
     assert same.all(), x[:20_000][~same]
 
 
+@pytest.mark.tiny
+@pytest.mark.parametrize("name", NAMES)
+def test_a_few_numbers_of_each_size(name):
+    run, scalar = FUNCTIONS[name]
+    x = np.concatenate([np.array(ENDS, np.float32), np.linspace(-6, 8, 80, dtype=np.float32)])
+    tiles = np.zeros((1, 1, 1024), np.float32)
+    tiles[0, 0, : x.size] = x
+    run(0, 1, tiles, 1, x.size)
+    np.testing.assert_array_equal(tiles[0, 0, : x.size], [scalar(value) for value in x])
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("runs", "length"), [(1, 1024), (1, 128), (32, 16)])
 def test_regions_take_the_same_way(name, runs, length):

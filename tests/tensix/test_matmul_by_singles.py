@@ -9,6 +9,7 @@ from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
 from buda_emu.kernels.tensix.spills import AS_IT_WAS
 from buda_emu.tensix.fidelity import PHASES, phase_mask
+from buda_emu.tensix.tile_matmul import tile_matmul
 from buda_emu.tensix.words import kernel_setting
 from register_words import PAIRINGS, family
 
@@ -166,6 +167,29 @@ def test_tiles_of_zeros_and_denormal_words():
         singles, integers, left_out = both(dst, in0, zero, "HiFi2", kernel_setting("b", "bf16", "wormhole_b0"))
         assert not left_out
         assert np.array_equal(singles, integers)
+
+
+@pytest.mark.tiny
+@pytest.mark.parametrize(
+    ("mode", "moved", "middles", "dst_at"),
+    [("bf16", 0, (127, 127), 120), ("fp32", 0, (127, 127), 120), ("fp16", 0, (15, 15), 15), ("fp16", 0, (28, 27), 30),
+     ("bf16", 48, (70, 75), 20), ("fp32", 48, (80, 75), 3), ("bf16", -48, (240, 127), 250)],
+)  # fmt: skip
+def test_one_product_of_each_kind_is_the_definition(mode, moved, middles, dst_at):
+    """In plain Python too, where a kernel of integers takes seconds."""
+    stream = np.random.default_rng(11)
+    register = "Float16" if mode == "fp16" else "Float16_b"
+    in0, in1 = (words(stream, (1, 1024), register, middle, 1) for middle in middles)
+    dst = start(stream, mode, register, dst_at, 1)
+    index, setting = np.zeros(1, np.int32), kernel_setting(family(register), mode, "wormhole_b0")
+    out, left_out = dst[None].copy(), np.zeros(1, np.bool_)
+    shape = (1, 1, 1, 1, 0, 1, 2, phase_mask("HiFi2"))
+    operands = (in0[None], index, NONE, in1[None], index, NONE, False)
+    matmul_by_singles(0, 1, out, *operands, *shape, *setting, False, AS_IT_WAS, NO_ENDS, moved, left_out)
+    tiles = (item.reshape(1, 32, 32) for item in (in0, in1))
+    want = tile_matmul(dst.reshape(32, 32), *tiles, PHASES["HiFi2"], family(register), mode, "wormhole_b0")
+    assert not left_out.any()
+    assert np.array_equal(out.reshape(32, 32), want)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)

@@ -190,8 +190,12 @@ def test_bfp4_is_cut_from_bfp8():
 
 @pytest.mark.tiny
 def test_small():
-    for mode, out_df in (("fp32", "Float16"), ("bf16", "Bfp8_b"), ("fp16", "Bfp4"), ("int32", "Int8")):
-        dst, held_as = datums(mode, "specials", 1), intermediate(mode, out_df)
-        packed, expected = by_kernel(dst, mode, held_as, out_df), pack(dst, mode, held_as, out_df)
+    for mode, out_df, core in (
+        ("fp32", "Float16", "wormhole_b0"), ("bf16", "Bfp8_b", "wormhole_b0"), ("fp16", "Bfp4", "wormhole_b0"),
+        ("int32", "Int8", "wormhole_b0"), ("fp16", "Fp8_e4m3", "blackhole"),
+    ):  # fmt: skip
+        dst, held_as = datums(mode, "specials", 1), intermediate(mode, out_df, core=core)
+        packed = by_kernel(dst, mode, held_as, out_df, core=core)
+        expected = pack(dst, mode, held_as, out_df, core=core)
         assert np.array_equal(packed.datums, expected.datums)
         assert expected.exponents is None or np.array_equal(packed.exponents, expected.exponents)
