@@ -11,14 +11,19 @@ from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import ordered, reshaped, standard
+from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.picker import Counts, Cut, PickTable, make_picker
 from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.target import Target
 from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.errors import InternalError
 from buda_emu.ops.sparse_encoding import Encoding
+
+WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3")
 
 
 def started(*shape, decomposed=False):
@@ -134,6 +139,14 @@ def test_a_table_of_picks_counts_what_its_fullest_row_of_cores_has():
     assert table.counts(Cut(1, u_kt=2)) == Counts(strips=1, ublocks=1, pairs=2, tiles=2, word_tiles=1)
     nothing = PickTable.of(Sparse.gather(np.full(64, -1), 64), 2, 1)
     assert nothing.counts(Cut(1)) == Counts(strips=2, ublocks=1, pairs=1, tiles=1, word_tiles=1)
+
+
+def test_a_pick_takes_tiles_of_all_slices_of_its_source():
+    """Two slices of three tile rows: it has six tiles to pick from."""
+    b, x = started(2, 70, 8)
+    graph = run_passes(ended(b, b.transpose(x, perm=(1, 0, 2))), lambda *_: None)
+    (pick,) = (op for op in lower(graph, WORMHOLE).ops.values() if op.attrs.get("identity"))
+    assert (pick.shape, pick.inner, pick.attrs["act_t"]) == ((70, 1, 1), 6, 2)
 
 
 @pytest.mark.parametrize(

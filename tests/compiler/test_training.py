@@ -131,6 +131,7 @@ def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
         module, (x[0][:8],), loss="mse", microbatches=3, learning_rate=lambda step: 0.1 / (step + 1)
     )  # fmt: skip
     assert training.check(strict=True) == ()
+    assert (training.placement.microbatch, training.placement.rounds) == (3, 1)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     for step in range(3):
         optimizer.param_groups[0]["lr"] = 0.1 / (step + 1)

@@ -57,7 +57,7 @@ def test_the_first_task_of_a_unit_has_no_cause_and_the_next_one_the_task_before_
 
 
 def test_a_task_waits_for_tokens_and_its_cause_is_who_gave_the_last_one():
-    """Task 2 takes two tokens of object 0, of which tasks 0 and 1 give one each; task 3 looks at what was ever given."""
+    """Task 2 takes two tokens of object 0, which tasks 0 and 1 give; task 3 looks at what was ever given."""
     waits = [[], [], [(0, 2, True)], [(0, 2, False)]]
     signals = [[(0, 1)], [(0, 1)], [], []]
     found = run([[0], [1], [2], [3]], [3, 5, 2, 1], waits, signals, [0])
