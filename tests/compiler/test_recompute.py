@@ -12,7 +12,7 @@ from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
 from buda_emu.compiler.place.memory import DRAM_BASE, MemoryFullError, buffer_bytes
 from buda_emu.compiler.recipe import Recipe
-from buda_emu.compiler.train.recompute import AGAIN, Crossing
+from buda_emu.compiler.train.recompute import AGAIN, Crossing, _work
 from buda_emu.compiler.train.stored import between_programs, fitted
 
 torch = pytest.importorskip("torch")
@@ -62,6 +62,14 @@ def test_a_dear_product_is_stored_and_what_follows_from_it_computed_again():
         Output("grad_acc_p", gradient.name, "float32", "bwd_0", "grad_acc_p", accumulate=True),
     ]
     assert Crossing(graph).within(1) == (steep.name,)
+
+
+def test_work_is_tiles_through_the_math_unit_and_a_view_nearly_none():
+    graph = Graph("work")
+    b = Builder(graph, decompose=False)
+    x = b.input("x", (2, 33, 96), "float32")
+    nodes = [b.exp(x), b.reshape(x, shape=(66, 96)), b.matmul(x, b.constant(np.zeros((96, 40), np.float32)))]
+    assert [_work(graph, node) for node in nodes] == [12.0, 0.01 * 9, 2 * 2 * 2 * 3.0]
 
 
 def test_copies_stand_where_they_are_read_and_belong_to_the_backward_pass():
