@@ -258,3 +258,13 @@ def test_blocks_tile_the_tile(features: str) -> None:
     places = len(block.kept) * len(block.cells) * block.width
     assert places <= 1024  # of the parking tile
     assert math.prod((block.rows, block.vectors)) == len(set(block.cells))
+
+
+def test_one_entry_serves_all_those_of_the_other_operand():
+    one, two = values((1, 1, 1024), "wild", 1), values((2, 1, 1024), "wild", 2)
+    index, zero = np.zeros(1, np.int32), np.float32(0)
+    for a, b in ((one, two), (two, one)):
+        out = np.empty((2, 1, 1024), np.float32)
+        matmul_tiles(0, 2, out, a, index, zero, b, index, zero, False, 1, 1, 1, 1, 1, *nothing(out))
+        left, right = (tiles.reshape(-1, 1, 1, 32, 32) for tiles in (a, b))
+        assert_same_bits(out.reshape(2, 1, 1, 32, 32), matmul_reference(left, right))

@@ -158,6 +158,16 @@ def test_blocks_of_tiles_by_the_kernel():
 
 
 @pytest.mark.tiny
+def test_all_rows_of_a_slice_have_its_columns():
+    stream = np.random.default_rng(8)
+    dst, in0 = np.zeros((1, 2, 1, 32, 32), np.uint32), any_words(stream, (1, 2, 1, 32, 32), "Int8")
+    in0[..., 16:] = 0  # the second inner face adds nothing: one is enough
+    in1 = any_words(stream, (1, 1, 1, 32, 32), "Int8")
+    expected = int_tile_matmul(dst, in0[:, :, None], in1.swapaxes(1, 2)[:, None], "wormhole_b0")
+    assert mismatches(matmul_by_kernel(dst, in0, in1, faces_in_tile=1), expected) == 0
+
+
+@pytest.mark.tiny
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -65,6 +65,15 @@ def test_the_way_to_l1_and_back(way, seed, middle, spread):
     assert np.array_equal(image_of(mine.view(np.uint32), mode), back.reshape(1024))
 
 
+@pytest.mark.tiny
+@pytest.mark.parametrize("way", list(SPILLS))
+def test_a_zero_is_a_zero_in_all_bits(way):
+    words = np.where(np.arange(1024) % 3 > 0, 15 << 23, 0).astype(np.int32)
+    spill_in_place(words, SPILLS[way])
+    assert not words[::3].any()
+    assert words[1::3].all()
+
+
 @pytest.mark.parametrize(
     ("mode", "held_as", "df", "register", "source"),
     [
