@@ -90,6 +90,7 @@ class _Server:
 def _functions() -> dict[Place, list[FunctionType]]:
     found: dict[Place, list[FunctionType]] = {}
     for item in gc.get_objects():
+        # asked whether they are one, some objects of others warn
         if type(item) is FunctionType and item.__code__.co_filename.startswith(str(PACKAGE)):
             found.setdefault(_place(item.__code__), []).append(item)
     return found
