@@ -10,7 +10,7 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.load import check_text
 from buda_emu.spec.devices import device
 from buda_emu.timing.epoch import Cost, Rates, epoch_timing, parts_of
-from buda_emu.timing.flows import flows, operand_shape
+from buda_emu.timing.flows import _share, flows, operand_shape
 from buda_emu.timing.from_netlist import calls_of
 from buda_emu.timing.model import model_netlist
 from buda_emu.timing.noc import paths
@@ -45,6 +45,15 @@ def timed(netlist, cost=lambda _op: Cost(1000.0, 500.0, "made up"), rates=FAST):
     edges = flows(netlist, epoch.temporal, epoch.executes)
     ways = paths(netlist, edges, device(netlist.arch_name))
     return epoch_timing(netlist, epoch.temporal, list(zip(edges, ways, strict=True)), cost, rates)
+
+
+def test_a_core_reads_its_share_of_the_tiles_and_one_at_least():
+    nop = chain().ops["n0"]
+    four = replace(nop, blocking=replace(nop.blocking, grid_size=(2, 2)))
+    assert [_share(nop, 0, shape) for shape in ((1, 1, 1), (2, 3, 4))] == [1, 24]
+    assert [_share(four, 0, shape) for shape in ((1, 1, 1), (2, 4, 4))] == [1, 8]
+    product = replace(four, type="matmul")
+    assert [_share(product, operand, (2, 4, 4)) for operand in (0, 1, 2)] == [16, 16, 8]
 
 
 def test_a_single_op_takes_its_cost():
