@@ -249,33 +249,6 @@ def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
     ]  # fmt: skip
 
 
-def test_cores_that_are_free_go_where_each_gains_most(stack):
-    """In turn, as long as there is room: never the whole chip to an op beside another."""
-    from types import SimpleNamespace
-
-    from buda_emu.compiler.place.blocks import Blocks
-    from buda_emu.compiler.place.candidates import Choice
-    from buda_emu.compiler.place.decision import Spot
-    from buda_emu.compiler.search.pack import widened
-
-    def choice(rows, columns, cycles):
-        return Choice(Blocks((rows, columns), 1, (1, 1), (1, 1)), frozenset(), cycles, cycles)
-
-    best = [
-        [choice(1, 1, 100), choice(2, 2, 40), choice(4, 4, 30), choice(10, 8, 1)],
-        [choice(1, 1, 50), choice(1, 2, 45), choice(1, 3, 46)],
-    ]
-    line = SimpleNamespace(
-        ops=[SimpleNamespace(name="a"), SimpleNamespace(name="b")], index={"a": 0, "b": 1}, best=best,
-        target=be.compile(stack, effort="low").placement.target,
-    )  # fmt: skip
-    spots = {"a": Spot(best[0][0], 3, 0, (0, 0)), "b": Spot(best[1][0], 3, 0, (0, 1))}
-    found = widened(line, spots)
-    assert {name: (spot.choice.blocks.grid, spot.epoch) for name, spot in found.items()} == {
-        "a": ((4, 4), 3), "b": ((1, 2), 3)
-    }  # fmt: skip
-
-
 def test_ops_that_stand_turned_compute_the_same(stack, x):
     """As the netlist says it: grid_transpose."""
     from dataclasses import replace
