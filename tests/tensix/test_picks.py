@@ -257,3 +257,9 @@ def test_words_of_any_exponent_through_blocks(seed, middle, spread):
     mine = words.view(np.int32).copy()
     spill_in_place(mine, SPILLS[MODES["bf16"], "Bfp8_b", "Bfp8_b", "Bfp8_b"])
     assert np.array_equal(mine.view(np.uint32) >> np.uint32(16), back.reshape(1024))
+
+
+@pytest.mark.tiny
+def test_the_least_numbers_count():
+    compare_with_the_definition([0x4080, 0x0080], [0x3F80, 0x7E80], "LoFi")  # 4, and 2^-126 times 2^126
+    compare_with_the_definition([0x4080, 0x7E80], [0x3F80, 0x0080], "LoFi")
