@@ -11,7 +11,7 @@ Readers = dict[str, list[Placed]]
 
 def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[int, float]:
     """Bytes of one input in each epoch, as `buda-emu perf` counts them: a broadcast is made on the way, and what stays
-    in L1 is read once."""
+    in L1 is loaded once for all inputs of a round."""
     if queue.loc != "dram":
         return {}
     size = size_of_tile(found.target.activation_df, found.target.arch.alignment)
@@ -22,11 +22,12 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[int, float
     tensor = queue.tensor or (queue.input if queue.role == "between" else queue.name)
     for placed in readers.get(tensor, ()):
         elsewhere = placed.chip != queue.chip if queue.role == "constant" else False
-        if tensor in placed.held or elsewhere or (producer is not None and placed.epoch == producer.epoch):
+        if elsewhere or (producer is not None and placed.epoch == producer.epoch):
             continue
+        inputs = found.count(placed.op.program) if tensor in placed.held else 1
         for use in placed.op.uses:
             if use.source == tensor:
                 behind = placed.op.shape if placed.op.type == "embedding" else shape_behind(found.tiles, use)
                 tiles = min(prod(behind), prod(found.tiles.shape_of(tensor)))
-                moved[placed.epoch] = moved.get(placed.epoch, 0.0) + float(tiles * size)
+                moved[placed.epoch] = moved.get(placed.epoch, 0.0) + float(tiles * size / inputs)
     return moved
