@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.search.judge import judged
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -51,6 +53,41 @@ def test_an_output_of_a_caches_shape_replaces_it():
     np.testing.assert_allclose(m.caches()["seen"], twice / 2, rtol=1e-6)
     m.reset()
     np.testing.assert_array_equal(m(x)[0], once)
+
+
+def test_an_op_that_writes_a_cache_stays_whole_where_others_run_in_slices():
+    m = be.compile(Mean(), (torch.zeros(256, 40), torch.zeros(256, 40)), keeps={1: "seen"})
+    tiles = m.placement.given
+    cut = streamed(tiles, m.placement.target, 2)
+    assert any(cut.ops[name].shape[0] == 2 for name in cut.ops)
+    for store in cut.stores.values():
+        assert cut.ops[store.op].shape == cut.states[store.queue].shape
+
+
+class Looked(torch.nn.Module):
+    """A large table that little is read of, and products by all of their weights, with a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(20000, 384)
+        self.layers = torch.nn.Sequential(torch.nn.Linear(384, 1536), torch.nn.ReLU(), torch.nn.Linear(1536, 384))
+
+    def forward(self, tokens, seen):
+        y = self.layers(self.table(tokens)) + seen
+        return y, y
+
+
+def test_parameters_that_stay_in_l1_are_loaded_from_all_channels_alike():
+    torch.manual_seed(0)
+    m = be.compile(Looked().eval(), (torch.zeros(32, dtype=torch.int64), torch.zeros(32, 384)), keeps={1: "seen"})
+    for epoch in judged(m.placement).run.epochs:
+        loads = [0] * m.placement.target.arch.dram_channels
+        largest = 0
+        for edge in epoch.edges:
+            for channel, size in edge.memory_bytes.items() if edge.once else ():
+                loads[channel] += size
+                largest = max(largest, size)
+        assert max(loads) - min(loads) <= largest
 
 
 def test_a_gpt_generates_what_torch_does():

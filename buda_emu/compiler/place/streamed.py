@@ -18,9 +18,12 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
     `wanted`, where their rows are divided by it; the same object where none is."""
     found = replace(tiles, ops={})
     slices: dict[str, int] = {}
+    stores = {store.op for store in tiles.stores.values()}  # a ram has the slices of what writes it
     for op in tiles.ops.values():
         own = replace(op, uses=[_stacked(use, slices) for use in op.uses])
         found.ops[op.name] = own
+        if op.name in stores:
+            continue
         if not fits(target, own):
             before = sorted({slices[use.source] for use in op.uses if use.source in slices})
             counts = (*before, *divisors(op.shape[1])[1:])

@@ -1,6 +1,7 @@
 """What DRAM moves for a queue."""
 
 from math import prod
+from typing import NamedTuple
 
 from buda_emu.compiler.place.cost import shape_behind, size_of_tile
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
@@ -9,24 +10,33 @@ Readers = dict[str, list[Placed]]
 """The ops that read each tensor, in order."""
 
 
-def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[int, float]:
-    """Bytes of one input in each epoch, as `buda-emu perf` counts them: a broadcast is made on the way, and what stays
-    in L1 is read once."""
+class Phase(NamedTuple):
+    """When a channel moves bytes: while an epoch loads what stays in L1 (`once`), or with its inputs."""
+
+    epoch: int
+    once: bool = False
+
+
+def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, float]:
+    """Bytes of one input in each phase, as `buda-emu perf` counts them: a broadcast is made on the way, and what stays
+    in L1 is loaded once for all inputs of a round."""
     if queue.loc != "dram":
         return {}
     size = size_of_tile(found.target.activation_df, found.target.arch.alignment)
-    moved: dict[int, float] = {}
+    moved: dict[Phase, float] = {}
     producer = found.ops.get(queue.input)
     if producer is not None:
-        moved[producer.epoch] = float(prod(producer.op.shape) * size)
+        moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * size)
     tensor = queue.tensor or (queue.input if queue.role == "between" else queue.name)
     for placed in readers.get(tensor, ()):
         elsewhere = placed.chip != queue.chip if queue.role == "constant" else False
-        if tensor in placed.held or elsewhere or (producer is not None and placed.epoch == producer.epoch):
+        if elsewhere or (producer is not None and placed.epoch == producer.epoch):
             continue
+        phase = Phase(placed.epoch, tensor in placed.held)
+        inputs = found.count(placed.op.program) if phase.once else 1
         for use in placed.op.uses:
             if use.source == tensor:
                 behind = placed.op.shape if placed.op.type == "embedding" else shape_behind(found.tiles, use)
                 tiles = min(prod(behind), prod(found.tiles.shape_of(tensor)))
-                moved[placed.epoch] = moved.get(placed.epoch, 0.0) + float(tiles * size)
+                moved[phase] = moved.get(phase, 0.0) + float(tiles * size / inputs)
     return moved

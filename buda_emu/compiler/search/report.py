@@ -23,7 +23,7 @@ class Limits:
 
 
 def limits(found: Judged) -> Limits:
-    """Of a placement on all its chips; of DRAM as much as this placement moves."""
+    """Of a placement on all its chips; of DRAM as much as this placement moves, what stays in L1 once for a round."""
     placement, run = found.placement, found.run
     chips = placement.chips
     cores = prod(placement.target.arch.grid) * chips
@@ -33,7 +33,11 @@ def limits(found: Judged) -> Limits:
             count = prod(placement.ops[item.op].blocks.grid)
             work += item.cost.cycles * count
             math += item.cost.math * count
-        moved += sum(sum(edge.memory_bytes.values()) for edge in epoch.edges if edge.memory == "dram" and not edge.once)
+        inputs = max(epoch.timing.inputs, 1)
+        moved += sum(
+            sum(edge.memory_bytes.values()) / (inputs if edge.once else 1)
+            for edge in epoch.edges if edge.memory == "dram"
+        )  # fmt: skip
     return Limits(math / cores, work / cores, moved / (speeds(placement.target.arch.name).dram * chips), found.host)
 
 
