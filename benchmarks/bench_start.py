@@ -171,12 +171,16 @@ def cold_and_warm(job: Job) -> None:
         "        for program in job.programs:\n"
         "            emulator.run(program, job.parameters)\n"
         "        took, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)\n"
-        "        print(took, now.ru_stime - before.ru_stime, now.ru_maxrss / 1024)\n"
+        "        system = now.ru_stime - before.ru_stime\n"
+        "        print(took, system + now.ru_utime - before.ru_utime, system, now.ru_maxrss / 1024)\n"
     )
     found = subprocess.run((sys.executable, "-c", script), stdout=subprocess.PIPE, text=True, check=True).stdout
-    (cold, system, _), (warm, _, peak) = (map(float, row.split()) for row in found.splitlines())
-    value = f"{cold:.1f} ({system:.1f} in the system), {warm:.1f} s, {cold / warm:.2f}"
-    line(f"{Path(job.name).stem[:40]}, cold, warm; peak {peak:.0f} MiB", value, "1.25")
+    (cold, cold_cpu, cold_system, _), (warm, warm_cpu, warm_system, peak) = (
+        map(float, row.split()) for row in found.splitlines()
+    )
+    line(f"{Path(job.name).stem[:40]}, cold, warm", f"{cold:.1f}, {warm:.1f} s, {cold / warm:.2f}", "1.25")
+    value = f"{cold_cpu:.1f}, {warm_cpu:.1f} s, {cold_cpu / warm_cpu:.2f}"
+    line(f"  processors; in the system {cold_system:.1f}, {warm_system:.1f}; peak {peak:.0f} MiB", value, "")
 
 
 def main() -> None:
