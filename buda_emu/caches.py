@@ -116,12 +116,13 @@ def _make(directory: str) -> None:
 
 # ------------------------------------------------------------------------------------------------- files that are kept
 def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
-    """What `write_kept` wrote there, which then counts as used; None where that is nothing, or damaged."""
+    """What `write_kept` wrote there, which then counts as used; None where that is nothing, damaged, or was written
+    as another file."""
     try:
         with open(file, "rb") as stream:  # noqa: PTH123
             data = stream.read(most_bytes + 1)
         payload = memoryview(data)[len(magic) + _DIGEST_BYTES :]
-        if len(data) > most_bytes or data[: len(data) - len(payload)] != magic + digest(payload):
+        if len(data) > most_bytes or data[: len(data) - len(payload)] != magic + digest(file, payload):
             return None
         os.utime(file)
     except OSError:
@@ -130,7 +131,8 @@ def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
 
 
 def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
-    """Write a file whole or not at all, behind `magic` and a checksum, where its folder is `usable`.
+    """Write a file whole or not at all, behind `magic` and a checksum of its name and bytes, where its folder is
+    `usable`.
 
     Files of that folder that were not used for longest are removed, until all take no more than `most_bytes`.
     """
@@ -141,7 +143,7 @@ def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None
     with suppress(OSError):
         try:
             with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-                stream.write(magic + digest(payload))
+                stream.write(magic + digest(file, payload))
                 stream.write(payload)
             os.replace(own, file)  # noqa: PTH105 - whole, whoever else writes
         except OSError:
@@ -151,11 +153,15 @@ def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None
         _make_room(folder, most_bytes)
 
 
-def digest(payload: "bytes | memoryview") -> bytes:
-    """The checksum of what is kept."""
+def digest(file: str, payload: "bytes | memoryview") -> bytes:
+    """The checksum of what is kept, and of the names of its file and folder, which say what it was made of: under
+    another name it would be taken for something else."""
     import hashlib
 
-    return hashlib.sha256(payload).digest()
+    folder, name = os.path.split(file)
+    found = hashlib.sha256(f"{os.path.basename(folder)}/{name}\0".encode("utf-8", "surrogateescape"))  # noqa: PTH119
+    found.update(payload)
+    return found.digest()
 
 
 @cache

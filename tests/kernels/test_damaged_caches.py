@@ -94,6 +94,23 @@ def test_two_thousand_damaged_caches(caches: SimpleNamespace) -> None:
     attack(caches, range(QUICK, QUICK + MANY))
 
 
+def test_a_file_under_another_name_is_not_used(caches: SimpleNamespace) -> None:
+    """Whole as it is: another kernel's, or the same one's of other sources, which another folder holds."""
+    for name, content in ((caches.kernel.name, caches.other), (caches.kernel.with_suffix(".x").name, caches.whole)):
+        renamed = caches.kernel.with_name(name)
+        renamed.write_bytes(content)
+        assert kept.read(str(renamed)) is None
+    with jit.compilations() as compiled:
+        assert jit.kernel(triple)(np.float32(1)) == 3
+    assert len(compiled) == 1
+    assert caches.kernel.read_bytes() != caches.other
+    moved = caches.kernel.parent.with_name("kernels-of-others")
+    moved.mkdir(0o700)
+    (moved / caches.kernel.name).write_bytes(caches.kernel.read_bytes())
+    assert kept.read(str(caches.kernel)) is not None
+    assert kept.read(str(moved / caches.kernel.name)) is None
+
+
 @pytest.mark.parametrize("odd", ["folder", "loop", "link", "unreadable"])
 def test_what_is_no_file_of_ours(odd: str, caches: SimpleNamespace, tmp_path: Path) -> None:
     for path in (caches.kernel, caches.netlist):

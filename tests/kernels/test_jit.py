@@ -1,5 +1,6 @@
 """Where compiled kernels are kept, how they are called, and that a run never fails for it."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from buda_emu.errors import InternalError
 from buda_emu.kernels import jit
 from buda_emu.kernels.machine_code import kept
 
@@ -42,6 +44,24 @@ def test_kernel_keeps_float32_and_overflows_silently() -> None:
         warnings.simplefilter("error")
         result = jit.kernel(double)(np.float32(3e38))
     assert np.isinf(result)
+
+
+@compiled_only
+def test_expressions_on_whole_arrays_are_refused() -> None:
+    """They would be slow: numba's step that makes loops of them is left out."""
+
+    def add_to_itself(x: Any) -> None:
+        x[:] = x + x
+
+    with pytest.raises(InternalError, match="an expression on whole arrays in a kernel: write a loop"):
+        jit.kernel(add_to_itself)(np.ones(3, np.float32))
+
+
+@compiled_only
+def test_collections_go_on_after_a_kernel_was_compiled(caches: Path) -> None:
+    assert gc.isenabled()
+    assert compiled_by(call_double) == 1
+    assert gc.isenabled()
 
 
 # ------------------------------------------------------------------------------------------------------ what is kept

@@ -153,7 +153,7 @@ class Bomb:
         return os.mkdir, (str(self.marker),)
 
 
-def damages(good: bytes, marker: Path) -> Iterator[bytes]:
+def damages(path: Path, good: bytes, marker: Path) -> Iterator[bytes]:
     """Files that are not what they should be."""
     yield b""
     yield good[:30]
@@ -167,14 +167,14 @@ def damages(good: bytes, marker: Path) -> Iterator[bytes]:
         body = pickle.dumps(bomb)
         whole += [good[51:59] + good[59 : 59 + size] + body, len(body).to_bytes(8, "little") + body + good[59 + size :]]
     for payload in whole:  # with the right checksum: by hand of somebody
-        yield good[:19] + digest(payload) + payload
+        yield good[:19] + digest(str(path), payload) + payload
 
 
 def test_no_file_can_change_a_result_or_run_code(net: Path, caches: Path, tmp_path: Path) -> None:
     expected = everything(check(net))
     path = kept(caches)
     good = path.read_bytes()
-    for content in damages(good, tmp_path / "marker"):
+    for content in damages(path, good, tmp_path / "marker"):
         path.write_bytes(content)
         assert everything(check(net)) == expected
         assert path.read_bytes() == good  # it was replaced

@@ -4,19 +4,21 @@ The machine code stands by itself. Of numba's runtime it brings along what it ne
 library, to CPython's C functions and to `loading.OBJECTS`, and all that it defines but its entry point is its own.
 """
 
+import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import types
+from numba.core import ir, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import register_pass
+from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import cpu_target
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
 from numba.extending import typeof_impl
 
 import buda_emu.kernels.intrinsics as _intrinsics
@@ -34,11 +36,39 @@ _C_LIBRARY: Final = {
     "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "round", "roundf",
 }  # fmt: skip
 """Functions of it whose results are the same everywhere."""
+_LEFT_OUT: Final = {
+    InlineOverloads,
+    untyped_passes.FindLiterallyCalls,
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.InlineInlinables,
+    untyped_passes.LiteralPropagationSubPipelinePass,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.MakeFunctionToJitFunction,
+    untyped_passes.WithLifting,
+}
+"""Steps of numba's for what no kernel has: closures, comprehensions, `with`, `literally`, what is inlined by numba."""
 
 
 @global_compiler_lock
 def machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
     """Machine code for such arguments, for `loading.load`."""
+    with _no_collections():
+        return _machine_code(kernel, arguments)
+
+
+@contextmanager
+def _no_collections() -> Generator[None]:
+    """Numba makes very many objects that live as long as the process: looking for garbage among them takes time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
     dispatcher = _dispatcher(kernel)
     kinds = tuple(map(numba.typeof, arguments))
     dispatcher.compile(kinds)
@@ -90,6 +120,15 @@ def _typeof_helper(value: Helper, _context: Any) -> Any:
 class _Library(JITCodeLibrary):
     """Code of one function, optimised, that others link: numba would make machine code of each by itself, too."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """As numba does, but for functions that are only declared: to begin with one takes longer than most passes."""
+        codegen: Any = self._codegen
+        ll_module.data_layout = codegen._data_layout
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes, builder = codegen._function_pass_manager()
+                passes.run(function, builder)
+
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
@@ -110,9 +149,28 @@ class _Lowering(NativeLowering):
         return done
 
 
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _NoArrayExpressions(AnalysisPass):
+    """Numba makes loops of expressions on whole arrays: to look for them takes long, and kernels have their own."""
+
+    _name = "buda_emu_no_array_expressions"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> Any:
+        for block in state.func_ir.blocks.values():
+            for step in block.find_insts(ir.Assign):
+                computed = isinstance(step.value, ir.Expr) and step.value.op in ("binop", "inplace_binop", "unary")
+                if computed and isinstance(state.typemap[step.target.name], types.Array):
+                    raise InternalError(f"{step.loc}: an expression on whole arrays in a kernel: write a loop")
+        return False
+
+
 class _Compiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(_Lowering if step is NativeLowering else step, why) for step, why in passes.passes]
+        own: dict[Any, Any] = {NativeLowering: _Lowering, NopythonRewrites: _NoArrayExpressions}
+        passes.passes = [(own.get(step, step), why) for step, why in passes.passes if step not in _LEFT_OUT]
         passes.finalize()
         return [passes]

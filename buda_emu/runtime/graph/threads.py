@@ -17,6 +17,10 @@ from buda_emu.numerics.float_state import set_exact
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 20 us, more where it is short.
 _WORTH_SPLITTING_BYTES: Final = 1 << 20
+# The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
+_WORTH_SPLITTING_WHEN_SCARCE: Final = 16 << 20
+_SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs for it
+_FORGET: Final = 0.75  # of what was seen before, with every task
 PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
@@ -44,13 +48,40 @@ class WorkerPool:
         first needed them: the default, whatever a listener has done to it."""
         set_exact()
         crew = self._crew
-        if crew is None or items < 2 or not _worth_splitting(args) or not self._turn.acquire(blocking=False):
-            kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
+        if crew is None or items < 2 or not _have_bytes(args, _WORTH_SPLITTING_BYTES):
+            kernel(0, items, *args)
             return
-        try:
-            crew.run(kernel, items, args)
-        finally:
-            self._turn.release()
+        alone = _SUPPLY.scarce and not _have_bytes(args, _WORTH_SPLITTING_WHEN_SCARCE)
+        start, computed = time.perf_counter(), time.thread_time()
+        if alone or not self._turn.acquire(blocking=False):
+            kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
+        else:
+            try:
+                crew.run(kernel, items, args)
+            finally:
+                self._turn.release()
+        _SUPPLY.saw(time.perf_counter() - start, time.thread_time() - computed)
+
+
+class _Supply:
+    """Whether threads got a processor lately when they had something to compute. It decides who computes, and so how
+    long it takes; never what comes out."""
+
+    def __init__(self) -> None:
+        self._took = self._computed = 0.0
+
+    @property
+    def scarce(self) -> bool:
+        """Whether others take a good part of the processors."""
+        return self._took > _SCARCE * self._computed
+
+    def saw(self, took: float, computed: float) -> None:
+        """A task took that many seconds, of which the thread that asked for it had a processor for so many."""
+        self._took = _FORGET * self._took + took
+        self._computed = _FORGET * self._computed + computed
+
+
+_SUPPLY: Final = _Supply()  # of the machine, so of all pools; who writes at once with another spoils a guess
 
 
 class _Crew:
@@ -226,8 +257,8 @@ def parts(items: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(items * part // count for part in range(count + 1)))
 
 
-def _worth_splitting(args: tuple[Any, ...]) -> bool:
-    left = _WORTH_SPLITTING_BYTES
+def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
+    left = least
     for arg in args:
         if isinstance(arg, np.ndarray):
             left -= arg.nbytes

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import buda_emu.kernels
 from buda_emu.kernels.crew import breathe, can_share, claimed, looks_in, read
 from buda_emu.kernels.jit import kernel
+from buda_emu.runtime.graph import threads
 from buda_emu.runtime.graph.threads import WorkerPool, parts
 
 BIG = np.zeros(1 << 21, np.uint8)  # enough to be worth splitting
@@ -44,6 +45,15 @@ def meet(start, stop, seen, address, patience, _big):
                     seen[0] = 2
                     break
                 breathe()
+
+
+@pytest.fixture(autouse=True)
+def supply(monkeypatch):
+    """Whatever else the machine does: what is seen of it is left out, and processors are not scarce."""
+    supply = threads._Supply()
+    monkeypatch.setattr(supply, "saw", lambda *_: None)
+    monkeypatch.setattr(threads, "_SUPPLY", supply)
+    return supply
 
 
 @pytest.fixture
@@ -222,3 +232,42 @@ def test_kernels_that_share_items_do_nothing_else_with_them():
                 breaks = (isinstance(node, ast.Break) for child in loop.body for node in of_this_loop(child))
                 assert not any(breaks), function.name
     assert checked > 20
+
+
+# ------------------------------------------------------------------------------------------ others need processors, too
+def test_processors_are_scarce_until_they_are_there_again():
+    supply = threads._Supply()
+    assert not supply.scarce
+    supply.saw(1e-3, 1e-3)
+    assert not supply.scarce
+    supply.saw(4e-3, 1e-3)
+    assert supply.scarce
+    for _ in range(12):
+        supply.saw(1e-3, 1e-3)
+    assert not supply.scarce
+
+
+@pytest.mark.parametrize(("size", "threads_that_work"), [(1 << 21, 1), (1 << 24, 2)])
+def test_a_helper_is_asked_for_large_work_only_while_processors_are_scarce(size, threads_that_work, pool, supply):
+    type(supply).saw(supply, 3.0, 1.0)
+    working = set()
+
+    def function(start, stop, _big):
+        working.add(threading.get_ident())
+        until = time.monotonic() + 10
+        while len(working) < threads_that_work and time.monotonic() < until:
+            time.sleep(1e-4)
+
+    pool(function, 8, np.zeros(size, np.uint8))
+    assert len(working) == threads_that_work
+
+
+def test_what_a_task_took_is_noticed(pool, monkeypatch):
+    noticed = []
+    monkeypatch.setattr(threads._SUPPLY, "saw", lambda took, computed: noticed.append((took, computed)))
+    pool(lambda _start, _stop, _big: time.sleep(2e-3), 1, BIG)  # one item: not worth it, nobody looks
+    assert not noticed
+    pool(lambda _start, _stop, _big: time.sleep(2e-3), 2, BIG)
+    ((took, computed),) = noticed
+    assert took >= 2e-3
+    assert computed < took
