@@ -113,11 +113,13 @@ class KernelUnits:
         memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
         return memory.view(np.uint32).reshape(shape)
 
-    def unpack(self, tiles: Bits, register: str) -> U32:
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""
+        if out is None:
+            out = np.empty(tiles.datums.shape, np.uint32)
         if register in IN_DST:
-            return unpack.unpack(tiles.datums, tiles.df, register, self.core)
-        out = np.empty(tiles.datums.shape, np.uint32)
+            out[...] = unpack.unpack(tiles.datums, tiles.df, register, self.core)
+            return out
         parts = (tiles.datums,) if tiles.exponents is None else (tiles.datums, tiles.exponents)
         _unpacker(tiles.df, register, self.core)(0, len(out), out, *parts)
         return out

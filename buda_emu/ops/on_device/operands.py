@@ -139,9 +139,9 @@ def frozen(index: Index) -> Index:
 
 
 def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register: str, dims: tuple[int, int]) -> None:
-    for begin in range(start, stop, BLOCK):
-        end = min(begin + BLOCK, stop)
-        out[begin:end] = blanked(units.unpack(rows[begin:end], register), dims)
+    words = units.unpack(rows[start:stop], register, out[start:stop])
+    if dims != FULL_TILE:
+        words[...] = blanked(words, dims)
 
 
 def blanked(tiles: U32, dims: tuple[int, int]) -> U32:

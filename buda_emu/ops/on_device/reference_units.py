@@ -36,9 +36,13 @@ class ReferenceUnits:
         """See `Units`."""
         return np.empty((*leading, 1024), np.uint32)
 
-    def unpack(self, tiles: Bits, register: str) -> U32:
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""
-        return unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
+        words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)
+        if out is None:
+            return words
+        out[...] = words
+        return out
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
         """See `Units`."""

@@ -92,8 +92,9 @@ class Units(Protocol):
         """Memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
         ...
 
-    def unpack(self, tiles: Bits, register: str) -> U32:
-        """Register words of stored tiles [n, 1024]; a Dst image for registers of `IN_DST` (1)."""
+    def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
+        """Register words of stored tiles [n, 1024], in `out` where it is given; a Dst image for registers of `IN_DST`
+        (1)."""
         ...
 
     def copy(self, words: U32, register: str, mode: DstMode) -> U32:
