@@ -25,7 +25,8 @@ import numpy as np
 
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Shape
 from buda_emu.compiler.lower.layout import TILE, padded
-from buda_emu.compiler.place.cost import picker_cycles, product_cycles, size_of_tile, speeds
+from buda_emu.compiler.place.blocks import size_of_tile
+from buda_emu.compiler.place.cost import picker_cycles, product_cycles, speeds
 from buda_emu.compiler.target import Target
 from buda_emu.image.host_windows import Windows
 

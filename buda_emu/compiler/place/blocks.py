@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from buda_emu.compiler.lower.picker import Cut
@@ -122,13 +123,19 @@ def _ublock(block: tuple[int, int], dest: int, *, rows_fixed: bool) -> tuple[int
     return max(found, key=lambda ublock: (prod(ublock), ublock[1]))
 
 
+@cache
+def size_of_tile(df: str, alignment: int) -> int:
+    """Bytes with the header."""
+    return tile_bytes(df, 32, 32, alignment, header=True)
+
+
 def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -> int:
     """L1 of one core: operands double, the result's buffer, partial sums, and `held` bytes of constants (FRONTEND 4.3,
     NETLIST 2.2)."""
     align = target.arch.alignment
 
     def size(df: str) -> int:
-        return tile_bytes(df, 32, 32, align, header=True)
+        return size_of_tile(df, align)
 
     act = size("Float32" if op.type == "quantization" else target.activation_df)
     ublock, mblock = prod(blocks.ublock), prod(blocks.mblock)

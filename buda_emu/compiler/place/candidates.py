@@ -14,11 +14,11 @@ from buda_emu.compiler.place.blocks import (
     divided_as,
     grids,
     l1_bytes,
+    size_of_tile,
 )
 from buda_emu.compiler.place.cost import (
     fits_channels,
     op_cycles,
-    size_of_tile,
     streamed_bytes,
     tiles_read,
     transfer_cycles,

@@ -9,10 +9,9 @@ from math import gcd, prod
 from typing import Any
 
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, divisors
-from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.blocks import Blocks, size_of_tile
 from buda_emu.compiler.target import Target
 from buda_emu.spec.devices import device
-from buda_emu.spec.formats import tile_bytes
 from buda_emu.timing.in_graph import in_graph
 from buda_emu.timing.op_call import OpCall
 from buda_emu.timing.op_cost import OpCost, op_cost
@@ -44,12 +43,6 @@ def speeds(arch: str) -> Speeds:
 @cache
 def _cost(call: OpCall) -> OpCost:
     return op_cost(call)
-
-
-@cache
-def size_of_tile(df: str, alignment: int) -> int:
-    """Bytes with the header."""
-    return tile_bytes(df, 32, 32, alignment, header=True)
 
 
 def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from math import prod
 
 from buda_emu.compiler.lower.tiles import Use
-from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes
+from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes, size_of_tile
 from buda_emu.compiler.place.candidates import pickers
-from buda_emu.compiler.place.cost import size_of_tile, tiles_read
+from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
 from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue

@@ -3,7 +3,8 @@
 from math import prod
 from typing import NamedTuple
 
-from buda_emu.compiler.place.cost import shape_behind, size_of_tile
+from buda_emu.compiler.place.blocks import size_of_tile
+from buda_emu.compiler.place.cost import shape_behind
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
 
 Readers = dict[str, list[Placed]]

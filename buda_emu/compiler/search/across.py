@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Tm, Use
-from buda_emu.compiler.place.cost import size_of_tile, speeds
+from buda_emu.compiler.place.blocks import size_of_tile
+from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.target import Target
 
 MOST_PARTS = 8

@@ -6,7 +6,8 @@ from functools import cached_property
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.cost import size_of_tile, speeds
+from buda_emu.compiler.place.blocks import size_of_tile
+from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
 from buda_emu.compiler.search.line import Line

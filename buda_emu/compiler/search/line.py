@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice, choices, pickers, quicker
-from buda_emu.compiler.place.cost import size_of_tile, speeds
+from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.target import Target
 
 Floats = NDArray[np.float64]
