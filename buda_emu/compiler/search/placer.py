@@ -67,15 +67,24 @@ def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: i
 def place_best(
     graphs: Sequence[TileGraph], target: Target, aim: Aim, *, entries: int = 2
 ) -> tuple[int, Placement]:  # fmt: skip
-    """Of several graphs of one model the quickest: its number and its placement. Raises as `place`."""
+    """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
+    does, too, so that it is never worse. Raises as `place`."""
+    efforts = ("default", "high") if aim.effort == "high" else (aim.effort,)
+    tried = [_best_of(graphs, target, replace(aim, effort=effort), entries) for effort in efforts]
+    number, best = min(tried, key=lambda item: _cycles(item[1]))
+    placement = best.placement
+    placement.given, placement.ids = graphs[number], aim.ids
+    return number, placement
+
+
+def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Aim, entries: int) -> "tuple[int, _Found]":
+    """The number of the graph that one effort finds quickest."""
     found = [
         (number, _searched(graphs[number], target, aim, entries, forms))
         for number, forms in likely(graphs, target, aim)
     ]
     number, best = min(found, key=lambda item: _cycles(item[1]))
-    placement = _refined(best, target, entries)
-    placement.given, placement.ids = graphs[number], aim.ids
-    return number, placement
+    return number, _refined(best, target, entries)
 
 
 def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
@@ -160,8 +169,6 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
     tried = [_tried(line, target, aim, full, entries) for line in forms.likely(aim) for full in shares]
     kept = min(tried, key=_cycles)
-    if aim.effort == "high" and kept.line is not None and kept.spots is not None:
-        tried.append(_improved(kept.line, target, aim, kept.spots, "high", entries))
     best = min(*tried, _Found.of(aim, judged(first)), key=_cycles)
     return replace(best, line=kept.line)
 
@@ -218,12 +225,12 @@ def _first(graphs: Sequence[TileGraph], number: int) -> int:
     return next(n for n, graph in enumerate(graphs) if graph.ops.keys() == graphs[number].ops.keys())
 
 
-def _refined(best: _Found, target: Target, entries: int) -> Placement:
+def _refined(best: _Found, target: Target, entries: int) -> _Found:
     """With what is tried with the best form of the best graph only, where it is of use: of a single input slices along
-    t, and the other shares of a chip that rectangles may be taken to cover."""
+    t, the other shares of a chip that rectangles may be taken to cover, and more moves and corrections from there."""
     aim, searched = best.aim, best.line
     if searched is None:
-        return best.placement
+        return best
     for count in SLICES if aim.microbatch == 1 else ():
         found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
         if found is best:
@@ -235,7 +242,9 @@ def _refined(best: _Found, target: Target, entries: int) -> Placement:
         if best.placement.epochs == 1 or best.cycles <= best.host:
             break
         best = _quicker(best, line, full, target, entries)
-    return best.placement
+    if best.line is not None and best.spots is not None and best.cycles > best.host:
+        best = min(best, _improved(best.line, target, aim, best.spots, "high", entries), key=_cycles)
+    return best
 
 
 def _quicker(best: _Found, line: Line | None, full: float, target: Target, entries: int) -> _Found:
