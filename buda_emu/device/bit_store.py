@@ -14,7 +14,7 @@ from buda_emu.device.pages import address_of
 from buda_emu.device.spare import SPARE
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, TileStore, consecutive
 from buda_emu.errors import InternalError
-from buda_emu.numerics.stored import Bits, stored_tile_bytes
+from buda_emu.numerics.stored import Bits, floats_for, stored_tile_bytes
 from buda_emu.spec.formats import FORMATS
 
 _LARGEST_NARROW: Final = 31
@@ -44,8 +44,8 @@ class BitStore(TileStore):
         return len(self._bits)
 
     def _grow(self, reached: int, room: int) -> None:
-        count = -(-room * self.tiles * stored_tile_bytes(self.df) // 4)
-        grown = Bits.on(SPARE.take(count, self.name).view(np.uint8), self.df, room, self.tiles)
+        memory = SPARE.take(floats_for(self.df, room * self.tiles), self.name)
+        grown = Bits.on(memory, self.df, room, self.tiles)
         grown.assign(slice(0, reached), self._bits[:reached])
         self._bits = grown
 

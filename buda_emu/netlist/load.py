@@ -1,13 +1,11 @@
 """Loading: text -> Netlist or findings. `load` for those who want a netlist, `check` for those who want to know."""
 
-import gc
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render, with_source_lines
 from buda_emu.errors import NetlistError
+from buda_emu.garbage import no_collections
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
@@ -51,7 +49,7 @@ def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> Ch
     from buda_emu.netlist.cache import NetlistCache
 
     place = NetlistCache(data, path, arch, strict)
-    with _no_collections():
+    with no_collections():
         kept = place.read()
         if kept is not None:
             return CheckResult(*kept)
@@ -72,7 +70,7 @@ def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool
 
 def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> CheckResult:
     """The same for a text; `path` is the name that findings give."""
-    with _no_collections():
+    with no_collections():
         return _check(text, path, arch.lower() if arch is not None else None, strict)[0]
 
 
@@ -95,18 +93,6 @@ def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckR
 
 def _place(item: Diagnostic) -> tuple[int, int, str]:
     return item.line, item.column, item.rule
-
-
-@contextmanager
-def _no_collections() -> Generator[None]:
-    """Loading makes many small objects and no garbage: collections would only cost a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def load(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Netlist:

@@ -26,6 +26,11 @@ def stored_tile_bytes(df: str) -> int:
     return TILE_ELEMENTS * np.dtype(datum_type(df)).itemsize + (GROUPS if is_block(df) else 0)
 
 
+def floats_for(df: str, tiles: int) -> int:
+    """How many float32 have the memory that so many tiles take as `Bits`."""
+    return -(-tiles * stored_tile_bytes(df) // 4)
+
+
 @dataclass(frozen=True, slots=True)
 class Bits:
     """Tiles in a format: datums [..., 1024] in natural order of rows and columns, one code each in the low bits, and
@@ -42,8 +47,9 @@ class Bits:
         return Bits(df, datums, np.empty((*leading, GROUPS), np.uint8) if is_block(df) else None)
 
     @staticmethod
-    def on(memory: NDArray[np.uint8], df: str, *leading: int) -> "Bits":
+    def on(memory: NDArray[Any], df: str, *leading: int) -> "Bits":
         """On the first bytes of flat memory, whatever they are: all datums, then all exponents."""
+        memory = memory.view(np.uint8)
         tiles, kind = prod(leading), np.dtype(datum_type(df))
         size = tiles * TILE_ELEMENTS * kind.itemsize
         datums = memory[:size].view(kind).reshape(*leading, TILE_ELEMENTS)

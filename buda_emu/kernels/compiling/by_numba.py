@@ -4,10 +4,8 @@ The machine code stands by itself. Of numba's runtime it brings along what it ne
 library, to CPython's C functions and to `loading.OBJECTS`, and all that it defines but its entry point is its own.
 """
 
-import gc
 import os
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 import llvmlite.binding as llvm
@@ -23,6 +21,7 @@ from numba.extending import typeof_impl
 
 import buda_emu.kernels.intrinsics as _intrinsics
 from buda_emu.errors import InternalError
+from buda_emu.garbage import no_collections
 from buda_emu.kernels.compiling.entry_point import emit_entry_point
 from buda_emu.kernels.compiling.runtime import emit_runtime
 from buda_emu.kernels.jit import Helper, Kernel
@@ -50,25 +49,9 @@ _LEFT_OUT: Final = {
 
 
 @global_compiler_lock
+@no_collections()  # numba makes very many objects that live as long as the process
 def machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
     """Machine code for such arguments, for `loading.load`."""
-    with _no_collections():
-        return _machine_code(kernel, arguments)
-
-
-@contextmanager
-def _no_collections() -> Generator[None]:
-    """Numba makes very many objects that live as long as the process: looking for garbage among them takes time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
     dispatcher = _dispatcher(kernel)
     kinds = tuple(map(numba.typeof, arguments))
     dispatcher.compile(kinds)

@@ -6,7 +6,7 @@ from buda_emu.device.bit_store import BitView
 from buda_emu.device.store import EntryView
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.kernels.gather import AS_IS
-from buda_emu.numerics.stored import Bits, stored_tile_bytes
+from buda_emu.numerics.stored import Bits, floats_for
 from buda_emu.ops.on_device.base import run
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.operands import Stored
@@ -22,8 +22,7 @@ class DeviceRun(ChunkRun[Bits]):
 
     def _take(self, value: int, entries: int) -> Bits:
         df, tiles = self._plan.labels[value], self._plan.tiles[value]
-        memory = self._context.pool.lend(-(-entries * tiles * stored_tile_bytes(df) // 4)).view(np.uint8)
-        return Bits.on(memory, df, entries, tiles)
+        return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
 
     def _give_back(self, array: Bits) -> None:
         self._context.pool.give_back(array.datums)
