@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.devices import Core, Device
 from buda_emu.timing.flows import Flow
@@ -41,9 +40,9 @@ class Path:
     gathers: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Where the cells of a grid stand, row by row."""
+    """Where the cells of a grid stand, row by row; made once for each, so that it is known by itself."""
 
     grid: tuple[int, int]
     places: Sequence[Core]
@@ -84,27 +83,40 @@ def route(chip: int, noc: int, start: Core, end: Core, grid: tuple[int, int]) ->
 
 def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
     """The path of one edge between an op and its queue, or the op that it reads."""
-    writes = edge.operand < 0
     near = _cores(op, chip)
     far = _buffers(other, chip) if isinstance(other, Queue) else _cores(other, chip)
     if edge.crosses or near is None or far is None:
         return _NOWHERE
+    alike = _alike(op, edge.operand, near.grid)
+    return _path(op.target_device, edge.operand < 0, edge.core_bytes, alike, near, far, chip.noc_grid)
+
+
+@lru_cache(1 << 13)
+def _path(
+    chip: int, writes: bool, core_bytes: int, alike: tuple[int, int], near: _Cells, far: _Cells, grid: tuple[int, int]
+) -> Path:
     links: dict[Link, float] = {}
     gathers = False
-    for cells, sources in _groups(*_alike(op, edge.operand, near.grid), near.grid, far.grid):
-        cores = [near.places[cell] for cell in cells]
+    for cells, sources in _groups(*alike, near.grid, far.grid):
+        cores = tuple([near.places[cell] for cell in cells])
         shares: dict[Core, float] = {}
         for cell, share in sources:
             place = far.places[cell]
             shares[place] = shares.get(place, 0.0) + share
         gathers = gathers or len(shares) > 1
         for place, share in shares.items():
-            ends = [(core, place) if writes else (place, core) for core in cores]
-            ways = [_way(op.target_device, int(writes), a, b, chip.noc_grid) for a, b in ends]
-            size = edge.core_bytes * share
-            for link in ways[0].union(*ways[1:]):
+            size = core_bytes * share
+            for link in _ways(chip, writes, cores, place, grid):
                 links[link] = links.get(link, 0.0) + size
     return Path(links, gathers and not writes)
+
+
+@lru_cache(1 << 14)
+def _ways(chip: int, writes: bool, cores: tuple[Core, ...], place: Core, grid: tuple[int, int]) -> frozenset[Link]:
+    """The links between cores and one place, each of them once."""
+    ends = [(core, place) if writes else (place, core) for core in cores]
+    first, *others = (_way(chip, int(writes), start, end, grid) for start, end in ends)
+    return first.union(*others)
 
 
 @lru_cache(1 << 15)
@@ -151,19 +163,22 @@ def _parts(own: range, count: int, others: int) -> Iterator[tuple[int, float]]:
 def _cores(op: Op, chip: Device) -> _Cells | None:
     if len(op.grid_loc) != 2:
         return None  # ethernet_datacopy
-    rows, columns = op.blocking.grid_size
     top, left = op.grid_loc
-    turned = op.grid_transpose
+    return _rectangle(top, left, op.blocking.grid_size, op.grid_transpose, chip.worker_columns, chip.worker_rows)
+
+
+@lru_cache(1 << 13)
+def _rectangle(
+    top: int, left: int, grid: tuple[int, int], turned: bool, xs: tuple[int, ...], ys: tuple[int, ...]
+) -> _Cells | None:
+    """The cores of an op; None where the chip, whose cores stand at these x and y, has no such."""
+    rows, columns = grid
     down, across = (columns, rows) if turned else (rows, columns)
-    try:
-        for row, column in ((top, left), (top + down - 1, left + across - 1)):
-            chip.physical(row, column)
-    except HostError:
+    if min(top, left) < 0 or top + down > len(ys) or left + across > len(xs):
         return None
-    xs, ys = chip.worker_columns, chip.worker_rows
     if turned:
-        return _Cells((rows, columns), [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
-    return _Cells((rows, columns), [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
+        return _Cells(grid, [(xs[left + r], ys[top + c]) for r in range(rows) for c in range(columns)])
+    return _Cells(grid, [(xs[left + c], ys[top + r]) for r in range(rows) for c in range(columns)])
 
 
 def _buffers(queue: Queue, chip: Device) -> _Cells | None:
@@ -171,8 +186,13 @@ def _buffers(queue: Queue, chip: Device) -> _Cells | None:
     if len(queue.buffers) != rows * columns:
         return None
     if queue.loc.lower() == "host":
-        return _Cells((rows, columns), [chip.pcie] * (rows * columns))
-    if any(buffer.channel >= chip.dram_channels for buffer in queue.buffers):
+        return _ports((rows, columns), (0,) * (rows * columns), ((chip.pcie,),))
+    return _ports((rows, columns), tuple([buffer.channel for buffer in queue.buffers]), chip.dram_cores)
+
+
+@lru_cache(1 << 12)
+def _ports(grid: tuple[int, int], channels: tuple[int, ...], cores: tuple[tuple[Core, ...], ...]) -> _Cells | None:
+    """Where buffers in these channels are reached: those of a channel by one of its cores after the other."""
+    if any(channel >= len(cores) for channel in channels):
         return None
-    cores = [chip.dram_cores[buffer.channel] for buffer in queue.buffers]
-    return _Cells((rows, columns), [ports[number % len(ports)] for number, ports in enumerate(cores)])
+    return _Cells(grid, [cores[channel][number % len(cores[channel])] for number, channel in enumerate(channels)])

@@ -100,7 +100,7 @@ class Placement:
 
     def count(self, program: str) -> int:
         """Inputs that an epoch of a program takes at once: one where only states are read."""
-        return self.microbatch if self.tiles.flows(program) or not self.tiles.states else 1
+        return self.microbatch if not self.tiles.states or self.tiles.flows(program) else 1
 
     def source(self, name: str, reader: Placed) -> str:
         """What an op reads for a tensor: an op of its own epoch itself, of another by the queue between, a constant
