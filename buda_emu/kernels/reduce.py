@@ -7,12 +7,18 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, fetch_tile
-from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.jit import helper, kernel
 
 ROWS: Final = 0
 COLUMNS: Final = 1
 BOTH: Final = 2
 Z: Final = 3
+
+
+@helper
+def greater(value: np.float32, best: np.float32) -> np.float32:
+    """The value where it is greater than the best so far, which is kept where either is NaN."""
+    return value if value > best else best
 
 
 @kernel
@@ -45,9 +51,16 @@ def reduce_tiles(
             best[j] = np.float32(-np.inf)
         for step in range(count):
             data = fetch_tile(operand, entry, base + step * stride, scratch)
-            for i in range(32):
+            for i in range(0, 1024, 256):  # eight rows at a time keep the values in registers
                 for j in range(32):
-                    best[j] = data[32 * i + j] if data[32 * i + j] > best[j] else best[j]
+                    value = greater(data[i + j], best[j])
+                    value = greater(data[i + 32 + j], value)
+                    value = greater(data[i + 64 + j], value)
+                    value = greater(data[i + 96 + j], value)
+                    value = greater(data[i + 128 + j], value)
+                    value = greater(data[i + 160 + j], value)
+                    value = greater(data[i + 192 + j], value)
+                    best[j] = greater(data[i + 224 + j], value)
         for k in range(1024):
             to[k] = np.float32(0)
         if dim == ROWS:
@@ -59,5 +72,5 @@ def reduce_tiles(
         else:
             greatest = best[0]
             for j in range(1, 32):
-                greatest = best[j] if best[j] > greatest else greatest
+                greatest = greater(best[j], greatest)
             to[0] = greatest

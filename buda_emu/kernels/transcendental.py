@@ -142,15 +142,12 @@ def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
-            doubtful = 0
+            doubtful = False
             for k in range(length):
                 y = gelu_or_nan(run[k])
                 line[k] = y
-                doubtful += y != y
-            if 16 * doubtful > length:  # one by one is slower than all at once
-                for k in range(length):
-                    line[k] = gelu_scalar(run[k])
-            elif doubtful:
+                doubtful |= y != y
+            if doubtful:
                 for k in range(length):
                     if line[k] != line[k]:
                         line[k] = gelu_scalar(run[k])
@@ -165,15 +162,12 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, lengt
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
-            doubtful = 0
+            doubtful = False
             for k in range(length):
                 y = gelu_derivative_or_nan(run[k])
                 line[k] = y
-                doubtful += y != y
-            if 16 * doubtful > length:  # one by one is slower than all at once
-                for k in range(length):
-                    line[k] = gelu_derivative_scalar(run[k])
-            elif doubtful:
+                doubtful |= y != y
+            if doubtful:
                 for k in range(length):
                     if line[k] != line[k]:
                         line[k] = gelu_derivative_scalar(run[k])
