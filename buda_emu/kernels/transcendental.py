@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.crew import claimed
+from buda_emu.kernels.exp_fast import LARGEST, exp_or_nan
 from buda_emu.kernels.gather import Tensor
 from buda_emu.kernels.gelu_fast import GELU_SCALE, gelu_derivative_or_nan, gelu_or_nan
 from buda_emu.kernels.jit import helper, kernel
@@ -25,7 +26,6 @@ from buda_emu.kernels.libm.tanhf import tanhf
 
 __all__ = ["FUNCTIONS"]
 
-_LARGEST: Final = np.finfo(np.float32).max
 _EPSILON: Final = np.float32(2.0**-23)
 
 
@@ -33,7 +33,7 @@ _EPSILON: Final = np.float32(2.0**-23)
 def exp_scalar(x: np.float32) -> np.float32:
     """e^x, at most the largest number; that also for NaN."""
     power = expf(x)
-    return power if power < _LARGEST else _LARGEST
+    return power if power < LARGEST else LARGEST
 
 
 @kernel
@@ -98,11 +98,21 @@ def _all_below(limit: np.float32, run: Tensor) -> bool:
 @kernel
 def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
     """`exp_scalar` in place. Items: the w*n tiles."""
+    line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
+            doubtful = False
             for k in range(length):
-                run[k] = exp_scalar(run[k])
+                y = exp_or_nan(run[k])
+                line[k] = y
+                doubtful |= y != y
+            if doubtful:
+                for k in range(length):
+                    if line[k] != line[k]:
+                        line[k] = exp_scalar(run[k])
+            for k in range(length):
+                run[k] = line[k]
 
 
 @kernel
@@ -118,11 +128,21 @@ def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> N
 @kernel
 def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
     """`sigmoid_scalar` in place. Items: the w*n tiles."""
+    line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
+            doubtful = False
             for k in range(length):
-                run[k] = sigmoid_scalar(run[k])
+                y = np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-run[k]))))
+                line[k] = y
+                doubtful |= y != y
+            if doubtful:
+                for k in range(length):
+                    if line[k] != line[k]:
+                        line[k] = sigmoid_scalar(run[k])
+            for k in range(length):
+                run[k] = line[k]
 
 
 @kernel

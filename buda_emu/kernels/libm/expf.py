@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.fma import fma
-from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.libm.inline import inline
 
-__all__ = ["expf"]
+__all__ = ["STEPS", "expf", "steps_of_e"]
 
-_STEPS: Final = 32  # table entries per power of two
+STEPS: Final = 32  # table entries per power of two
 _STEPS_PER_UNIT: Final = float.fromhex("0x1.71547652b82fep+5")  # 32 / ln 2
 # Added to a number of magnitude below 2^51 this rounds it to an integer, which the low bits of the sum then hold.
 _ROUNDER: Final = 1.5 * 2.0**52
@@ -34,7 +35,7 @@ def _power_bits() -> list[int]:
     for _ in range(5):
         ratio = digits.sqrt(ratio)
     power, bits = Decimal(1), list[int]()
-    for step in range(_STEPS):
+    for step in range(STEPS):
         bits.append(int(np.float64(float(power)).view(np.int64)) - (step << 47))
         power = digits.multiply(power, ratio)
     return bits
@@ -48,11 +49,18 @@ def expf(x: np.float32) -> np.float32:
     """e^x; 0 below about -103.97, inf above about 88.72."""
     if x != x:
         return x + x
-    clamped = min(max(np.float64(x), -_LIMIT), _LIMIT)
+    m, rest = steps_of_e(np.float64(x))
+    scale = np.int64(_POWERS[m & (STEPS - 1)] + (m << 47)).view(np.float64)
+    return np.float32(rest * scale)
+
+
+@inline
+@helper
+def steps_of_e(x: np.float64) -> tuple[np.int64, np.float64]:
+    """m, of which the low 17 bits are what is used, and the cubic: e^x is 2^(m/32) times that."""
+    clamped = min(max(x, -_LIMIT), _LIMIT)
     rounded = np.float64(fma(_STEPS_PER_UNIT, clamped, _ROUNDER))
-    m = rounded.view(np.int64)  # its low 17 bits are what is used
     r = fma(_STEPS_PER_UNIT, clamped, -(rounded - _ROUNDER))
-    scale = np.int64(_POWERS[m & (_STEPS - 1)] + (m << 47)).view(np.float64)
     low = fma(_C1, r, 1.0)
     high = fma(_C3, r, _C2)
-    return np.float32(fma(high, r * r, low) * scale)
+    return rounded.view(np.int64), fma(high, r * r, low)
