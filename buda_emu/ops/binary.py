@@ -1,7 +1,7 @@
 """add, subtract, multiply, maximum: two operands, element by element (OPS 6.4)."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import (
     arranged,
     blank,
-    items,
     kept_dims,
-    kernel_operand,
+    operand_map,
     relu_arguments,
     require_operands,
     require_same_shape,
 )
 from buda_emu.spec.blocking import Shape
+from buda_emu.tensor.tilemap import Index
 
 
 def multiply(a: Tiles, b: Tiles) -> Tiles:
@@ -84,7 +84,23 @@ class Binary:
         self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
         """The same kernel; see `buda_emu.ops.operands.run_relu`."""
-        a, b = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
-        code, zero_point = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
-        parallel(binary.binary_tiles, items(out), out, a, b, code, zero_point, *kept_dims(call), *relu_arguments(relu))
+        known: _Fixed | None = call.memo.get("binary")
+        if known is None or known.relu != relu:
+            known = call.memo["binary"] = _fixed(call, relu)
+        a, b = (inputs[0], *known.a), (inputs[1], *known.b)
+        parallel(binary.binary_tiles, out.shape[0] * out.shape[1], out, a, b, *known.others)
         return True
+
+
+class _Fixed(NamedTuple):
+    """What the kernel is told each time that the op runs: of both operands, but for their sources, and all else."""
+
+    relu: Relu | None
+    a: tuple[Index, np.float32, int]
+    b: tuple[Index, np.float32, int]
+    others: tuple[Any, ...]
+
+
+def _fixed(call: OpCall, relu: Relu | None) -> _Fixed:
+    settings = np.float32(call.attributes.zero_point), *kept_dims(call), *relu_arguments(relu)
+    return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), (_KERNEL_CODES[call.type], *settings))

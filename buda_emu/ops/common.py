@@ -87,12 +87,16 @@ def relu_arguments(relu: Relu | None) -> tuple[int, np.float32]:
 
 def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.Operand:
     """Operand `index` as the kernels take it: source, tile map, pad value, arrangement."""
+    return inputs[index], *operand_map(call, index)
+
+
+def operand_map(call: OpCall, index: int) -> tuple[Index, np.float32, int]:
+    """Of `kernel_operand` what does not depend on data."""
     known: tuple[Index, np.float32, int] | None = call.memo.get(index)
     if known is None:
         tiles = call.operands[index].map
-        known = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
-        call.memo[index] = known
-    return inputs[index], *known
+        known = call.memo[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+    return known
 
 
 def items(out: Tiles) -> int:

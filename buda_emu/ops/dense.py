@@ -80,11 +80,18 @@ def _multiply(
     ending: Ending | None = None,
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
-    (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
-    t = out.shape[1] // (rows * cols)
-    transposed = right[3] == gather.TRANSPOSE
-    items, columns = matmul_blocks(out.shape[0], t, rows, cols)
-    block = t, rows, inner, cols, columns
+    known: tuple[int, int, tuple[int, ...]] | None = call.memo.get("blocks")
+    if known is None or known[0] != len(out):
+        known = call.memo["blocks"] = len(out), *_blocks(call, out)
+    _, items, blocks = known
     if ending is None:
         ending = Ending(AS_IT_IS, *left[:3])
-    parallel(matmul_tiles, items, out, *left[:3], *right[:3], transposed, *block, *ending)
+    parallel(matmul_tiles, items, out, *left[:3], *right[:3], right[3] == gather.TRANSPOSE, *blocks, *ending)
+
+
+def _blocks(call: OpCall, out: Tiles) -> tuple[int, tuple[int, ...]]:
+    """Items of `matmul_tiles`, and its arguments from `t` to `columns`."""
+    (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
+    t = out.shape[1] // (rows * cols)
+    items, columns = matmul_blocks(len(out), t, rows, cols)
+    return items, (t, rows, inner, cols, columns)

@@ -12,7 +12,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.kernels.matmul import AS_IT_IS, ONTO, PLUS, PLUS_ROW, Ending
 from buda_emu.ops import dense
 from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
-from buda_emu.ops.common import blank, kernel_operand, relu_arguments
+from buda_emu.ops.common import blank, operand_map, relu_arguments
 from buda_emu.ops.matmul_tail import check_tail, follows_bias, integer_mode, reference_tail, run_bias, run_tail
 from buda_emu.ops.operands import all_entries, plain
 from buda_emu.spec.blocking import Shape
@@ -33,11 +33,16 @@ def _is_one_kernel(call: OpCall) -> bool:
 
 def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
     """What the kernel of a dense product does with it: bias and relu."""
-    if call.attributes.bias:
-        how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
-    else:
-        how, number = AS_IT_IS, 0  # any operand will do
-    return Ending(how, *kernel_operand(call, number, inputs)[:3], *relu_arguments(relu))
+    known: tuple[Relu | None, int, int, tuple[int, np.float32]] | None = call.memo.get("ending")
+    if known is None or known[0] != relu:
+        if call.attributes.bias:
+            how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
+        else:
+            how, number = AS_IT_IS, 0  # any operand will do
+        known = call.memo["ending"] = relu, how, number, relu_arguments(relu)
+    _, how, number, after = known
+    index, pad_value, _ = operand_map(call, number)
+    return Ending(how, inputs[number], index, pad_value, *after)
 
 
 @implements("matmul")

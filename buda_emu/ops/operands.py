@@ -11,7 +11,7 @@ from buda_emu.kernels import binary, gather
 from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
 from buda_emu.kernels.quantise import quantisers
 from buda_emu.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
-from buda_emu.ops.common import items, kernel_operand, relu_arguments
+from buda_emu.ops.common import items, operand_map, relu_arguments
 from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensor.tilemap import TileMap
 
@@ -36,7 +36,7 @@ def blanked(
     call: OpCall, index: int, inputs: Sequence[Tiles], parallel: Parallel, arrange: int = gather.AS_IS
 ) -> gather.Operand:
     """Operand `index` arranged, then blanked to its static tile dim (OPS 6): copied only where that is not 32x32."""
-    source, tiles, pad_value, _ = kernel_operand(call, index, inputs)
+    source, (tiles, pad_value, _) = inputs[index], operand_map(call, index)
     operand = call.operands[index]
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
