@@ -69,9 +69,11 @@ class OpCall:
     intermed_df: str = "Float32"
     acc_df: str = "Float32"
     fused: FusedOp | None = field(default=None, compare=False)
-    memo: dict[str | int, Any] = field(init=False, default_factory=dict[str | int, Any], compare=False, repr=False)
-    """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure. By number
-    what of an operand does not depend on data. A changed copy (`replace`) has worked out nothing yet."""
+    memo: dict[str, Any] = field(init=False, default_factory=dict[str, Any], compare=False, repr=False)
+    """What an op has worked out of operands that stay the same from run to run; it must hold them to be sure. The
+    runtime clears it. A changed copy (`replace`) has worked out nothing yet, here and in `fixed`."""
+    fixed: dict[str | int, Any] = field(init=False, default_factory=dict[str | int, Any], compare=False, repr=False)
+    """What an op has worked out of the call alone: arguments of its kernels. By number what is told of an operand."""
 
 
 class Implementation(Protocol):

@@ -84,9 +84,9 @@ class Binary:
         self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
     ) -> bool:
         """The same kernel; see `buda_emu.ops.operands.run_relu`."""
-        known: _Fixed | None = call.memo.get("binary")
+        known: _Fixed | None = call.fixed.get("binary")
         if known is None or known.relu != relu:
-            known = call.memo["binary"] = _fixed(call, relu)
+            known = call.fixed["binary"] = _fixed(call, relu)
         a, b = (inputs[0], *known.a), (inputs[1], *known.b)
         parallel(binary.binary_tiles, out.shape[0] * out.shape[1], out, a, b, *known.others)
         return True

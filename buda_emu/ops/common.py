@@ -92,10 +92,10 @@ def kernel_operand(call: OpCall, index: int, inputs: Sequence[Tiles]) -> gather.
 
 def operand_map(call: OpCall, index: int) -> tuple[Index, np.float32, int]:
     """Of `kernel_operand` what does not depend on data."""
-    known: tuple[Index, np.float32, int] | None = call.memo.get(index)
+    known: tuple[Index, np.float32, int] | None = call.fixed.get(index)
     if known is None:
         tiles = call.operands[index].map
-        known = call.memo[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
+        known = call.fixed[index] = tiles.index, np.float32(tiles.pad_value), arrangement(call, index)
     return known
 
 

@@ -80,9 +80,9 @@ def _multiply(
     ending: Ending | None = None,
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
-    known: tuple[int, int, tuple[int, ...]] | None = call.memo.get("blocks")
+    known: tuple[int, int, tuple[int, ...]] | None = call.fixed.get("blocks")
     if known is None or known[0] != len(out):
-        known = call.memo["blocks"] = len(out), *_blocks(call, out)
+        known = call.fixed["blocks"] = len(out), *_blocks(call, out)
     _, items, blocks = known
     if ending is None:
         ending = Ending(AS_IT_IS, *left[:3])

@@ -33,13 +33,13 @@ def _is_one_kernel(call: OpCall) -> bool:
 
 def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
     """What the kernel of a dense product does with it: bias and relu."""
-    known: tuple[Relu | None, int, int, tuple[int, np.float32]] | None = call.memo.get("ending")
+    known: tuple[Relu | None, int, int, tuple[int, np.float32]] | None = call.fixed.get("ending")
     if known is None or known[0] != relu:
         if call.attributes.bias:
             how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
         else:
             how, number = AS_IT_IS, 0  # any operand will do
-        known = call.memo["ending"] = relu, how, number, relu_arguments(relu)
+        known = call.fixed["ending"] = relu, how, number, relu_arguments(relu)
     _, how, number, after = known
     index, pad_value, _ = operand_map(call, number)
     return Ending(how, inputs[number], index, pad_value, *after)
