@@ -43,12 +43,13 @@ class Fifo:
 
     def next_read(self) -> int:
         """The slot that the epoch reads for its next input; moves the local pointer (NETLIST 4.1 get)."""
-        if self.ring.empty:
+        ring = self.ring
+        if ring.rd == ring.wr:
             raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
-        slot = self.ring.slot(self.ring.local)
+        local = ring.local
         if not (self.prologue or self.epilogue):
-            self.ring.local = (self.ring.local + self.rd_ptr_autoinc) % self.ring.limit
-        return slot
+            ring.local = (local + self.rd_ptr_autoinc) % ring.limit
+        return ring.slot(local)
 
     def pop(self, count: int) -> None:
         """Free `count` entries. Raises ProgramError when there are fewer."""
@@ -132,8 +133,8 @@ class Ram:
     def next_read(self) -> int:
         """Slot that the epoch reads for its next input; the pointer moves by its autoinc."""
         slot = self.rd
-        if not (self.prologue or self.epilogue):
-            self.rd = (self.rd + self.global_rdptr_autoinc) % self.entries
+        if self.global_rdptr_autoinc and not (self.prologue or self.epilogue):
+            self.rd = (slot + self.global_rdptr_autoinc) % self.entries
         return slot
 
     def undo_reads(self, inputs: int) -> None:

@@ -69,7 +69,8 @@ class TileStore:
 
     def data(self, slices: int) -> NDArray[np.float32]:
         """The array with room for at least `slices` slices: float32[>=slices, tiles, 1024]."""
-        self.reach(slices)
+        if slices > len(self._labels):
+            self.reach(slices)
         return self._data
 
     def reach(self, slices: int) -> None:
@@ -181,19 +182,15 @@ class EntryView:
     has the label of what lies there.
     """
 
-    __slots__ = ("entries", "labels", "name", "store", "t")
+    __slots__ = ("entries", "labels", "name", "store", "t", "tiles")
 
     def __init__(self, name: str, store: TileStore, entries: int, t: int) -> None:
         self.name = name
         self.store = store
         self.entries = entries
         self.t = t
+        self.tiles = t * store.tiles  # of one entry
         self.labels: dict[int, str] | None = {} if name != store.name else None
-
-    @property
-    def tiles(self) -> int:
-        """Tiles of one entry."""
-        return self.t * self.store.tiles
 
     def label(self, slot: int) -> str:
         """Format label of an entry, "" when it was never (wholly) written."""

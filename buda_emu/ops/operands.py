@@ -102,7 +102,9 @@ def run_relu(
 
     An implementation that has a method `run_relu` with these arguments may do both at once; it answers whether it did.
     """
-    if relu is None or not _at_once(implementation, "run_relu", call, inputs, relu, out, parallel):
+    if relu is None:
+        implementation.run(call, inputs, out, parallel)
+    elif not _at_once(implementation, "run_relu", call, inputs, relu, out, parallel):
         implementation.run(call, inputs, out, parallel)
         relu_in_place(out, relu, parallel)
 

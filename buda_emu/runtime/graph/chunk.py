@@ -107,8 +107,8 @@ class ChunkRun(ABC, Generic[V]):
                 self._context.watched.push(push.queue, source, slot)
 
     def _release(self, value: int) -> None:
-        array = self._values.pop(value, None)
-        if value in self._owned and array is not None:
+        array = self._values.pop(value)
+        if value in self._owned:
             self._give_back(array)
 
     def _new(self, value: int, entries: int) -> V:

@@ -29,6 +29,7 @@ class _Input:
     labels: dict[str, str]
     reads: dict[str, int]
     writes: dict[str, int]
+    depends: bool = False  # it reads what an earlier input of the chunk writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Scheduler:
                 break
             one = self._next if self._next is not None else self._counted(written)
             self._next = None
-            if chunk.inputs and (one.labels != chunk.labels or self._depends(one, written)):
+            if chunk.inputs and (one.depends or one.labels != chunk.labels):
                 self._next = one
                 break
             if chunk.inputs:
@@ -184,8 +185,10 @@ class Scheduler:
         return one
 
     def _note(self, queue: str, channel: Fifo | Ram, slot: int, one: _Input, written: Set[tuple[int, int]]) -> None:
-        waits = bool(written) and not written.isdisjoint(channel.view.slices(slot))
-        one.labels[queue] = "" if waits else _label(queue, channel, slot)
+        if written and not written.isdisjoint(channel.view.slices(slot)):
+            one.labels[queue], one.depends = "", True
+        else:
+            one.labels[queue] = _label(queue, channel, slot)
         one.reads[queue] = slot
 
     def _relabel(self, one: _Input) -> None:
@@ -197,13 +200,6 @@ class Scheduler:
         except ProgramError as error:
             error.input = self._number, self._topology.input_count
             raise
-
-    def _depends(self, one: _Input, written: set[tuple[int, int]]) -> bool:
-        """Does this input read what an earlier input of the chunk writes?"""
-        if not written:
-            return False
-        channels = self._memory.channels
-        return any(not written.isdisjoint(channels[queue].view.slices(slot)) for queue, slot in one.reads.items())
 
 
 def _label(queue: str, channel: Fifo | Ram, slot: int) -> str:
