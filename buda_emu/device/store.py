@@ -223,7 +223,7 @@ class EntryView:
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""
-        if consecutive(slots):
+        if len(slots) == 1 or consecutive(slots):
             return self.block(slots[0], len(slots))
         return np.stack([self.entry(slot) for slot in slots])
 

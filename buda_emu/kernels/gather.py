@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.tile_memory import tile_at, transpose_tile
 
 Tile: TypeAlias = NDArray[np.float32]
 Tensor: TypeAlias = NDArray[np.float32]
@@ -103,6 +104,8 @@ def gather_tiles(
         if at < 0:
             for k in range(1024):
                 to[k] = pad_value
+        elif arrange == TRANSPOSE:
+            transpose_tile(tile_at(out, entry, tile), tile_at(source, entry if source.shape[0] > 1 else 0, at))
         else:
             arrange_tile(to, source[entry if source.shape[0] > 1 else 0, at], arrange)
         if height < 32 or width < 32:

@@ -19,7 +19,7 @@ class BufferPool:
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
         """An array float32[entries, tiles, 1024] with undefined contents."""
-        return self.lend(entries * tiles * TILE_ELEMENTS).reshape(entries, tiles, TILE_ELEMENTS)
+        return self._spare.take(entries * tiles * TILE_ELEMENTS).reshape(entries, tiles, TILE_ELEMENTS)
 
     def lend(self, count: int) -> NDArray[np.float32]:
         """float32[count] with undefined contents, to be given back."""

@@ -155,8 +155,9 @@ class Epochs:
         if isinstance(channel, Ram):
             channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
-            self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
-            self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
+            if self._astray or (channel.wr, channel.rd) != (settings.wr_ptr_global, settings.rd_ptr_global):
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
             return
         channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
         channel.global_rdptr_autoinc = settings.global_rdptr_autoinc

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
+from typing import NoReturn
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
@@ -188,7 +189,7 @@ class Scheduler:
         if written and not written.isdisjoint(channel.view.slices(slot)):
             one.labels[queue], one.depends = "", True
         else:
-            one.labels[queue] = _label(queue, channel, slot)
+            one.labels[queue] = channel.view.label(slot) or _unwritten(queue, channel, slot)
         one.reads[queue] = slot
 
     def _relabel(self, one: _Input) -> None:
@@ -196,16 +197,14 @@ class Scheduler:
         channels = self._memory.channels
         try:
             for queue, slot in one.reads.items():
-                one.labels[queue] = _label(queue, channels[queue], slot)
+                channel = channels[queue]
+                one.labels[queue] = channel.view.label(slot) or _unwritten(queue, channel, slot)
         except ProgramError as error:
             error.input = self._number, self._topology.input_count
             raise
 
 
-def _label(queue: str, channel: Fifo | Ram, slot: int) -> str:
-    label = channel.view.label(slot)
-    if not label:
-        raise ProgramError(
-            f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
-        )
-    return label
+def _unwritten(queue: str, channel: Fifo | Ram, slot: int) -> NoReturn:
+    raise ProgramError(
+        f"read of entry {slot}, which was never written: {channel.describe()}", kind="unwritten", queue=queue
+    )
