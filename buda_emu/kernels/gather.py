@@ -100,7 +100,7 @@ def gather_tiles(
         entry = item // tiles
         tile = item - entry * tiles
         to = out[entry, tile]
-        at = index[tile]
+        at = int(index[tile])
         if at < 0:
             for k in range(1024):
                 to[k] = pad_value
