@@ -14,9 +14,12 @@ from numba.core import ir, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.ir_utils import build_definitions
 from numba.core.registry import cpu_target
-from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.ssa import reconstruct_ssa
+from numba.core.transforms import canonicalize_cfg
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites, PreLowerStripPhis
 from numba.extending import typeof_impl
 
 import buda_emu.kernels.intrinsics as _intrinsics
@@ -150,10 +153,65 @@ class _NoArrayExpressions(AnalysisPass):
         return False
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Processing(untyped_passes.IRProcessing):
+    _name = "buda_emu_processing"
+
+    def run_pass(self, state: Any) -> Any:
+        if state.func_ir.is_generator:
+            return super().run_pass(state)
+        state.func_ir.blocks = canonicalize_cfg(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _SingleAssignments(untyped_passes.ReconstructSSA):
+    _name = "buda_emu_single_assignments"
+
+    def run_pass(self, state: Any) -> Any:
+        if state.func_ir.is_generator:
+            return super().run_pass(state)
+        state.func_ir = reconstruct_ssa(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _NoPhis(PreLowerStripPhis):
+    _name = "buda_emu_no_phis"
+
+    def run_pass(self, state: Any) -> Any:
+        if state.func_ir.is_generator:
+            return super().run_pass(state)
+        state.func_ir = self._strip_phi_nodes(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+_OWN: Final = {
+    NativeLowering: _Lowering,
+    NopythonRewrites: _NoArrayExpressions,
+    PreLowerStripPhis: _NoPhis,
+    untyped_passes.IRProcessing: _Processing,
+    untyped_passes.ReconstructSSA: _SingleAssignments,
+}
+"""Steps in place of numba's. Those of numba's look after each step where every variable lives, as generators need it."""
+
+
+class _Passes(PassManager):
+    """Numba's steps, one after the other, without putting down for each what it was called with."""
+
+    def _runPass(self, _index: int, pss: Any, internal_state: Any) -> None:  # noqa: N802 - numba's name
+        pss.analysis = self._analysis
+        pss.run_initialization(internal_state)
+        pss.run_pass(internal_state)
+        pss.run_finalizer(internal_state)
+
+
 class _Compiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        own: dict[Any, Any] = {NativeLowering: _Lowering, NopythonRewrites: _NoArrayExpressions}
-        passes.passes = [(own.get(step, step), why) for step, why in passes.passes if step not in _LEFT_OUT]
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
+        passes = _Passes("buda_emu")
+        passes.passes = [(_OWN.get(step, step), why) for step, why in steps if step not in _LEFT_OUT]
         passes.finalize()
         return [passes]

@@ -167,7 +167,7 @@ def pack_floats(
 ) -> None:
     """Tiles of floats. `up` brings Dst to the top of a word; `width` is 32, 16, 8, or 4 for e4m3. `small_sign`: the
     bits that stay of what is below `least`."""
-    row = np.empty(TILE, dtype=np.uint32)
+    row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
         _early(dst[tile], U(up), U(kept), U(most), U(first), U(half), U(mask), U(least), U(small_sign), row)
         if relu_mode != 0:
@@ -208,7 +208,7 @@ def pack_integers(
     """Tiles of integers in sign and magnitude, clamped; what is not above `above` becomes 0, and so do negatives
     without a place for the sign."""
     most, least, place = U(limit), U(above), U(sign_place)
-    row = np.empty(TILE, dtype=np.uint32)
+    row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
         source = dst[tile]
         for i in range(_ROW):
