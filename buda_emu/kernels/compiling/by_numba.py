@@ -6,20 +6,24 @@ library, to CPython's C functions and to `loading.OBJECTS`, and all that it defi
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Final, Literal
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import ir, types, untyped_passes
+from numba.core import types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.ir_utils import build_definitions
 from numba.core.registry import cpu_target
 from numba.core.ssa import reconstruct_ssa
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites, PreLowerStripPhis
+from numba.core.typing.context import Context
+from numba.core.typing.npydecl import NumpyRulesArrayOperator
+from numba.core.typing.templates import AbstractTemplate
 from numba.extending import typeof_impl
 
 import buda_emu.kernels.intrinsics as _intrinsics
@@ -40,6 +44,7 @@ _C_LIBRARY: Final = {
 """Functions of it whose results are the same everywhere."""
 _LEFT_OUT: Final = {
     InlineOverloads,
+    NopythonRewrites,
     untyped_passes.FindLiterallyCalls,
     untyped_passes.InlineClosureLikes,
     untyped_passes.InlineInlinables,
@@ -48,7 +53,8 @@ _LEFT_OUT: Final = {
     untyped_passes.MakeFunctionToJitFunction,
     untyped_passes.WithLifting,
 }
-"""Steps of numba's for what no kernel has: closures, comprehensions, `with`, `literally`, what is inlined by numba."""
+"""Steps of numba's for what no kernel has: closures, comprehensions, `with`, `literally`, what is inlined by numba,
+expressions on whole arrays, of which numba makes loops: to look for them takes long, and kernels have their own."""
 
 
 @global_compiler_lock
@@ -135,24 +141,6 @@ class _Lowering(NativeLowering):
         return done
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _NoArrayExpressions(AnalysisPass):
-    """Numba makes loops of expressions on whole arrays: to look for them takes long, and kernels have their own."""
-
-    _name = "buda_emu_no_array_expressions"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> Any:
-        for block in state.func_ir.blocks.values():
-            for step in block.find_insts(ir.Assign):
-                computed = isinstance(step.value, ir.Expr) and step.value.op in ("binop", "inplace_binop", "unary")
-                if computed and isinstance(state.typemap[step.target.name], types.Array):
-                    raise InternalError(f"{step.loc}: an expression on whole arrays in a kernel: write a loop")
-        return False
-
-
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Processing(untyped_passes.IRProcessing):
     _name = "buda_emu_processing"
@@ -190,25 +178,66 @@ class _NoPhis(PreLowerStripPhis):
 
 _OWN: Final = {
     NativeLowering: _Lowering,
-    NopythonRewrites: _NoArrayExpressions,
     PreLowerStripPhis: _NoPhis,
     untyped_passes.IRProcessing: _Processing,
     untyped_passes.ReconstructSSA: _SingleAssignments,
 }
-"""Steps in place of numba's. Those of numba's look after each step where every variable lives, as generators need it."""
+"""Steps in place of numba's, which look after each where every variable lives: only generators need it."""
 
 
 class _Passes(PassManager):
     """Numba's steps, one after the other, without putting down for each what it was called with."""
 
-    def _runPass(self, _index: int, pss: Any, internal_state: Any) -> None:  # noqa: N802 - numba's name
+    def _runPass(  # noqa: N802 # pyright: ignore[reportIncompatibleVariableOverride]
+        self, _index: int, pss: Any, internal_state: Any
+    ) -> None:
         pss.analysis = self._analysis
         pss.run_initialization(internal_state)
         pss.run_pass(internal_state)
         pss.run_finalizer(internal_state)
 
 
+class _Types(Context):
+    """What numba knows of types, but for its rules of operators on whole arrays: it would try them for numbers, too."""
+
+    def __init__(self, known: Context) -> None:  # pyright: ignore[reportMissingSuperCall]
+        self.__dict__ = known.__dict__  # what either learns, both know
+
+    def _lookup_global(self, gv: Any) -> Any:
+        return _without_arrays(super()._lookup_global(gv))
+
+
+_own_types: Final = cache(_Types)
+
+
+@cache
+def _without_arrays(kind: Any) -> Any:
+    rules: Any = kind.templates if type(kind) is types.Function else ()
+    arrays: Any = NumpyRulesArrayOperator
+    own = [_refusal(kind.typing_key) if issubclass(rule, arrays) else rule for rule in rules]
+    return types.Function(own) if own != [*rules] else kind
+
+
+def _refusal(operation: Any) -> type[AbstractTemplate]:
+    class Refusal(AbstractTemplate):
+        key = operation
+
+        def generic(self, args: Any, _kws: Any) -> None:
+            if any(isinstance(kind, types.Array) for kind in args):
+                operands = ", ".join(map(str, args))
+                raise InternalError(
+                    f"{operation.__name__} of {operands}: an expression on whole arrays in a kernel: write a loop"
+                )
+
+    return Refusal
+
+
 class _Compiler(CompilerBase):
+    def __init__(self, typingctx: Any, *others: Any) -> None:
+        super().__init__(typingctx, *others)
+        self.state.typingctx = _own_types(typingctx)
+        self.state.targetctx = self.state.targetctx.subtarget(typing_context=self.state.typingctx)
+
     def define_pipelines(self) -> list[Any]:
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
         passes = _Passes("buda_emu")

@@ -1,5 +1,5 @@
-"""The code of a few functions of Python's and numpy's that many kernels call: numba, which has them as functions in Python,
-would compile each of them, for every kind of arguments, as it compiles kernels.
+"""The code of a few functions of Python's and numpy's that many kernels call: numba, which has them as functions in
+Python, would compile each of them, for every kind of arguments, as it compiles kernels.
 
 They mean the same. Whatever is called otherwise than here, numba serves.
 """
@@ -30,16 +30,19 @@ _MOST_AXES: Final = 3
 _WORDS: Final = (types.int32, types.uint32, types.float32)
 
 
+def _first_for(function: Any, rule: Any) -> None:
+    infer: Any = infer_global
+    infer(function)(rule)
+
+
 # ------------------------------------------------------------------------------------------------- np.empty, np.zeros
-@infer_global(np.empty)
-@infer_global(np.zeros)
 class _NewArray(AbstractTemplate):
     """Of a size or a tuple of sizes, and a dtype."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        if kws or len(args) != 2:  # noqa: PLR2004
+        if kws or len(args) != 2:
             return None
         shape, dtype = args[0], parse_dtype(args[1])
         axes = len(shape) if isinstance(shape, types.UniTuple) else 1
@@ -47,6 +50,10 @@ class _NewArray(AbstractTemplate):
         if dtype is None or not axes or sizes != types.intp:
             return None
         return signature(types.Array(dtype, axes, "C"), *args)
+
+
+for _function in (np.empty, np.zeros):
+    _first_for(_function, _NewArray)
 
 
 @lower_builtin(np.empty, types.Any, types.Any)
@@ -86,19 +93,21 @@ def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
     return array
 
 
-# --------------------------------------------------------------------------------------------------- min, max of integers
-@infer_global(min)
-@infer_global(max)
+# ------------------------------------------------------------------------------------------------ min, max of integers
 class _Extreme(AbstractTemplate):
     """Of two integers of the same kind."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        if kws or len(args) != 2 or args[0] != args[1] or not isinstance(args[0], types.Integer):  # noqa: PLR2004
+        if kws or len(args) != 2 or args[0] != args[1] or not isinstance(args[0], types.Integer):
             return None
         kind = types.unliteral(args[0])
         return signature(kind, kind, kind)
+
+
+for _function in (min, max):
+    _first_for(_function, _Extreme)
 
 
 def _lower_extreme(function: Any, kind: Any, comparison: str) -> None:
@@ -114,16 +123,19 @@ for _kind in sorted(types.integer_domain, key=str):
     _lower_extreme(max, _kind, ">")
 
 
-# ------------------------------------------------------------------------------- .view of a number, and of a plain array
+# ------------------------------------------------------------------------------ .view of a number, and of a plain array
+def _bits(kind: Any) -> int:
+    return kind.bitwidth
+
+
 class _View(AttributeTemplate):
     metadata = _FIRST
 
     @bound_function("number.view")
     def resolve_view(self, number: Any, args: Any, kws: Any) -> Any:
-        dtype = parse_dtype(args[0]) if len(args) == 1 and not kws else None
-        if not isinstance(dtype, types.Integer | types.Float) or dtype.bitwidth != number.bitwidth:
-            return None
-        return signature(dtype, *args)
+        dtype: Any = parse_dtype(args[0]) if len(args) == 1 and not kws else None
+        same_size = isinstance(dtype, types.Integer | types.Float) and _bits(dtype) == _bits(number)
+        return signature(dtype, *args) if same_size else None
 
 
 @infer_getattr
