@@ -113,11 +113,14 @@ class _Library(JITCodeLibrary):
     """Code of one function, optimised, that others link: numba would make machine code of each by itself, too."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """As numba does, but for functions that are only declared: to begin with one takes longer than most passes."""
+        """As numba does, but for functions that are only declared: to begin with one takes longer than most passes.
+
+        Neither does the code of intrinsics need them before it is optimised with the rest.
+        """
         codegen: Any = self._codegen
         ll_module.data_layout = codegen._data_layout
         for function in ll_module.functions:
-            if not function.is_declaration:
+            if not function.is_declaration and function.linkage != llvm.Linkage.internal:
                 passes, builder = codegen._function_pass_manager()
                 passes.run(function, builder)
 

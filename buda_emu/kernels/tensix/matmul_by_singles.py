@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.parts import part_of
 from buda_emu.kernels.tensix.accumulate import exponent_bias
 from buda_emu.kernels.tensix.fidelity import PHASES, phase_and_face
 from buda_emu.kernels.tensix.group_sums import (
@@ -111,7 +112,7 @@ def matmul_by_singles(
     words = aligned(np.empty(2 * TILE, np.int32), TILE)
     tops = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
 
-    bias = int(exponent_bias(mode, exponent_bits, 0))
+    bias = np.int64(exponent_bias(mode, exponent_bits, 0))
     offset = OFFSET if mode == FP16 else moved
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = 2 * (bias + offset + ABOVE) + 1
@@ -133,12 +134,13 @@ def matmul_by_singles(
         for corner in range(across * down):
             left, top = from_col + corner % across * width, top_row + corner // across * height
             right, bottom = min(left + width, to_col), min(top + height, below)
+            left_here = 0
             for place in range((bottom - top) * (right - left)):
                 row, col = top + place // (right - left), left + place % (right - left)
                 number = row * cols + col
                 taken[place] = begin <= number < end
                 if taken[place]:
-                    word = panel[place * TILE : (place + 1) * TILE]
+                    word = part_of(panel, place * TILE, TILE)
                     load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
                     least, most = range_of(word)
                     if moved and most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE):
@@ -147,24 +149,30 @@ def matmul_by_singles(
                         continue
                     move_words(word, offset)
                     dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
+                    left_here += 1
             for k in range(first, last):
-                if not taken[: (bottom - top) * (right - left)].any():
+                if not left_here:
                     break
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
                     fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
                     a_ranges[n, 0], a_ranges[n, 1] = range_of(words)
-                    prepare_srca(a_exponents[n * HALF :], a_parts[n * apart :], words, phases, lift)
+                    prepare_srca(
+                        part_of(a_exponents, n * HALF, HALF), part_of(a_parts, n * apart, apart), words, phases, lift
+                    )
                 for n in range(bottom - top):
                     at = in0_index[(part * rows + top + n) * inner + k]
                     fetch_words(words, in0, entry, at, in0_pad, False)
                     b_ranges[n, 0], b_ranges[n, 1] = range_of(words)
-                    prepare_srcb(b_exponents[n * HALF :], b_parts[n * apart :], words, phases, lift, plus)
+                    prepare_srcb(
+                        part_of(b_exponents, n * HALF, HALF), part_of(b_parts, n * apart, apart), words, phases, lift,
+                        plus,
+                    )  # fmt: skip
                 for place in range((bottom - top) * (right - left)):
                     i, j = place // (right - left), place % (right - left)
                     if not taken[place]:
                         continue
-                    word = panel[place * TILE : (place + 1) * TILE]
+                    word = part_of(panel, place * TILE, TILE)
                     low = a_ranges[j, 0] + b_ranges[i, 0] + bias + moved - FINEST
                     high = a_ranges[j, 1] + b_ranges[i, 1] + bias + moved + 1
                     weakest = min(a_ranges[j, 0], b_ranges[i, 0]) + lift
@@ -175,14 +183,19 @@ def matmul_by_singles(
                     reached = least >= floor and most <= MOST_WORD and low >= least_sum and high <= MOST_SUM
                     if mode != FP16 and not (reached and weakest >= LEAST_PART and strongest <= MOST_PART):
                         taken[place] = False
+                        left_here -= 1
                         left_out[group * per_slice + (top + i) * cols + left + j - start] = True
                         continue
                     # A tile of zeros changes no word, unless zeros have an exponent.
                     if bias > 0 or (a_ranges[j, 1] != 0 and b_ranges[i, 1] != 0):
-                        find_tops(tops, b_exponents[i * HALF :], a_exponents[j * HALF :], faces, lowest)
+                        exponents_b, exponents_a = (
+                            part_of(b_exponents, i * HALF, HALF),
+                            part_of(a_exponents, j * HALF, HALF),
+                        )
+                        find_tops(tops, exponents_b, exponents_a, faces, lowest)
                         _add_tile(
-                            word.view(np.float32), tops, b_parts[i * apart :], a_parts[j * apart :], faces, phases,
-                            mode, blackhole, faces_first, moved,
+                            word.view(np.float32), tops, part_of(b_parts, i * apart, apart),
+                            part_of(a_parts, j * apart, apart), faces, phases, mode, blackhole, faces_first, moved,
                         )  # fmt: skip
                         dst_ranges[place, 0] = min(least, low - (23 if mode == FP32 else 10))
                         dst_ranges[place, 1] = max(most, high + GROWTH) + 1
@@ -192,7 +205,7 @@ def matmul_by_singles(
                         dst_ranges[place, 1] += 1
             for place in range((bottom - top) * (right - left)):
                 if taken[place]:
-                    word = panel[place * TILE : (place + 1) * TILE]
+                    word = part_of(panel, place * TILE, TILE)
                     number = (top + place // (right - left)) * cols + left + place % (right - left)
                     if offset:
                         move_words(word, -offset)
@@ -217,7 +230,7 @@ def _add_tile(
         phase, face = phase_and_face(step, faces, faces_first)
         if phases >> phase & 1:
             shift = 5 * (phase & 1) + 7 * (phase >> 1)
-            b, a = parts_b[(phase >> 1) * TILE :], parts_a[(phase & 1) * TILE :]
+            b, a = part_of(parts_b, (phase >> 1) * TILE, TILE), part_of(parts_a, (phase & 1) * TILE, TILE)
             if mode == FP32:
                 add_face_wide(word, tops, b, a, face, shift, blackhole)
             else:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from buda_emu.kernels.jit import helper
+from buda_emu.kernels.parts import part_of
 from buda_emu.kernels.tensix.words import EDGE, FACE, GROUP, TILE, i32
 
 Exponents: TypeAlias = Any
@@ -41,7 +42,7 @@ _MORE: Final = 1 << 10  # of a fraction is what parts of SrcB are made larger by
 def aligned(memory: Any, size: int) -> Any:
     """`size` elements of a longer array, from a cache line on."""
     first = (-memory.ctypes.data % _LINE) // memory.itemsize
-    return memory[first : first + size]
+    return part_of(memory, first, size)
 
 
 @helper
@@ -52,7 +53,7 @@ def range_of(words: Any) -> tuple[int, int]:
         exponent = i32(i32(words[n] >> i32(23)) & i32(255))
         most = max(most, exponent)
         least = min(least, i32(255) if exponent == 0 else exponent)
-    return int(least), int(most)
+    return np.int64(least), np.int64(most)
 
 
 @helper
@@ -96,9 +97,8 @@ def prepare_srca(exponent: Exponents, parts: Parts, words: Any, phases: int, lif
     """Of a tile of words. `lift` is added to the exponents of the parts; `phases` has a bit for each phase."""
     size = GROUP * EDGE
     for face in range(EDGE // FACE):
-        first = words[2 * face * size : (2 * face + 1) * size]
-        second = words[(2 * face + 1) * size : (2 * face + 2) * size]
-        out = exponent[face * size : (face + 1) * size]
+        first, second = part_of(words, 2 * face * size, size), part_of(words, (2 * face + 1) * size, size)
+        out = part_of(exponent, face * size, size)
         for n in range(size):
             low, high = _doubled(first[n]), _doubled(second[n])
             out[n] = i32(i32(high << i32(16)) | i32(low & i32(0xFFFF)))
@@ -107,7 +107,7 @@ def prepare_srca(exponent: Exponents, parts: Parts, words: Any, phases: int, lif
         for n in range(TILE):
             parts[n] = i32(_lifted(words[n], more) & i32(_SRCA_FIRST)).view(np.float32)
     if phases & 0b1010:
-        out = parts[TILE : 2 * TILE]
+        out = part_of(parts, TILE, TILE)
         for n in range(TILE):
             word = _lifted(words[n], more)
             first, both = i32(word & i32(_SRCA_FIRST)), i32(word & i32(_SRCA_BOTH))
@@ -125,7 +125,7 @@ def prepare_srcb(exponent: Exponents, parts: Parts, words: Any, phases: int, lif
             first = i32(word & i32(_SRCB_FIRST))
             parts[n] = i32(first | (i32(0) if word == 0 else i32(_MORE))).view(np.float32)
     if phases & 0b1100:
-        out = parts[TILE : 2 * TILE]
+        out = part_of(parts, TILE, TILE)
         for n in range(TILE):
             word = _lifted(words[n], more)
             first, power = i32(word & i32(_SRCB_FIRST)), i32(word & i32(-0x800000))

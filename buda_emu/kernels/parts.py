@@ -1,0 +1,10 @@
+"""A part of an array, for kernels: numba makes more than a hundred LLVM instructions of `array[first : first + size]`."""
+
+from typing import Any
+
+__all__ = ["part_of"]
+
+
+def part_of(array: Any, first: int, size: int) -> Any:
+    """`size` elements, from `first` on, of an array of one axis that has them: neither is less than 0."""
+    return array[first : first + size]
