@@ -1,4 +1,4 @@
-"""A part of an array, for kernels: numba makes more than a hundred LLVM instructions of `array[first : first + size]`."""
+"""A part of an array, for kernels: numba makes over a hundred LLVM instructions of `array[first : first + size]`."""
 
 from typing import Any
 

@@ -123,6 +123,24 @@ for _kind in sorted(types.integer_domain, key=str):
     _lower_extreme(max, _kind, ">")
 
 
+# ---------------------------------------------------------------------------------------------------- int of an integer
+class _Same(AbstractTemplate):
+    """Of an integer: itself."""
+
+    metadata = _FIRST
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(args[0], args[0]) if not kws and len(args) == 1 and args[0] in types.integer_domain else None
+
+
+_first_for(int, _Same)
+
+
+@lower_builtin(int, types.Integer)
+def _lower_int(_context: Any, _builder: Builder, _call: Any, arguments: Any) -> Value:
+    return arguments[0]
+
+
 # ------------------------------------------------------------------------------ .view of a number, and of a plain array
 def _bits(kind: Any) -> int:
     return kind.bitwidth

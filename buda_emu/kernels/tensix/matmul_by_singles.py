@@ -112,7 +112,7 @@ def matmul_by_singles(
     words = aligned(np.empty(2 * TILE, np.int32), TILE)
     tops = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
 
-    bias = np.int64(exponent_bias(mode, exponent_bits, 0))
+    bias = int(exponent_bias(mode, exponent_bits, 0))
     offset = OFFSET if mode == FP16 else moved
     lift = (bias + offset + FLOAT_BIAS) // 2
     plus = 2 * (bias + offset + ABOVE) + 1

@@ -53,7 +53,7 @@ def range_of(words: Any) -> tuple[int, int]:
         exponent = i32(i32(words[n] >> i32(23)) & i32(255))
         most = max(most, exponent)
         least = min(least, i32(255) if exponent == 0 else exponent)
-    return np.int64(least), np.int64(most)
+    return int(least), int(most)
 
 
 @helper
