@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
-from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
+from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles, room_for
 from buda_emu.kernels.tensix.spills import AS_IT_WAS
 from buda_emu.tensix.fidelity import PHASES, phase_mask
 from buda_emu.tensix.tile_matmul import tile_matmul
@@ -15,6 +15,7 @@ from register_words import PAIRINGS, family
 
 NONE = np.uint32(0)
 NO_ENDS = np.zeros(0, np.bool_)
+MEMORY = np.zeros(room_for(0, 1, 1, 1), np.int32)
 
 
 def words(stream, shape, register, middle, spread, zeros=0.05):
@@ -36,7 +37,9 @@ def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False, moved=
     shape = (1, 1, len(in0), 1, 0, len(in0), faces, phase_mask(fidelity))
     singles, integers = dst[None].copy(), dst[None].copy()
     left_out = np.zeros(1, np.bool_)
-    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, moved, left_out)
+    matmul_by_singles(
+        0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, moved, left_out, MEMORY
+    )
     matmul_by_integers(0, 1, integers, *operands, *shape, *setting, faces_first)
     return singles[0], integers[0], bool(left_out[0])
 
@@ -185,7 +188,7 @@ def test_one_product_of_each_kind_is_the_definition(mode, moved, middles, dst_at
     out, left_out = dst[None].copy(), np.zeros(1, np.bool_)
     shape = (1, 1, 1, 1, 0, 1, 2, phase_mask("HiFi2"))
     operands = (in0[None], index, NONE, in1[None], index, NONE, False)
-    matmul_by_singles(0, 1, out, *operands, *shape, *setting, False, AS_IT_WAS, NO_ENDS, moved, left_out)
+    matmul_by_singles(0, 1, out, *operands, *shape, *setting, False, AS_IT_WAS, NO_ENDS, moved, left_out, MEMORY)
     tiles = (item.reshape(1, 32, 32) for item in (in0, in1))
     want = tile_matmul(dst.reshape(32, 32), *tiles, PHASES["HiFi2"], family(register), mode, "wormhole_b0")
     assert not left_out.any()

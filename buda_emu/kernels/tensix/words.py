@@ -81,3 +81,12 @@ def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32,
     else:
         for n in range(TILE):
             out[n] = tile[n]
+
+
+@helper
+def words_at(room: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> Lanes:
+    """The same tile where it is, or in `room` where it has to be made."""
+    if at < 0 or transposed:
+        fetch_words(room, source, entry, at, pad, transposed)
+        return room
+    return source[entry if source.shape[0] > 1 else 0, at].view(np.int32)
