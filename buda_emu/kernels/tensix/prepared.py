@@ -90,7 +90,8 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
     first = (lifted & i32(SRCA_FIRST)).view(np.float32)
     parts[:TILE] = first
     if phases & 0b1010:  # phases 0 and 2 share a part, 1 and 3 the other
-        parts[TILE : 2 * TILE] = ((lifted & i32(SRCA_BOTH)).view(np.float32) - first) * np.float32(1 << 5)
+        with np.errstate(all="ignore"):  # infinities, which `matmul_by_singles` does not use
+            parts[TILE : 2 * TILE] = ((lifted & i32(SRCA_BOTH)).view(np.float32) - first) * np.float32(1 << 5)
 
 
 def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
@@ -100,8 +101,9 @@ def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
     first = lifted & i32(SRCB_FIRST)
     parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
     if phases & 0b1100:
-        second = (lifted.view(np.float32) - first.view(np.float32)) * np.float32(1 << 7)
-        parts[TILE : 2 * TILE] = second + (lifted & i32(POWER)).view(np.float32) * MORE_OF_POWER
+        with np.errstate(all="ignore"):
+            second = (lifted.view(np.float32) - first.view(np.float32)) * np.float32(1 << 7)
+            parts[TILE : 2 * TILE] = second + (lifted & i32(POWER)).view(np.float32) * MORE_OF_POWER
 
 
 def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
