@@ -39,6 +39,13 @@ def serial(kernel: Callable[..., Any], items: int, *args: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """Among the arguments of a kernel: how much there is to compute, as bytes of arrays, where it is given none."""
+
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Operand:
     """One input of an op after unpad, TMs and pad (OPS 3 steps 2-4): where each tile comes from, and what it is
     called.

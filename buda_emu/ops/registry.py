@@ -38,6 +38,9 @@ class Registry(Generic[T]):
 
     def __getitem__(self, type: str) -> T:
         """The implementation. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
+        found = self._found.get(type)
+        if found is not None:
+            return found
         op_type = OP_TYPES.get(type)
         if op_type is None or op_type.family not in self._modules:
             raise UnsupportedError(f"op type {type!r} cannot be run{self._how}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -63,7 +64,8 @@ class OpRegisters:
         return self.dst == "int32"
 
 
-def op_registers(in_dfs: Sequence[str], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
+@lru_cache(maxsize=256)
+def op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
     """The registers of an op with these formats, by their netlist words.
 
     Raises UnsupportedError for families mixed among the inputs, for a 32-bit Dst on Grayskull, and for Fp8_e4m3 on

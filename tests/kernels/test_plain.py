@@ -45,7 +45,8 @@ def far_too_big(n: int) -> int:
 
 @pytest.mark.skipif(jit.disabled, reason="of compiled kernels")
 def test_an_array_that_no_memory_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="array is too big"):
-        far_too_big(1 << 32)
+    for size in (1 << 32, -1):
+        with pytest.raises(ValueError, match="array is too big, or a size of it is negative"):
+            far_too_big(size)
     with pytest.raises(MemoryError):
         far_too_big(1 << 30)

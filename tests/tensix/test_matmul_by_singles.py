@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
-from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
+from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles, room_for
+from buda_emu.kernels.tensix.prepared import prepare_srca, prepare_srcb
 from buda_emu.kernels.tensix.spills import AS_IT_WAS
+from buda_emu.kernels.tensix.tile_matmul import matmul_tiles
 from buda_emu.tensix.fidelity import PHASES, phase_mask
 from buda_emu.tensix.tile_matmul import tile_matmul
 from buda_emu.tensix.words import kernel_setting
@@ -15,6 +18,17 @@ from register_words import PAIRINGS, family
 
 NONE = np.uint32(0)
 NO_ENDS = np.zeros(0, np.bool_)
+MEMORY = np.zeros(room_for(0, 1, 1, 1), np.int32)
+
+
+@kernel
+def srca(exponent, parts, words, ends, phases, lift):
+    prepare_srca(exponent, parts, words, ends, phases, lift)
+
+
+@kernel
+def srcb(exponent, parts, words, ends, phases, lift, plus):
+    prepare_srcb(exponent, parts, words, ends, phases, lift, plus)
 
 
 def words(stream, shape, register, middle, spread, zeros=0.05):
@@ -36,7 +50,9 @@ def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False, moved=
     shape = (1, 1, len(in0), 1, 0, len(in0), faces, phase_mask(fidelity))
     singles, integers = dst[None].copy(), dst[None].copy()
     left_out = np.zeros(1, np.bool_)
-    matmul_by_singles(0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, moved, left_out)
+    matmul_by_singles(
+        0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, moved, left_out, MEMORY
+    )
     matmul_by_integers(0, 1, integers, *operands, *shape, *setting, faces_first)
     return singles[0], integers[0], bool(left_out[0])
 
@@ -185,7 +201,7 @@ def test_one_product_of_each_kind_is_the_definition(mode, moved, middles, dst_at
     out, left_out = dst[None].copy(), np.zeros(1, np.bool_)
     shape = (1, 1, 1, 1, 0, 1, 2, phase_mask("HiFi2"))
     operands = (in0[None], index, NONE, in1[None], index, NONE, False)
-    matmul_by_singles(0, 1, out, *operands, *shape, *setting, False, AS_IT_WAS, NO_ENDS, moved, left_out)
+    matmul_by_singles(0, 1, out, *operands, *shape, *setting, False, AS_IT_WAS, NO_ENDS, moved, left_out, MEMORY)
     tiles = (item.reshape(1, 32, 32) for item in (in0, in1))
     want = tile_matmul(dst.reshape(32, 32), *tiles, PHASES["HiFi2"], family(register), mode, "wormhole_b0")
     assert not left_out.any()
@@ -207,3 +223,37 @@ def test_rows_of_zeros_onto_nothing(pairing, fidelity):
     singles, integers, left_out = both(dst, in0, in1, fidelity, kernel_setting(family(register), mode, "wormhole_b0"))
     assert not left_out
     assert np.array_equal(singles, integers)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("product", [matmul_by_integers, matmul_tiles])
+def test_halves_are_read_as_they_lie(product, transposed):
+    stream = np.random.default_rng(13)
+    in0, in1 = (words(stream, (1, 6, 1024), "Float16_b", 127, 9) for _ in range(2))
+    in1[0, 2, :3] = [0xFF800000, 0x00010000, 0x80000000]
+    index = np.array([[0, 1, 2], [3, -1, 5]], np.int32).reshape(-1)
+    shape = (transposed, 1, 2, 3, 2, 0, 3, 2, phase_mask("HiFi3"), *kernel_setting("b", "bf16", "wormhole_b0"), False)
+    made = []
+    for tiles in ((in0, in1), tuple((item >> np.uint32(16)).astype(np.uint16).view(np.uint32) for item in (in0, in1))):
+        made.append(np.zeros((1, 4, 1024), np.uint32))
+        product(0, 4, made[-1], tiles[0], index, NONE, tiles[1], index, NONE, *shape)
+    assert made[0].any()
+    assert np.array_equal(*made)
+
+
+@pytest.mark.parametrize("lift", [0, 5])
+@pytest.mark.parametrize("phases", [0b1, 0b11, 0b111, 0b1111])
+def test_prepared_tiles_are_those_of_the_definition(phases, lift):
+    """Zeros, words without exponent, infinities, all kinds of fractions."""
+    stream = np.random.default_rng(17)
+    mixed = stream.integers(0, 1 << 32, 1024, np.uint32) & np.uint32(0xFFFFE000)
+    mixed[::7], mixed[1::50], mixed[2::90] = 0, 0x80400000, 0xFF800000
+    for tile in (mixed, np.zeros(1024, np.uint32), words(stream, 1024, "Float16_b", 100, 3)):
+        source = tile.view(np.int32)
+        want, have = ([np.zeros(512, np.int32), np.zeros(2048, np.float32), np.zeros(2, np.int32)] for _ in "ab")
+        prepare_srca(*want[:2], source, want[2], phases, lift)
+        srca(*have[:2], source, have[2], phases, lift)
+        assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(want, have, strict=True))
+        prepare_srcb(*want[:2], source, want[2], phases, lift, 27)
+        srcb(*have[:2], source, have[2], phases, lift, 27)
+        assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(want, have, strict=True))

@@ -1,5 +1,4 @@
-"""The code of `kernels/tensix/group_sums.py`, and of the exponents in `prepared.py`. Vectors are neighbouring columns
-of a row."""
+"""The code of `kernels/tensix/group_sums.py`. Vectors are neighbouring columns of a row."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -36,8 +35,7 @@ from buda_emu.kernels.tensix.group_sums import (
     add_face_wide,
     find_tops,
 )
-from buda_emu.kernels.tensix.prepared import NO_EXPONENT, put_pairs
-from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, TILE
+from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP
 
 Group = tuple[Value, Value]
 """The pattern of M, and M with the sum."""
@@ -49,15 +47,6 @@ def _type_find_tops(_context: Any) -> Any:
     def typer(tops: Any, exponent_b: Any, exponent_a: Any, faces: Any, lowest: Any) -> Any:
         del faces, lowest
         return signature(types.none, tops, exponent_b, exponent_a, types.intp, types.intp)
-
-    return typer
-
-
-@type_callable(put_pairs)
-def _type_put_pairs(_context: Any) -> Any:
-    def typer(exponent: Any, words: Any, plus: Any) -> Any:
-        del plus
-        return signature(types.none, exponent, words, types.intp)
 
     return typer
 
@@ -75,11 +64,6 @@ def _type_add_face(_context: Any) -> Any:
 @lower_builtin(find_tops, types.Array, types.Array, types.Array, types.intp, types.intp)
 def _lower_find_tops(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     return _call(context, builder, call, arguments, "find_tops", _emit_tops)
-
-
-@lower_builtin(put_pairs, types.Array, types.Array, types.intp)
-def _lower_put_pairs(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    return _call(context, builder, call, arguments, "put_pairs", _emit_pairs)
 
 
 @lower_builtin(add_face, types.Array, types.Array, types.Array, types.Array, types.intp, types.intp, types.intp)
@@ -128,22 +112,6 @@ def _emit_tops(
                 top = code.largest(top, builder.add(one, columns[n]))
             top = builder.shl(top, ir.Constant(code.halves, [6] * 2 * lanes))
             code.store(top, tops, builder.add(above, builder.mul(loop.index, SIZE(EDGE))))
-
-
-def _emit_pairs(_lanes: int, builder: Builder, exponent: Value, words: Value, plus: Value) -> None:
-    code = Vectors(builder, GROUP)
-    more = code.every_word(plus)
-
-    def doubled(place: Value) -> Value:
-        field = builder.and_(builder.lshr(code.load(words, place, code.words), code.word(22)), code.word(255 << 1))
-        none = builder.icmp_signed("==", field, code.word(0))
-        return builder.select(none, code.word(NO_EXPONENT), builder.add(field, more))
-
-    with cgutils.for_range(builder, SIZE(TILE // FACE)) as loop:
-        first = builder.mul(loop.index, SIZE(FACE))
-        low, high = doubled(first), doubled(builder.add(first, SIZE(GROUP)))
-        pair = builder.or_(builder.shl(high, code.word(16)), builder.and_(low, code.word(0xFFFF)))
-        code.store(pair, exponent, builder.mul(loop.index, SIZE(GROUP)))
 
 
 class _Steps:

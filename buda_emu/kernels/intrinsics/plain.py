@@ -73,13 +73,14 @@ def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
     shape = [arguments[0]] if kind.ndim == 1 else cgutils.unpack_tuple(builder, arguments[0])
     data_type = context.get_data_type(kind.dtype)
     item_bytes = SIZE(context.get_abi_sizeof(data_type))
-    strides, too_big = [item_bytes], cgutils.false_bit
+    strides, refused = [item_bytes], cgutils.false_bit
     for size in reversed(shape):
         checked = builder.smul_with_overflow(strides[0], size)
         strides.insert(0, builder.extract_value(checked, 0))
-        too_big = builder.or_(too_big, builder.extract_value(checked, 1))
-    with builder.if_then(too_big, likely=False):
-        context.call_conv.return_user_exc(builder, ValueError, ("array is too big",))
+        negative = builder.icmp_signed("<", size, SIZE(0))
+        refused = builder.or_(refused, builder.or_(negative, builder.extract_value(checked, 1)))
+    with builder.if_then(refused, likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, ("array is too big, or a size of it is negative",))
     memory = context.nrt.meminfo_alloc_aligned(builder, strides[0], _ALIGNMENT)
     array = context.make_array(kind)(context, builder)
     populate_array(

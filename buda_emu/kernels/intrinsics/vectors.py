@@ -107,6 +107,13 @@ class Vectors:
 
     def largest_in(self, value: Value) -> Value:
         """The largest of a vector of signed 32-bit integers."""
-        name = f"llvm.vector.reduce.smax.v{self.width}i32"
+        return self._reduced("smax", value)
+
+    def least_in(self, value: Value) -> Value:
+        """The least of them."""
+        return self._reduced("smin", value)
+
+    def _reduced(self, how: str, value: Value) -> Value:
+        name = f"llvm.vector.reduce.{how}.v{self.width}i32"
         function = ir.FunctionType(I32, [self.words])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, name), [value])

@@ -41,14 +41,15 @@ from buda_emu.kernels.tensix.words import (
     TILE,
     Index,
     Tensor,
-    fetch_words,
     load_words,
     store_words,
+    words_at,
 )
 
 PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
 WIDTH: Final = 16  # of a panel
 HALF: Final = TILE // 2  # words of a prepared tile's exponents
+LINE: Final = 16  # words of a cache line
 FLOAT_BIAS: Final = 127
 # What exponents must be for singles, of the operands, of their products, of words in Dst.
 LEAST_PART: Final = 16  # the parts are normal numbers
@@ -89,28 +90,31 @@ def matmul_by_singles(
     ends: NDArray[np.bool_],
     moved: int,
     left_out: NDArray[np.bool_],
+    memory: NDArray[np.int32],
 ) -> None:
     """Arguments as for `tile_matmul.matmul_tiles`. `spill`, of `spills`: the way that a tile goes after those inner
     tiles for which `ends` is set, but for the last. `moved`, even: by how much exponents are greater here; 0 for
     operands of family A, and not above 0 for a way through blocks.
 
     left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
+    memory: `room_for(start, stop, rows, cols)` words to work in; slices of an array of the kernel's own would be
+    counted, which takes a fifteenth of the time.
     """
     per_slice = rows * cols
-    width = max(1, min(cols, stop - start, WIDTH))
-    height = max(1, min(rows, (stop - start + cols - 1) // cols + 1, PANEL // width))
+    height, width = _panel(stop - start, rows, cols)
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
-    a_ranges = np.empty((width, 2), np.int64)
-    a_exponents = aligned(np.empty((width + 1) * HALF, np.int32), width * HALF)
-    a_parts = aligned(np.empty((width + 1) * apart, np.float32), width * apart)
-    b_ranges = np.empty((height, 2), np.int64)
-    b_exponents = aligned(np.empty((height + 1) * HALF, np.int32), height * HALF)
-    b_parts = aligned(np.empty((height + 1) * apart, np.float32), height * apart)
+    room = aligned(memory, len(memory) - LINE)
+    behind = height * width * TILE
+    panel, words, tops = part_of(room, 0, behind), part_of(room, behind, TILE), part_of(room, behind + TILE, 2 * TILE)
+    behind += 3 * TILE
+    a_exponents, b_exponents = part_of(room, behind, width * HALF), part_of(room, behind + width * HALF, height * HALF)
+    behind += (width + height) * HALF
+    a_parts = part_of(room, behind, width * apart).view(np.float32)
+    b_parts = part_of(room, behind + width * apart, height * apart).view(np.float32)
+    behind += (width + height) * apart
+    a_ranges, b_ranges = part_of(room, behind, 2 * width), part_of(room, behind + 2 * width, 2 * height)
     dst_ranges = np.empty((height * width, 2), np.int64)
     taken = np.empty(height * width, np.bool_)
-    panel = aligned(np.empty((height * width + 1) * TILE, np.int32), height * width * TILE)
-    words = aligned(np.empty(2 * TILE, np.int32), TILE)
-    tops = aligned(np.empty(3 * TILE, np.int32), 2 * TILE)
 
     bias = int(exponent_bias(mode, exponent_bits, 0))
     offset = OFFSET if mode == FP16 else moved
@@ -155,28 +159,23 @@ def matmul_by_singles(
                     break
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
-                    fetch_words(words, in1, entry, at, in1_pad, in1_transposed)
-                    a_ranges[n, 0], a_ranges[n, 1] = range_of(words)
-                    prepare_srca(
-                        part_of(a_exponents, n * HALF, HALF), part_of(a_parts, n * apart, apart), words, phases, lift
-                    )
+                    source = words_at(words, in1, entry, at, in1_pad, in1_transposed)
+                    exponents, parts = part_of(a_exponents, n * HALF, HALF), part_of(a_parts, n * apart, apart)
+                    prepare_srca(exponents, parts, source, part_of(a_ranges, 2 * n, 2), phases, lift)
                 for n in range(bottom - top):
                     at = in0_index[(part * rows + top + n) * inner + k]
-                    fetch_words(words, in0, entry, at, in0_pad, False)
-                    b_ranges[n, 0], b_ranges[n, 1] = range_of(words)
-                    prepare_srcb(
-                        part_of(b_exponents, n * HALF, HALF), part_of(b_parts, n * apart, apart), words, phases, lift,
-                        plus,
-                    )  # fmt: skip
+                    source = words_at(words, in0, entry, at, in0_pad, False)
+                    exponents, parts = part_of(b_exponents, n * HALF, HALF), part_of(b_parts, n * apart, apart)
+                    prepare_srcb(exponents, parts, source, part_of(b_ranges, 2 * n, 2), phases, lift, plus)
                 for place in range((bottom - top) * (right - left)):
                     i, j = place // (right - left), place % (right - left)
                     if not taken[place]:
                         continue
                     word = part_of(panel, place * TILE, TILE)
-                    low = a_ranges[j, 0] + b_ranges[i, 0] + bias + moved - FINEST
-                    high = a_ranges[j, 1] + b_ranges[i, 1] + bias + moved + 1
-                    weakest = min(a_ranges[j, 0], b_ranges[i, 0]) + lift
-                    strongest = max(a_ranges[j, 1], b_ranges[i, 1]) + lift
+                    a_least, a_most = int(a_ranges[2 * j]), int(a_ranges[2 * j + 1])
+                    b_least, b_most = int(b_ranges[2 * i]), int(b_ranges[2 * i + 1])
+                    low, high = a_least + b_least + bias + moved - FINEST, a_most + b_most + bias + moved + 1
+                    weakest, strongest = min(a_least, b_least) + lift, max(a_most, b_most) + lift
                     if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
                         dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
                     least, most = dst_ranges[place, 0], dst_ranges[place, 1]
@@ -187,12 +186,9 @@ def matmul_by_singles(
                         left_out[group * per_slice + (top + i) * cols + left + j - start] = True
                         continue
                     # A tile of zeros changes no word, unless zeros have an exponent.
-                    if bias > 0 or (a_ranges[j, 1] != 0 and b_ranges[i, 1] != 0):
-                        exponents_b, exponents_a = (
-                            part_of(b_exponents, i * HALF, HALF),
-                            part_of(a_exponents, j * HALF, HALF),
-                        )
-                        find_tops(tops, exponents_b, exponents_a, faces, lowest)
+                    if bias > 0 or (a_most and b_most):
+                        exponents, others = part_of(b_exponents, i * HALF, HALF), part_of(a_exponents, j * HALF, HALF)
+                        find_tops(tops, exponents, others, faces, lowest)
                         _add_tile(
                             word.view(np.float32), tops, part_of(b_parts, i * apart, apart),
                             part_of(a_parts, j * apart, apart), faces, phases, mode, blackhole, faces_first, moved,
@@ -210,6 +206,21 @@ def matmul_by_singles(
                     if offset:
                         move_words(word, -offset)
                     store_words(dst[entry, part * per_slice + number].view(np.int32), word, mode)
+
+
+def room_for(start: int, stop: int, rows: int, cols: int) -> int:
+    """How many words of memory the kernel works in."""
+    height, width = panel_of(stop - start, rows, cols)
+    return (height * width + 3) * TILE + (height + width) * (HALF + 2 * TILE + LINE) + LINE
+
+
+def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:
+    """Rows and columns of tiles that are summed up at a time."""
+    width = max(1, min(cols, items, WIDTH))
+    return max(1, min(rows, (items + cols - 1) // cols + 1, PANEL // width)), width
+
+
+_panel: Final = helper(panel_of)
 
 
 @helper

@@ -1,5 +1,9 @@
 """Operand tiles of the matrix unit taken apart once for all their products (`group_sums`): exponents as 16-bit
-integers, twice the field each; parts for the fidelity phases as singles, each in the place of the first one's bits."""
+integers, twice the field each; parts for the fidelity phases as singles, each in the place of the first one's bits.
+
+In a kernel that is vector code, one pass over the words (`intrinsics/prepared.py`); called from Python the functions
+compute the same in numpy, and so define it.
+"""
 
 from typing import Any, Final, TypeAlias
 
@@ -7,7 +11,7 @@ import numpy as np
 
 from buda_emu.kernels.jit import helper
 from buda_emu.kernels.parts import part_of
-from buda_emu.kernels.tensix.words import EDGE, FACE, GROUP, TILE, i32
+from buda_emu.kernels.tensix.words import GROUP, TILE, i32
 
 Exponents: TypeAlias = Any
 """int32[512]: in a word those of both groups of an inner face, the first in its lower half. Those of SrcA at [face][k
@@ -17,13 +21,18 @@ Parts: TypeAlias = Any
 
 __all__ = [
     "INFINITE",
+    "MORE",
+    "MORE_OF_POWER",
     "NO_EXPONENT",
+    "POWER",
+    "SRCA_BOTH",
+    "SRCA_FIRST",
+    "SRCB_FIRST",
     "aligned",
     "cut_words",
     "move_words",
     "prepare_srca",
     "prepare_srcb",
-    "put_pairs",
     "range_of",
 ]
 
@@ -32,10 +41,12 @@ INFINITE: Final = 255
 NO_EXPONENT: Final = -(1 << 14)
 """Of a zero: the sum of two still fits 16 bits."""
 _LINE: Final = 64
-_SRCA_FIRST: Final = -0x80000  # what the first part has of a word
-_SRCA_BOTH: Final = -0x4000  # and what both have
-_SRCB_FIRST: Final = -0x20000  # both have all of it
-_MORE: Final = 1 << 10  # of a fraction is what parts of SrcB are made larger by, less than 1/4 of 1 in any product
+SRCA_FIRST: Final = -0x80000  # what the first part has of a word
+SRCA_BOTH: Final = -0x4000  # and what both have
+SRCB_FIRST: Final = -0x20000  # both have all of it
+POWER: Final = -0x800000
+MORE: Final = 1 << 10  # of a fraction is what parts of SrcB are made larger by, less than 1/4 of 1 in any product
+MORE_OF_POWER: Final = np.float32(MORE / 2**23)
 
 
 @helper
@@ -72,62 +83,40 @@ def cut_words(word: Any, moved: int) -> None:
         word[n] = i32(0) if size < least else i32(i32(word[n] & i32(-0x80000000)) | size)
 
 
-@helper
-def _doubled(word: np.int32) -> np.int32:
-    """Twice an exponent."""
-    field = i32(i32(word >> i32(23)) & i32(255))
-    return i32(NO_EXPONENT) if field == 0 else i32(field << i32(1))
+def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:
+    """Of int32[1024], a tile of words: its exponents, the parts that `phases` need, which has a bit for each phase, and
+    as `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the parts."""
+    _put_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
+    lifted = _lifted(words, lift)
+    first = (lifted & i32(SRCA_FIRST)).view(np.float32)
+    parts[:TILE] = first
+    if phases & 0b1010:  # phases 0 and 2 share a part, 1 and 3 the other
+        with np.errstate(all="ignore"):  # infinities, which `matmul_by_singles` does not use
+            parts[TILE : 2 * TILE] = ((lifted & i32(SRCA_BOTH)).view(np.float32) - first) * np.float32(1 << 5)
 
 
-def put_pairs(exponent: Any, words: Any, plus: int) -> None:
-    """The doubled exponents of SrcB with `plus` added: int32[512] of int32[1024]."""
-    field = words[:TILE].reshape(-1, 2, GROUP) >> 23 & 255
+def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
+    """The same of SrcB. `plus` is added to the doubled exponents."""
+    _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
+    lifted = _lifted(words, lift)
+    first = lifted & i32(SRCB_FIRST)
+    parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
+    if phases & 0b1100:
+        with np.errstate(all="ignore"):
+            second = (lifted.view(np.float32) - first.view(np.float32)) * np.float32(1 << 7)
+            parts[TILE : 2 * TILE] = second + (lifted & i32(POWER)).view(np.float32) * MORE_OF_POWER
+
+
+def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
+    """Of words [n, group, m], doubled, and between which they are."""
+    field = words >> 23 & 255
+    ends[0] = np.where(field == 0, 255, field).min()
+    ends[1] = field.max()
     value = np.where(field == 0, NO_EXPONENT, 2 * field + plus)
     exponent[: TILE // 2] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
 
 
-@helper
-def _lifted(word: np.int32, lift: np.int32) -> np.int32:
-    """A word with `lift` added to it, 0 where it has no exponent."""
-    return i32(0) if i32(word & i32(0x7F800000)) == 0 else i32(word + lift)
-
-
-@helper
-def prepare_srca(exponent: Exponents, parts: Parts, words: Any, phases: int, lift: int) -> None:
-    """Of a tile of words. `lift` is added to the exponents of the parts; `phases` has a bit for each phase."""
-    size = GROUP * EDGE
-    for face in range(EDGE // FACE):
-        first, second = part_of(words, 2 * face * size, size), part_of(words, (2 * face + 1) * size, size)
-        out = part_of(exponent, face * size, size)
-        for n in range(size):
-            low, high = _doubled(first[n]), _doubled(second[n])
-            out[n] = i32(i32(high << i32(16)) | i32(low & i32(0xFFFF)))
-    more = i32(lift << 23)
-    if phases & 0b0101:  # phases 0 and 2 share a part, 1 and 3 the other
-        for n in range(TILE):
-            parts[n] = i32(_lifted(words[n], more) & i32(_SRCA_FIRST)).view(np.float32)
-    if phases & 0b1010:
-        out = part_of(parts, TILE, TILE)
-        for n in range(TILE):
-            word = _lifted(words[n], more)
-            first, both = i32(word & i32(_SRCA_FIRST)), i32(word & i32(_SRCA_BOTH))
-            out[n] = (both.view(np.float32) - first.view(np.float32)) * np.float32(1 << 5)
-
-
-@helper
-def prepare_srcb(exponent: Exponents, parts: Parts, words: Any, phases: int, lift: int, plus: int) -> None:
-    """The same of SrcB. `plus` is added to the doubled exponents."""
-    put_pairs(exponent, words, plus)
-    more = i32(lift << 23)
-    if phases & 0b0011:
-        for n in range(TILE):
-            word = _lifted(words[n], more)
-            first = i32(word & i32(_SRCB_FIRST))
-            parts[n] = i32(first | (i32(0) if word == 0 else i32(_MORE))).view(np.float32)
-    if phases & 0b1100:
-        out = part_of(parts, TILE, TILE)
-        for n in range(TILE):
-            word = _lifted(words[n], more)
-            first, power = i32(word & i32(_SRCB_FIRST)), i32(word & i32(-0x800000))
-            second = (i32(word).view(np.float32) - first.view(np.float32)) * np.float32(1 << 7)
-            out[n] = second + power.view(np.float32) * np.float32(_MORE / 2**23)
+def _lifted(words: Any, lift: int) -> Any:
+    """Words with `lift` added to their exponents, 0 where there is none."""
+    word = words[:TILE]
+    return np.where(word & i32(0x7F800000), word + i32(lift << 23), i32(0))

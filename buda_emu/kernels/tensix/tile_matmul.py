@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
-from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles
+from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles, room_for
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, BLOCKS
 from buda_emu.kernels.tensix.words import Index, Tensor
 
@@ -20,7 +20,7 @@ __all__ = ["matmul_blocks", "matmul_tiles", "runs"]
 _NO_ENDS: Final = np.zeros(0, np.bool_)
 _MOVED: Final = (-48, -96, 48)
 """What is added to exponents, one after the other, of tiles whose numbers are too large or too small for singles."""
-_EXPONENT_BITS: Final = 17  # place among the arguments of a product from `dst` on
+_ROWS, _COLS, _EXPONENT_BITS = 9, 11, 17  # places among the arguments of a product from `dst` on
 
 
 def matmul_tiles(
@@ -84,7 +84,8 @@ def _left_out(
 ) -> list[int]:
     """What the kernel of singles leaves out of start..stop."""
     left_out = np.zeros(stop - start, np.bool_)
-    every: list[Any] = [start, stop, *arguments, spill, ends, moved, left_out]
+    memory = np.empty(room_for(start, stop, arguments[_ROWS], arguments[_COLS]), np.int32)
+    every: list[Any] = [start, stop, *arguments, spill, ends, moved, left_out, memory]
     matmul_by_singles(*every)
     return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []
 

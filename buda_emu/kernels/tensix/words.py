@@ -13,7 +13,8 @@ from buda_emu.kernels.jit import helper
 
 Tiles: TypeAlias = NDArray[np.uint32]
 Tensor: TypeAlias = NDArray[np.uint32]
-"""uint32[w, n, 1024]; an operand may have one entry for every w."""
+"""uint32[w, n, 1024]; an operand may have one entry for every w. What `fetch_words` reads may be uint32[w, n, 512]: the
+upper halves of words whose lower ones are 0, as Float16_b lies in memory."""
 Index: TypeAlias = NDArray[np.int32]
 Lanes: TypeAlias = NDArray[np.int32]
 
@@ -68,16 +69,34 @@ def store_words(image: Lanes, words: Lanes, mode: int) -> None:
 
 @helper
 def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> None:
-    """Tile `at` of an entry of uint32[w or 1, tiles, 1024], or one full of `pad` where `at` is negative."""
+    """Tile `at` of an entry of a tensor, or one full of `pad` where `at` is negative."""
     if at < 0:
         for n in range(TILE):
             out[n] = i32(pad)
         return
     tile = source[entry if source.shape[0] > 1 else 0, at].view(np.int32)
-    if transposed:
+    if source.shape[2] == TILE // 2:
+        halves = tile.view(np.uint16)
+        if transposed:
+            for i in range(EDGE):
+                for j in range(EDGE):
+                    out[EDGE * i + j] = i32(i32(halves[EDGE * j + i]) << i32(16))
+        else:
+            for n in range(TILE):
+                out[n] = i32(i32(halves[n]) << i32(16))
+    elif transposed:
         for i in range(EDGE):
             for j in range(EDGE):
                 out[EDGE * i + j] = tile[EDGE * j + i]
     else:
         for n in range(TILE):
             out[n] = tile[n]
+
+
+@helper
+def words_at(room: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32, transposed: bool) -> Lanes:
+    """The same tile where it is, or in `room` where it has to be made."""
+    if at < 0 or transposed or source.shape[2] < TILE:
+        fetch_words(room, source, entry, at, pad, transposed)
+        return room
+    return source[entry if source.shape[0] > 1 else 0, at].view(np.int32)

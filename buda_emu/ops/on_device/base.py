@@ -6,14 +6,13 @@ from functools import cached_property
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
-from buda_emu.ops.base import OpCall, Parallel, serial
+from buda_emu.ops.base import OpCall, Parallel, Work, serial
 from buda_emu.ops.on_device.operands import BLOCK, Source, Stored, blanked
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.ops.on_device.units import Units
@@ -43,6 +42,11 @@ class DeviceCall:
     def dfs(self) -> tuple[str, ...]:
         """Formats of the operands."""
         return tuple(operand.label for operand in self.op.operands)
+
+    @cached_property
+    def in_order(self) -> tuple[bool, ...]:
+        """For each operand, whether its TMs leave every tile where it is."""
+        return tuple(operand.map.is_identity for operand in self.op.operands)
 
     @property
     def makes_output_of_single(self) -> bool:
@@ -135,7 +139,7 @@ on_device = DEVICE_OPS.implements
 def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
     """Operand `index` of a call as a source."""
     operand = call.op.operands[index]
-    in_order = operand.map.is_identity and bits.shape[1] == operand.map.index.size
+    in_order = call.in_order[index] and bits.shape[1] == operand.map.index.size
     return Stored(bits, operand.map.index, operand.map.pad_value, arrange, register, mode, in_order)
 
 
@@ -218,7 +222,7 @@ def run(
     maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
     packing = Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
     block = PRODUCT_BLOCK if call.op.type in ("matmul", "depthwise") else BLOCK
-    make(maker, out, packing, kept_dims(call), units, parallel, [bits.datums for bits in inputs], block)
+    make(maker, out, packing, kept_dims(call), units, parallel, sum(bits.datums.size for bits in inputs), block)
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
@@ -230,15 +234,17 @@ def _packer_relu(call: DeviceCall) -> Relu:
 
 def make(
     maker: Maker | Filler, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
-    work: Sequence[NDArray[np.generic]] = (), block: int = BLOCK,
+    operands: int = 0, block: int = BLOCK,
 ) -> None:  # fmt: skip
-    """All tiles of `out` [w, n], `block` at a time. `work`: operands, whose size tells whether threads are worth it."""
-    parallel(_make, out.datums[..., 0].size, out.datums, out.rows(), maker, packing, dims, units, block, *work)
+    """All tiles of `out` [w, n], `block` at a time. `operands`: how many datums they have. It tells whether threads are
+    worth it, whatever their format: they are computed with as words."""
+    work = Work(np.dtype(np.uint32).itemsize * (out.datums.size + operands))
+    parallel(_make, out.datums[..., 0].size, out.rows(), maker, packing, dims, units, block, work)
 
 
 def _make(
-    start: int, stop: int, _datums: object, rows: Bits, maker: Maker | Filler, packing: Packing, dims: tuple[int, int],
-    units: Units, block: int, *_work: object,
+    start: int, stop: int, rows: Bits, maker: Maker | Filler, packing: Packing, dims: tuple[int, int], units: Units,
+    block: int, _work: Work,
 ) -> None:  # fmt: skip
     if isinstance(maker, Filler):
         maker.fill(start, stop, rows[start:stop])

@@ -8,7 +8,7 @@ from itertools import chain
 from buda_emu.errors import UnsupportedError
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
-from buda_emu.ops.base import Parallel
+from buda_emu.ops.base import Parallel, Work
 from buda_emu.ops.fused_plan import DEST, OUTPUT, Step, fused_plan
 from buda_emu.ops.on_device.base import (
     DeviceCall,
@@ -81,20 +81,20 @@ class _Schedule:
         t, rows, cols = step.shape
         shape = self.entries, t * rows * cols
         relu = relu_of(step.relu is not None, *(step.relu or ("", 0.0)))
-        work = [source.bits.datums for source in self.sources if isinstance(source, Stored)]
+        datums = sum(source.bits.datums.size for source in self.sources if isinstance(source, Stored))
         if step.target == DEST:
             if relu.mode:
                 maker = self._relu_in_dest(maker, relu.mode, relu.threshold)
             images = self.units.room(*shape)
             flat, modes = images.reshape(-1, TILE_ELEMENTS), set[DstMode]()
-            self.parallel(_keep, len(flat), images, flat, maker, modes, kept_dims(call), *work)
+            self.parallel(_keep, len(flat), flat, maker, modes, kept_dims(call), Work(4 * datums))
             result: Made | Bits = Made(images, modes.pop())
         else:
             df = self.call.op.out_df if step.target == OUTPUT else self.call.op.intermed_df
             result = Bits.empty(df, *shape)
             from_single = step.target == OUTPUT and self.call.makes_output_of_single
             packing = Packing(self.registers.integer, relu, from_single, fused=True)
-            make(maker, result, packing, kept_dims(call), self.units, self.parallel, work)
+            make(maker, result, packing, kept_dims(call), self.units, self.parallel, datums)
         for name in step.emptied:
             self.stored.pop(name, None)
         self.dest = result if isinstance(result, Made) else None
@@ -180,8 +180,7 @@ def _image(made: Made | Bits) -> Made:
 
 
 def _keep(
-    start: int, stop: int, _images: object, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int],
-    *_work: object,
+    start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], _work: Work
 ) -> None:  # fmt: skip
     made = _image(maker(start, stop))
     flat[start:stop] = blanked(made.image, dims)

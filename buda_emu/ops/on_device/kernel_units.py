@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
+from sys import byteorder
 from typing import Any, Final
 
 import numpy as np
@@ -112,6 +113,15 @@ class KernelUnits:
         shape = *leading, TILE_ELEMENTS
         memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
         return memory.view(np.uint32).reshape(shape)
+
+    def halves(self, tiles: Bits, register: str) -> U32 | None:
+        """See `Units`."""
+        datums = tiles.datums
+        if (tiles.df, register, byteorder) != ("Float16_b", "Float16_b", "little"):
+            return None
+        if not (datums.flags.c_contiguous and datums.flags.writeable) or datums.ctypes.data % 4:
+            return None  # one compiled kernel serves all that is left
+        return datums.view(np.uint32)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""

@@ -41,8 +41,8 @@ def matmul_maker(job: Job) -> Maker:
         encoding = sources[2]
         assert isinstance(encoding, Stored)
         return identity_maker(job, around, left, right, encoding.bits)
-    in0 = left.all_words(units, parallel, op.operands[0].tile_dim)
-    in1 = right.all_words(units, parallel, (dims[1], dims[0]) if op.transpose else dims)
+    in0 = left.product_words(units, parallel, op.operands[0].tile_dim)
+    in1 = right.product_words(units, parallel, (dims[1], dims[0]) if op.transpose else dims)
     faces = 1 if min(op.operands[0].tile_dim[1], dims[0]) <= 16 else 2
     return _dense(call, around, in0, in1, faces, entries)
 

@@ -1,6 +1,8 @@
 """splice, embedding, tilizer: elements find new places and pass the units as in a datacopy (DEVICE_NUMERICS 6.2,
 inferred)."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from buda_emu.errors import UnsupportedError
@@ -38,10 +40,17 @@ class Splice:
         def tiles(start: int, stop: int) -> Made:
             entry, tile = np.divmod(np.arange(start, stop), len(origin))
             of, at = origin[tile], position[tile] + entry * sizes[origin[tile]]
-            cuts = np.flatnonzero((np.diff(of) != 0) | (np.diff(at) != 1)) + 1
-            runs = zip(np.split(of, cuts), np.split(at, cuts), strict=True)
-            images = [sources[int(n[0])].image(units, int(run[0]), int(run[-1]) + 1) for n, run in runs]
-            return Made(np.concatenate(images), mode)
+            images = np.empty((stop - start, TILE_ELEMENTS), np.uint32)
+            for number, source in enumerate(sources):
+                # What takes turns in the result lies one behind the other in its operand.
+                own = np.flatnonzero(of == number)
+                if not len(own):
+                    continue
+                cuts = [0, *(np.flatnonzero(np.diff(at[own]) != 1) + 1).tolist(), len(own)]
+                for first, last in pairwise(cuts):
+                    begin, end = (int(at[own[n]]) for n in (first, last - 1))
+                    images[own[first:last]] = source.image(units, begin, end + 1)
+            return Made(images, mode)
 
         return tiles
 

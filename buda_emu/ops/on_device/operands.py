@@ -113,6 +113,14 @@ class Stored:
         tile = Bits.encoded(self.bits.df, np.full((1, TILE_ELEMENTS), self.pad_value, np.float32))
         return units.unpack(tile, self.register)[0, 0]
 
+    def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:
+        """The same for a product of floats: not unpacked where the units take the tiles as they lie."""
+        halves = units.halves(self.bits, self.register) if dims == FULL_TILE else None
+        if halves is None:
+            return self.all_words(units, parallel, dims)
+        pad = self.pad(units) if bool((self.index < 0).any()) else np.uint32(0)
+        return Words(self.register, halves, self.index, pad, self.arrange == TRANSPOSE)
+
     def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
         """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
         the tile dim before the in-tile transpose."""

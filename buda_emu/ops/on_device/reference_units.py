@@ -36,6 +36,10 @@ class ReferenceUnits:
         """See `Units`."""
         return np.empty((*leading, 1024), np.uint32)
 
+    def halves(self, tiles: Bits, register: str) -> U32 | None:  # noqa: ARG002
+        """See `Units`."""
+        return None
+
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""
         words = unpack.unpack(tiles.datums, tiles.df, register, self.core, tiles.exponents)

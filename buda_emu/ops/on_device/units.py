@@ -31,8 +31,8 @@ Index = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """An operand in a register file: words uint32[w or 1, tiles, 1024], read through `index`, in which a negative
-    number is a tile full of the word `pad`; `transposed` inside each tile."""
+    """An operand in a register file: words uint32[w or 1, tiles, 1024], or `Units.halves` [w or 1, tiles, 512], read
+    through `index`, in which a negative number is a tile full of the word `pad`; `transposed` inside each tile."""
 
     register: str
     tiles: U32
@@ -90,6 +90,10 @@ class Units(Protocol):
 
     def room(self, *leading: int) -> U32:
         """Memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
+        ...
+
+    def halves(self, tiles: Bits, register: str) -> U32 | None:
+        """Stored tiles [w, n] as they lie, uint32[w, n, 512], where `matmul` reads such tiles; None where not."""
         ...
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:

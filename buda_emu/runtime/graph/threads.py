@@ -14,6 +14,7 @@ import numpy as np
 
 from buda_emu.kernels.crew import HELPER, OWNER, Job, can_share, looks_in, wait_for_change
 from buda_emu.numerics.float_state import set_exact
+from buda_emu.ops.base import Work
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 20 us, more where it is short.
 _WORTH_SPLITTING_BYTES: Final = 1 << 20
@@ -260,7 +261,7 @@ def parts(items: int, threads: int) -> list[tuple[int, int]]:
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
     left = least
     for arg in args:
-        if isinstance(arg, np.ndarray):
+        if isinstance(arg, np.ndarray | Work):
             left -= arg.nbytes
             if left <= 0:
                 return True
