@@ -5,8 +5,8 @@ library, to CPython's C functions and to `loading.OBJECTS`, and all that it defi
 """
 
 import os
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Any, Final, Literal
 
 import llvmlite.binding as llvm
@@ -100,7 +100,13 @@ def _dispatcher(function: Helper) -> Any:
             error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Compiler
         )  # fmt: skip
         function.dispatcher = compiled(function.py_func)
+        function.dispatcher.get_call_template = partial(_called, function.dispatcher.get_call_template)
     return function.dispatcher
+
+
+def _called(call_template: Callable[..., Any], kinds: Iterable[Any], kws: Any) -> Any:
+    """Once for all values of an argument: numba would compile a function anew for a constant True or 0."""
+    return call_template(tuple(map(types.unliteral, kinds)), kws)
 
 
 @typeof_impl.register(Helper)

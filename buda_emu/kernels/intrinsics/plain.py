@@ -96,15 +96,21 @@ def _new(context: Any, builder: Builder, call: Any, arguments: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------ min, max of integers
 class _Extreme(AbstractTemplate):
-    """Of two integers of the same kind."""
+    """Of two integers of the same kind, or of two signed ones: then the result is of the wider kind."""
 
     metadata = _FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        if kws or len(args) != 2 or args[0] != args[1] or not isinstance(args[0], types.Integer):
+        if kws or len(args) != 2 or not all(isinstance(kind, types.Integer) for kind in args):
             return None
-        kind = types.unliteral(args[0])
+        if args[0] != args[1] and not all(kind.signed for kind in args):
+            return None
+        kind = types.unliteral(max(args, key=_width))
         return signature(kind, kind, kind)
+
+
+def _width(kind: Any) -> int:
+    return kind.bitwidth
 
 
 for _function in (min, max):

@@ -76,14 +76,15 @@ def fetch_words(out: Lanes, source: Tensor, entry: int, at: int, pad: np.uint32,
         return
     tile = source[entry if source.shape[0] > 1 else 0, at].view(np.int32)
     if source.shape[2] == TILE // 2:
-        halves = tile.view(np.uint16)
         if transposed:
             for i in range(EDGE):
                 for j in range(EDGE):
-                    out[EDGE * i + j] = i32(i32(halves[EDGE * j + i]) << i32(16))
+                    n = EDGE * j + i
+                    out[EDGE * i + j] = i32(i32(tile[n // 2] >> i32(16 * (n % 2))) << i32(16))
         else:
-            for n in range(TILE):
-                out[n] = i32(i32(halves[n]) << i32(16))
+            for n in range(TILE // 2):
+                out[2 * n] = i32(tile[n] << i32(16))
+                out[2 * n + 1] = i32(tile[n] & i32(-1 << 16))
     elif transposed:
         for i in range(EDGE):
             for j in range(EDGE):
