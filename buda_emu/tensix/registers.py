@@ -64,13 +64,17 @@ class OpRegisters:
         return self.dst == "int32"
 
 
-@lru_cache(maxsize=256)
-def op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
+def op_registers(in_dfs: Sequence[str], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
     """The registers of an op with these formats, by their netlist words.
 
     Raises UnsupportedError for families mixed among the inputs, for a 32-bit Dst on Grayskull, and for Fp8_e4m3 on
     other cores than Blackhole.
     """
+    return _op_registers(tuple(in_dfs), out_df, intermed_df, acc_df, core)
+
+
+@lru_cache(maxsize=256)
+def _op_registers(in_dfs: tuple[str, ...], out_df: str, intermed_df: str, acc_df: str, core: Core) -> OpRegisters:
     if core != "blackhole" and "Fp8_e4m3" in (*in_dfs, out_df, intermed_df):
         raise UnsupportedError(f"Fp8_e4m3 is a format of blackhole, which {core} does not have (FORMATS 6.5)")
     integer = acc_df == "Int32" or any(is_integer(df) for df in in_dfs)
