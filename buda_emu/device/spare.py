@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from buda_emu.device import pages
 
-LEAST_BYTES: Final = 1 << 20  # smaller pieces the allocator keeps by itself
+LEAST_BYTES: Final = pages.SMALL_PAGE  # smaller pieces the allocator keeps by itself
 SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 
 
@@ -42,7 +42,8 @@ class SpareMemory:
     def take(self, count: int, user: str = "") -> NDArray[np.float32]:
         """float32[count]: the smallest that fits and is not twice as large, else fresh. Raises MemoryError.
 
-        Of several the one that this user gave: who touches only a part of it has no other part cleared by the system.
+        Of several large ones the one that this user gave: who touches only a part of it has no other part cleared by
+        the system.
         """
         if 4 * count < self._least:
             return self._fresh(count)
@@ -61,7 +62,7 @@ class SpareMemory:
         """A piece of that size: this user's, else the one given last; with None the one given first."""
         pieces = self._free[size]
         at = -1 if user is not None else 0
-        if user and len(pieces) > 1:
+        if user and len(pieces) > 1 and 4 * size >= pages.LARGE_PAGE:
             at = next((at for at in range(len(pieces) - 1, -1, -1) if pieces[at][1] == user), -1)
         _, _, flat = pieces.pop(at)
         if not pieces:

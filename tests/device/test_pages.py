@@ -1,6 +1,7 @@
 """Memory in large pages."""
 
 import gc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from buda_emu.device.pages import CACHE_LINE, LARGE_PAGE, fresh
 from buda_emu.device.spare import SpareMemory
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, LARGE_PAGE // 4, LARGE_PAGE // 4 + 1, 5 * LARGE_PAGE // 4 + 3])
+@pytest.mark.parametrize(
+    "count", [0, 1, 1000, 1024, 50_001, LARGE_PAGE // 4, LARGE_PAGE // 4 + 1, 5 * LARGE_PAGE // 4 + 3]
+)
 def test_all_of_it_can_be_written(count):
     array = fresh(count)
     assert (array.dtype, array.shape) == (np.float32, (count,))
@@ -25,7 +28,20 @@ def test_large_ones_begin_at_a_large_page_where_there_are_such():
     assert fresh(LARGE_PAGE).ctypes.data % LARGE_PAGE == 0
 
 
-@pytest.mark.parametrize("count", [10, LARGE_PAGE])
+def test_small_ones_share_large_pages_and_no_byte():
+    counts = [1024, 1025, LARGE_PAGE // 4 - 1] * 10  # more than are asked of the system at once
+    pieces = [fresh(count) for count in counts]
+    for number, piece in enumerate(pieces):
+        piece[:] = number
+    for number, piece in enumerate(pieces):
+        assert piece.ctypes.data % CACHE_LINE == 0
+        assert (piece == number).all()
+    if hasattr(pages.mmap, "MADV_HUGEPAGE"):
+        assert any(a.base is b.base for a, b in pairwise(pieces))
+        assert len({id(piece.base) for piece in pieces}) > 1
+
+
+@pytest.mark.parametrize("count", [10, 10_000, LARGE_PAGE])
 def test_views_keep_it_alive(count):
     view = fresh(count)[:10].reshape(2, 5)
     gc.collect()
@@ -33,7 +49,7 @@ def test_views_keep_it_alive(count):
     assert view.sum() == 20
 
 
-@pytest.mark.parametrize("count", [1000, LARGE_PAGE])
+@pytest.mark.parametrize("count", [1000, 10_000, LARGE_PAGE])
 def test_a_part_given_back_is_all_of_it(count):
     spare = SpareMemory(4 * LARGE_PAGE, least=0)
     array = fresh(count)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from buda_emu.device.pages import LARGE_PAGE
 from buda_emu.device.spare import LEAST_BYTES, SpareMemory
 
 COUNT = LEAST_BYTES // 4
@@ -43,18 +44,26 @@ def test_little_is_not_kept_and_the_oldest_goes_first():
     assert spare.drop() == 2 * LEAST_BYTES
 
 
-def test_everyone_gets_their_own_back():
-    spare = SpareMemory(100 * LEAST_BYTES)
-    arrays = {user: spare.take(COUNT, user) for user in ("a", "b", "", "c")}
+def test_everyone_gets_their_own_large_one_back():
+    spare, count = SpareMemory(100 * LARGE_PAGE), LARGE_PAGE // 4
+    arrays = {user: spare.take(count, user) for user in ("a", "b", "", "c")}
     where = {user: address(array) for user, array in arrays.items()}
     for user, array in arrays.items():
         spare.give(array, user)
-    assert address(spare.take(COUNT, "b")) == where["b"]
-    assert address(spare.take(COUNT, "d")) == where["c"]  # the latest
-    other = SpareMemory(100 * LEAST_BYTES)
-    assert spare.drop(into=other) == 2 * LEAST_BYTES
-    assert address(other.take(COUNT)) == where[""]
-    assert address(other.take(COUNT)) == where["a"]
+    assert address(spare.take(count, "b")) == where["b"]
+    assert address(spare.take(count, "d")) == where["c"]  # the latest
+    other = SpareMemory(100 * LARGE_PAGE)
+    assert spare.drop(into=other) == 2 * LARGE_PAGE
+    assert address(other.take(count)) == where[""]
+    assert address(other.take(count)) == where["a"]
+
+
+def test_of_small_ones_everyone_gets_the_latest():
+    spare = SpareMemory(10 * LEAST_BYTES)
+    first, second = spare.take(COUNT, "a"), spare.take(COUNT, "b")
+    spare.give(first, "a")
+    spare.give(second, "b")
+    assert address(spare.take(COUNT, "a")) == address(second)
 
 
 def test_memory_from_elsewhere():
