@@ -20,12 +20,17 @@ from buda_emu.ops.base import Work
 _WORTH_SPLITTING_BYTES: Final = 1 << 20
 # The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
 _WORTH_SPLITTING_WHEN_SCARCE: Final = 16 << 20
+# And while there is little of it: who wakes a helper, and later shares Python's lock with it, loses more than it gains.
+_WORTH_WAKING: Final = 4 << 20
 _SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs for it
+_RARE: Final = 0.25  # of the time is spent on work for helpers
+_LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count, at most: before a program nobody computes
 _FORGET: Final = 0.75  # of what was seen before, with every task
 PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
 _NAP_SECONDS: Final = 2e-5
+_SIZED: Final = np.ndarray, Work  # no union: every kernel asks, and one would be made each time
 
 
 class WorkerPool:
@@ -35,6 +40,7 @@ class WorkerPool:
         self.threads = threads
         self._crew = _Crew(threads) if threads > 1 else None
         self._turn = threading.Lock()
+        self._demand = _Demand()
         if self._crew is not None:
             weakref.finalize(self, self._crew.close)
 
@@ -53,6 +59,7 @@ class WorkerPool:
             kernel(0, items, *args)
             return
         alone = _SUPPLY.scarce and not _have_bytes(args, _WORTH_SPLITTING_WHEN_SCARCE)
+        alone = alone or (self._demand.rare and not _have_bytes(args, _WORTH_WAKING))
         start, computed = time.perf_counter(), time.thread_time()
         if alone or not self._turn.acquire(blocking=False):
             kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
@@ -61,7 +68,9 @@ class WorkerPool:
                 crew.run(kernel, items, args)
             finally:
                 self._turn.release()
-        _SUPPLY.saw(time.perf_counter() - start, time.thread_time() - computed)
+        end = time.perf_counter()
+        _SUPPLY.saw(end - start, time.thread_time() - computed)
+        self._demand.saw(start, end)
 
 
 class _Supply:
@@ -80,6 +89,25 @@ class _Supply:
         """A task took that many seconds, of which the thread that asked for it had a processor for so many."""
         self._took = _FORGET * self._took + took
         self._computed = _FORGET * self._computed + computed
+
+
+class _Demand:
+    """Whether work that is worth splitting made up a good part of the time lately. It decides what `_Supply` does."""
+
+    def __init__(self) -> None:
+        self._took = self._passed = self._end = 0.0
+
+    @property
+    def rare(self) -> bool:
+        """Whether a helper would sleep, or wait in vain, most of the time."""
+        return self._took <= _RARE * self._passed
+
+    def saw(self, start: float, end: float) -> None:
+        """Such a task began and ended then, in seconds of one clock."""
+        pause = min(start - self._end, _LONGEST_PAUSE)
+        self._took = _FORGET * self._took + end - start
+        self._passed = _FORGET * self._passed + pause + end - start
+        self._end = end
 
 
 _SUPPLY: Final = _Supply()  # of the machine, so of all pools; who writes at once with another spoils a guess
@@ -261,7 +289,7 @@ def parts(items: int, threads: int) -> list[tuple[int, int]]:
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
     left = least
     for arg in args:
-        if isinstance(arg, np.ndarray | Work):
+        if isinstance(arg, _SIZED):
             left -= arg.nbytes
             if left <= 0:
                 return True

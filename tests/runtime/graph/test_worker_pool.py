@@ -18,7 +18,7 @@ from buda_emu.kernels.jit import kernel
 from buda_emu.runtime.graph import threads
 from buda_emu.runtime.graph.threads import WorkerPool, parts
 
-BIG = np.zeros(1 << 21, np.uint8)  # enough to be worth splitting
+BIG = np.zeros(1 << 22, np.uint8)  # enough to be worth waking a helper
 FAILING = np.int64(-1)
 
 
@@ -247,19 +247,49 @@ def test_processors_are_scarce_until_they_are_there_again():
     assert not supply.scarce
 
 
-@pytest.mark.parametrize(("size", "threads_that_work"), [(1 << 21, 1), (1 << 24, 2)])
-def test_a_helper_is_asked_for_large_work_only_while_processors_are_scarce(size, threads_that_work, pool, supply):
-    type(supply).saw(supply, 3.0, 1.0)
+def workers(pool, size, expected):
+    """How many threads work on operands of `size` bytes; it takes as long as `expected` need to come, 10 s at most."""
     working = set()
 
     def function(start, stop, _big):
         working.add(threading.get_ident())
         until = time.monotonic() + 10
-        while len(working) < threads_that_work and time.monotonic() < until:
+        while len(working) < expected and time.monotonic() < until:
             time.sleep(1e-4)
 
     pool(function, 8, np.zeros(size, np.uint8))
-    assert len(working) == threads_that_work
+    return len(working)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1 << 22, 1), (1 << 24, 2)])
+def test_a_helper_is_asked_for_large_work_only_while_processors_are_scarce(size, expected, pool, supply):
+    type(supply).saw(supply, 3.0, 1.0)
+    assert workers(pool, size, expected) == expected
+
+
+def test_work_is_rare_until_it_takes_a_good_part_of_the_time():
+    demand = threads._Demand()
+    assert demand.rare
+    demand.saw(1000.0, 1000.001)  # what was before counts as a short pause
+    assert demand.rare
+    now = 1000.001
+    for _ in range(12):
+        now += 0.001
+        demand.saw(now, now + 0.001)
+        now += 0.001
+    assert not demand.rare
+    for _ in range(12):
+        now += 0.004
+        demand.saw(now, now + 0.001)
+        now += 0.001
+    assert demand.rare
+
+
+@pytest.mark.parametrize(("rare", "size", "expected"), [(True, 1 << 21, 1), (False, 1 << 21, 2), (True, 1 << 22, 2)])
+def test_a_helper_is_not_woken_for_little_work_that_is_rare(rare, size, expected, pool):
+    end = time.perf_counter()
+    pool._demand.saw(end - 1e-4 if rare else end - 10, end)
+    assert workers(pool, size, expected) == expected
 
 
 def test_what_a_task_took_is_noticed(pool, monkeypatch):
