@@ -18,6 +18,8 @@ LEAST_BYTES: Final = pages.SMALL_PAGE  # smaller pieces the allocator keeps by i
 SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 
 
+_FLOAT32: Final = np.dtype(np.float32).char  # to compare types themselves takes four times as long
+
 _Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
 """Number in the order in which pieces were given, user, flat memory. A plain tuple: every op that runs makes one."""
 
@@ -79,7 +81,7 @@ class SpareMemory:
         while type(base := flat.base) is np.ndarray:
             flat = base
         size = flat.nbytes
-        if not self._least <= size <= self._limit or not flat.flags.writeable or flat.dtype != np.float32:
+        if not self._least <= size <= self._limit or flat.dtype.char != _FLOAT32 or not flat.flags.writeable:
             return
         if flat.ndim > 1:  # `take` did not make it
             flat = flat.reshape(-1)

@@ -219,7 +219,8 @@ class EntryView:
     def block(self, slot: int, count: int) -> NDArray[np.float32]:
         """`count` consecutive entries, writable, no copy: float32[count, tiles, 1024]."""
         first, last = slot * self.t, (slot + count) * self.t
-        return self.store.data(last)[first:last].reshape(count, self.tiles, TILE_ELEMENTS)
+        slices = self.store.data(last)[first:last]
+        return slices if self.t == 1 else slices.reshape(count, self.tiles, TILE_ELEMENTS)
 
     def read(self, slots: Sequence[int]) -> NDArray[np.float32]:
         """Entries in that order: float32[w, tiles, 1024]; a view where the slots are consecutive, else a copy."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device.channel import Fifo, Ram
+from buda_emu.device.channel import Ram
 from buda_emu.device.store import EntryView, consecutive
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Netlist
@@ -162,7 +162,8 @@ class ChunkRun(ABC, Generic[V]):
         ram: Ram | None = None
         slots = [0] * self._chunk.inputs
         zeroed = False
-        for queue, candidate in self._destinations(step):
+        for queue in step.fed:
+            candidate = self._context.memory.channels[queue]
             if candidate.zero:
                 candidate.zero, zeroed = False, True  # consumed by this op, counts for the first input only
             if ram is None and isinstance(candidate, Ram):
@@ -175,13 +176,6 @@ class ChunkRun(ABC, Generic[V]):
         if previous is not None and len(previous) != self._plan.tiles[step.value]:
             raise HostError(f"op {step.op.name}: the sum in the restored snapshot has another size")
         return previous
-
-    def _destinations(self, step: Run) -> list[tuple[str, Fifo | Ram]]:
-        return [
-            (queue, self._context.memory.channels[queue])
-            for queue in self._chunk.writes
-            if self._context.netlist.queues[queue].input == step.op.name
-        ]
 
     @abstractmethod
     def _block(self, view: EntryView, slot: int, count: int) -> V:

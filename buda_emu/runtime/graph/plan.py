@@ -58,6 +58,7 @@ class Run:
     value: int
     relu: tuple[str, float] | None
     output_format: str
+    fed: tuple[str, ...]  # queues and rams that the result is pushed to
     device: "DeviceCall | None" = None  # the op of precision "device", which does what follows by itself
 
 
@@ -203,11 +204,13 @@ class _Builder:
         )  # fmt: skip
         implementation = ops.implementation(op.type)
         shape = implementation.shape(call)
+        fed = self._topology.sinks.get(op.name, ())
         if self._core is not None:
             from buda_emu.ops.on_device.calls import device_call
 
             device = device_call(call, op, self._core)
-            self._add(Run(op, call, implementation, tuple(inputs), self._tensor(shape, op.out_df), None, "", device))
+            value = self._tensor(shape, op.out_df)
+            self._add(Run(op, call, implementation, tuple(inputs), value, None, "", fed, device))
             return
         output_format = self._output_format(op)
         relu = relu_behind(op)
@@ -215,7 +218,7 @@ class _Builder:
             self._add(Same(op, inputs[0]))
             return
         value = self._tensor(shape, output_format or implementation.label(call))
-        self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format))
+        self._add(Run(op, call, implementation, tuple(inputs), value, relu, output_format, fed))
 
     def _may_share(self, op: Op, value: int) -> bool:
         """Whether the op's result may be an earlier tensor. Not if it is summed up; nor if it is pushed and the tensor

@@ -21,7 +21,7 @@ _WORTH_SPLITTING_BYTES: Final = 1 << 20
 # The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
 _WORTH_SPLITTING_WHEN_SCARCE: Final = 16 << 20
 # And while there is little of it: who wakes a helper, and later shares Python's lock with it, loses more than it gains.
-_WORTH_WAKING: Final = 4 << 20
+_WORTH_WAKING: Final = 2 << 20
 _SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs for it
 _RARE: Final = 0.25  # of the time is spent on work for helpers
 _LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count, at most: before a program nobody computes

@@ -18,7 +18,7 @@ from buda_emu.kernels.jit import kernel
 from buda_emu.runtime.graph import threads
 from buda_emu.runtime.graph.threads import WorkerPool, parts
 
-BIG = np.zeros(1 << 22, np.uint8)  # enough to be worth waking a helper
+BIG = np.zeros(1 << 21, np.uint8)  # enough to be worth waking a helper
 FAILING = np.int64(-1)
 
 
@@ -261,7 +261,7 @@ def workers(pool, size, expected):
     return len(working)
 
 
-@pytest.mark.parametrize(("size", "expected"), [(1 << 22, 1), (1 << 24, 2)])
+@pytest.mark.parametrize(("size", "expected"), [(1 << 21, 1), (1 << 24, 2)])
 def test_a_helper_is_asked_for_large_work_only_while_processors_are_scarce(size, expected, pool, supply):
     type(supply).saw(supply, 3.0, 1.0)
     assert workers(pool, size, expected) == expected
@@ -285,7 +285,7 @@ def test_work_is_rare_until_it_takes_a_good_part_of_the_time():
     assert demand.rare
 
 
-@pytest.mark.parametrize(("rare", "size", "expected"), [(True, 1 << 21, 1), (False, 1 << 21, 2), (True, 1 << 22, 2)])
+@pytest.mark.parametrize(("rare", "size", "expected"), [(True, 3 << 19, 1), (False, 3 << 19, 2), (True, 1 << 21, 2)])
 def test_a_helper_is_not_woken_for_little_work_that_is_rare(rare, size, expected, pool):
     end = time.perf_counter()
     pool._demand.saw(end - 1e-4 if rare else end - 10, end)
