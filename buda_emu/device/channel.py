@@ -44,7 +44,7 @@ class Fifo:
     def next_read(self) -> int:
         """The slot that the epoch reads for its next input; moves the local pointer (NETLIST 4.1 get)."""
         ring = self.ring
-        if ring.rd == ring.wr:
+        if ring.empty:
             raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
         local = ring.local
         if not (self.prologue or self.epilogue):

@@ -24,7 +24,7 @@ class RingPointers:
     @property
     def occupancy(self) -> int:
         """Entries between read and write pointer."""
-        return (self.wr - self.rd) % (2 * self.entries)
+        return (self.wr - self.rd) % self.limit
 
     @property
     def empty(self) -> bool:
@@ -42,8 +42,8 @@ class RingPointers:
 
     def advance_write(self) -> int:
         """Take the next slot for writing; the caller has checked `full`."""
-        slot = self.wr % self.entries
-        self.wr = (self.wr + 1) % (2 * self.entries)
+        slot = self.slot(self.wr)
+        self.wr = (self.wr + 1) % self.limit
         return slot
 
     def advance_read(self, count: int = 1) -> None:
@@ -52,7 +52,7 @@ class RingPointers:
 
     def place_local(self, pointer: int) -> None:
         """Set where the epoch starts to read."""
-        self.local = self.local_base = pointer % (2 * self.entries)
+        self.local = self.local_base = pointer % self.limit
 
     def place_read(self, pointer: int) -> None:
         """Jump to a read position; no occupancy is checked (NETLIST 4.1 set_global_rd)."""
@@ -64,7 +64,7 @@ class RingPointers:
 
         NETLIST 4.3 "Propagation". An occupancy above `entries` cannot exist on the device: everything was popped.
         """
-        limit = 2 * self.entries
+        limit = self.limit
         before = (self.wr - self.rd) % limit
         self.rd = pointer % limit
         left = (self.wr - self.rd) % limit

@@ -7,7 +7,7 @@ own, so that only what a program uses is compiled.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -95,6 +95,22 @@ def _all_below(limit: np.float32, run: Tensor) -> bool:
     return below
 
 
+@helper
+def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None:
+    """All elements by the short way, which becomes vector code, and by the definition where it gives a NaN."""
+    doubtful = False
+    for k in range(run.shape[0]):
+        y = short_way(run[k])
+        line[k] = y
+        doubtful |= y != y
+    if doubtful:
+        for k in range(run.shape[0]):
+            if line[k] != line[k]:
+                line[k] = definition(run[k])
+    for k in range(run.shape[0]):
+        run[k] = line[k]
+
+
 @kernel
 def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
     """`exp_scalar` in place. Items: the w*n tiles."""
@@ -102,17 +118,7 @@ def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> N
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
-            doubtful = False
-            for k in range(length):
-                y = exp_or_nan(run[k])
-                line[k] = y
-                doubtful |= y != y
-            if doubtful:
-                for k in range(length):
-                    if line[k] != line[k]:
-                        line[k] = exp_scalar(run[k])
-            for k in range(length):
-                run[k] = line[k]
+            _replace(run, line, exp_or_nan, exp_scalar)
 
 
 @kernel
@@ -125,6 +131,12 @@ def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> N
                 run[k] = log_scalar(run[k])
 
 
+@inline
+@helper
+def _sigmoid_or_nan(x: np.float32) -> np.float32:
+    return np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-x))))
+
+
 @kernel
 def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
     """`sigmoid_scalar` in place. Items: the w*n tiles."""
@@ -132,17 +144,7 @@ def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) 
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
-            doubtful = False
-            for k in range(length):
-                y = np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-run[k]))))
-                line[k] = y
-                doubtful |= y != y
-            if doubtful:
-                for k in range(length):
-                    if line[k] != line[k]:
-                        line[k] = sigmoid_scalar(run[k])
-            for k in range(length):
-                run[k] = line[k]
+            _replace(run, line, _sigmoid_or_nan, sigmoid_scalar)
 
 
 @kernel
@@ -162,17 +164,7 @@ def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
-            doubtful = False
-            for k in range(length):
-                y = gelu_or_nan(run[k])
-                line[k] = y
-                doubtful |= y != y
-            if doubtful:
-                for k in range(length):
-                    if line[k] != line[k]:
-                        line[k] = gelu_scalar(run[k])
-            for k in range(length):
-                run[k] = line[k]
+            _replace(run, line, gelu_or_nan, gelu_scalar)
 
 
 @kernel
@@ -182,17 +174,7 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, lengt
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
-            doubtful = False
-            for k in range(length):
-                y = gelu_derivative_or_nan(run[k])
-                line[k] = y
-                doubtful |= y != y
-            if doubtful:
-                for k in range(length):
-                    if line[k] != line[k]:
-                        line[k] = gelu_derivative_scalar(run[k])
-            for k in range(length):
-                run[k] = line[k]
+            _replace(run, line, gelu_derivative_or_nan, gelu_derivative_scalar)
 
 
 @kernel

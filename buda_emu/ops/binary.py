@@ -10,6 +10,7 @@ from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import (
     arranged,
     blank,
+    items,
     kept_dims,
     operand_map,
     relu_arguments,
@@ -88,7 +89,7 @@ class Binary:
         if known is None or known.relu != relu:
             known = call.fixed["binary"] = _fixed(call, relu)
         a, b = (inputs[0], *known.a), (inputs[1], *known.b)
-        parallel(binary.binary_tiles, out.shape[0] * out.shape[1], out, a, b, *known.others)
+        parallel(binary.binary_tiles, items(out), out, a, b, *known.others)
         return True
 
 

@@ -15,7 +15,7 @@ from numba.core import types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.ir_utils import build_definitions
 from numba.core.registry import cpu_target
 from numba.core.ssa import reconstruct_ssa
@@ -150,39 +150,48 @@ class _Lowering(NativeLowering):
         return done
 
 
+class _NoLifetimes(FunctionPass):
+    """Stands before a step of numba's, which looks afterwards where every variable lives: only generators need it."""
+
+    def run_pass(self, state: Any) -> Any:
+        if state.func_ir.is_generator:
+            return super().run_pass(state)  # pyright: ignore[reportAbstractUsage]
+        state.func_ir = self.changed(state.func_ir)
+        return True
+
+    def changed(self, function: Any) -> Any:
+        """What the step itself does."""
+        raise NotImplementedError
+
+
+def _with_definitions(function: Any) -> Any:
+    function._definitions = build_definitions(function.blocks)
+    return function
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _Processing(untyped_passes.IRProcessing):
+class _Processing(_NoLifetimes, untyped_passes.IRProcessing):
     _name = "buda_emu_processing"
 
-    def run_pass(self, state: Any) -> Any:
-        if state.func_ir.is_generator:
-            return super().run_pass(state)
-        state.func_ir.blocks = canonicalize_cfg(state.func_ir.blocks)
-        return True
+    def changed(self, function: Any) -> Any:
+        function.blocks = canonicalize_cfg(function.blocks)
+        return function
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _SingleAssignments(untyped_passes.ReconstructSSA):
+class _SingleAssignments(_NoLifetimes, untyped_passes.ReconstructSSA):
     _name = "buda_emu_single_assignments"
 
-    def run_pass(self, state: Any) -> Any:
-        if state.func_ir.is_generator:
-            return super().run_pass(state)
-        state.func_ir = reconstruct_ssa(state.func_ir)
-        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return True
+    def changed(self, function: Any) -> Any:
+        return _with_definitions(reconstruct_ssa(function))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _NoPhis(PreLowerStripPhis):
+class _NoPhis(_NoLifetimes, PreLowerStripPhis):
     _name = "buda_emu_no_phis"
 
-    def run_pass(self, state: Any) -> Any:
-        if state.func_ir.is_generator:
-            return super().run_pass(state)
-        state.func_ir = self._strip_phi_nodes(state.func_ir)
-        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return True
+    def changed(self, function: Any) -> Any:
+        return _with_definitions(self._strip_phi_nodes(function))
 
 
 _OWN: Final = {
@@ -191,7 +200,7 @@ _OWN: Final = {
     untyped_passes.IRProcessing: _Processing,
     untyped_passes.ReconstructSSA: _SingleAssignments,
 }
-"""Steps in place of numba's, which look after each where every variable lives: only generators need it."""
+"""Steps in place of numba's."""
 
 
 class _Passes(PassManager):

@@ -4,10 +4,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, on_data
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
 from buda_emu.kernels.intrinsics.vectors import Vectors
 from buda_emu.kernels.tensix.blocks import (
     FARTHEST,
@@ -19,14 +18,7 @@ from buda_emu.kernels.tensix.blocks import (
 )
 from buda_emu.kernels.tile_memory import TILE
 
-
-@type_callable(assemble_groups)
-def _type_assemble_groups(_context: Any) -> Any:
-    def typer(row: Any, down: Any, most: Any, cut: Any, codes: Any, exponents: Any) -> Any:
-        del down, most, cut
-        return signature(types.none, row, types.intp, types.intp, types.intp, codes, exponents)
-
-    return typer
+changes_arrays(assemble_groups)
 
 
 @lower_builtin(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)

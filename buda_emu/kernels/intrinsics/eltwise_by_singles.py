@@ -4,10 +4,9 @@ from functools import partial
 from typing import Any, Final
 
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, on_data
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
 from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.kernels.tensix.eltwise_by_singles import (
     AWAY,
@@ -34,33 +33,10 @@ from buda_emu.kernels.tensix.eltwise_by_singles import (
 )
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE
 
-
 # ------------------------------------------------------------------------------------------------------------ types
-@type_callable(add_words)
-def _type_add_words(_context: Any) -> Any:
-    def typer(word: Any, a: Any, b: Any, flip: Any, lift: Any, mode: Any, special: Any) -> Any:
-        del flip, lift, mode
-        return signature(types.none, word, a, b, types.intp, types.intp, types.intp, special)
-
-    return typer
-
-
-@type_callable(multiply_words)
-def _type_multiply_words(_context: Any) -> Any:
-    def typer(word: Any, a: Any, b: Any, phase: Any, lift: Any, mode: Any, special: Any) -> Any:
-        del phase, lift, mode
-        return signature(types.none, word, a, b, types.intp, types.intp, types.intp, special)
-
-    return typer
-
-
-@type_callable(multiply_exactly)
-def _type_multiply_exactly(_context: Any) -> Any:
-    def typer(word: Any, a: Any, b: Any, phase: Any, lift: Any, special: Any) -> Any:
-        del phase, lift
-        return signature(types.none, word, a, b, types.intp, types.intp, special)
-
-    return typer
+changes_arrays(add_words)
+changes_arrays(multiply_words)
+changes_arrays(multiply_exactly)
 
 
 _WORDS: Final = (types.Array, types.Array, types.Array)

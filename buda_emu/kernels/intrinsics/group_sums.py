@@ -7,10 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, on_data, splat
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data, splat
 from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, lanes_for
 from buda_emu.kernels.tensix.group_sums import (
     ABOVE,
@@ -42,23 +41,9 @@ Group = tuple[Value, Value]
 
 
 # ------------------------------------------------------------------------------------------------------------ types
-@type_callable(find_tops)
-def _type_find_tops(_context: Any) -> Any:
-    def typer(tops: Any, exponent_b: Any, exponent_a: Any, faces: Any, lowest: Any) -> Any:
-        del faces, lowest
-        return signature(types.none, tops, exponent_b, exponent_a, types.intp, types.intp)
-
-    return typer
-
-
-@type_callable(add_face)
-@type_callable(add_face_wide)
-def _type_add_face(_context: Any) -> Any:
-    def typer(word: Any, tops: Any, b: Any, a: Any, face: Any, shift: Any, last: Any) -> Any:
-        del face, shift, last
-        return signature(types.none, word, tops, b, a, types.intp, types.intp, types.intp)
-
-    return typer
+changes_arrays(find_tops)
+changes_arrays(add_face)
+changes_arrays(add_face_wide)
 
 
 @lower_builtin(find_tops, types.Array, types.Array, types.Array, types.intp, types.intp)

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, on_data
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
 from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.kernels.tensix import lane_rows as rows
 from buda_emu.kernels.tensix.fma import LANES
@@ -30,13 +29,7 @@ Body = Callable[[Value, Value, Value], Value]
 """The result's vector from those of the operands."""
 
 
-@type_callable(execute_row)
-def _type_execute_row(_context: Any) -> Any:
-    def typer(code: Any, step: Any, lanes: Any, tables: Any, special: Any, blackhole: Any) -> Any:
-        del step, blackhole
-        return signature(types.none, code, types.intp, lanes, tables, special, types.intp)
-
-    return typer
+changes_arrays(execute_row)
 
 
 @lower_builtin(execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp)

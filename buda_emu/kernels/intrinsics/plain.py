@@ -30,6 +30,10 @@ _MOST_AXES: Final = 3
 _WORDS: Final = (types.int32, types.uint32, types.float32)
 
 
+def _width(kind: Any) -> int:
+    return kind.bitwidth
+
+
 def _first_for(function: Any, rule: Any) -> None:
     infer: Any = infer_global
     infer(function)(rule)
@@ -109,10 +113,6 @@ class _Extreme(AbstractTemplate):
         return signature(kind, kind, kind)
 
 
-def _width(kind: Any) -> int:
-    return kind.bitwidth
-
-
 for _function in (min, max):
     _first_for(_function, _Extreme)
 
@@ -149,17 +149,13 @@ def _lower_int(_context: Any, _builder: Builder, _call: Any, arguments: Any) -> 
 
 
 # ------------------------------------------------------------------------------ .view of a number, and of a plain array
-def _bits(kind: Any) -> int:
-    return kind.bitwidth
-
-
 class _View(AttributeTemplate):
     metadata = _FIRST
 
     @bound_function("number.view")
     def resolve_view(self, number: Any, args: Any, kws: Any) -> Any:
         dtype: Any = parse_dtype(args[0]) if len(args) == 1 and not kws else None
-        same_size = isinstance(dtype, types.Integer | types.Float) and _bits(dtype) == _bits(number)
+        same_size = isinstance(dtype, types.Integer | types.Float) and _width(dtype) == _width(number)
         return signature(dtype, *args) if same_size else None
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, on_data
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
 from buda_emu.kernels.intrinsics.vectors import Vectors, lanes_for
 from buda_emu.kernels.tensix.prepared import (
     MORE,
@@ -32,22 +31,8 @@ _ARRAYS = (types.Array,) * 4
 
 
 # ------------------------------------------------------------------------------------------------------------ types
-@type_callable(prepare_srca)
-def _type_prepare_srca(_context: Any) -> Any:
-    def typer(exponent: Any, parts: Any, words: Any, ends: Any, phases: Any, lift: Any) -> Any:
-        del phases, lift
-        return signature(types.none, exponent, parts, words, ends, types.intp, types.intp)
-
-    return typer
-
-
-@type_callable(prepare_srcb)
-def _type_prepare_srcb(_context: Any) -> Any:
-    def typer(exponent: Any, parts: Any, words: Any, ends: Any, phases: Any, lift: Any, plus: Any) -> Any:
-        del phases, lift, plus
-        return signature(types.none, exponent, parts, words, ends, types.intp, types.intp, types.intp)
-
-    return typer
+changes_arrays(prepare_srca)
+changes_arrays(prepare_srcb)
 
 
 @lower_builtin(prepare_srca, *_ARRAYS, types.intp, types.intp)

@@ -171,7 +171,11 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
         run_relu(step.implementation, step.call, inputs, step.relu, out, self._context.parallel)
-        if step.output_format:  # OPS 3 step 9
+        self._convert_output(step, out)
+
+    def _convert_output(self, step: Run, out: Tensor) -> None:
+        """OPS 3 step 9."""
+        if step.output_format:
             convert(out, step.output_format, self._context.parallel, truncate=True)
 
     def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
@@ -200,8 +204,7 @@ class FormatRun(ChunkRun[Tensor]):
                 before = previous[np.newaxis]
                 run_onto(step.implementation, step.call, operands, before, target, self._context.parallel)
             relu_in_place(target, step.relu, self._context.parallel)
-            if step.output_format:  # OPS 3 step 9
-                convert(target, step.output_format, self._context.parallel, truncate=True)
+            self._convert_output(step, target)
             latest[slot] = target[0]
             zeroed = False
         if spare is not None:
