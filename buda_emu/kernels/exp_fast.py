@@ -12,7 +12,6 @@ import numpy as np
 
 from buda_emu.kernels.jit import helper
 from buda_emu.kernels.libm.expf import STEPS, steps_of_e
-from buda_emu.kernels.libm.inline import inline
 
 __all__ = ["LARGEST", "exp_or_nan"]
 
@@ -21,7 +20,6 @@ MARGIN: Final = 2.0**-48  # relative
 _P1, _P2, _P4, _P8, _P16 = (2.0 ** (step / STEPS) for step in (1, 2, 4, 8, 16))
 
 
-@inline
 @helper
 def exp_or_nan(x: np.float32) -> np.float32:
     """e^x, at most the largest number, or NaN."""

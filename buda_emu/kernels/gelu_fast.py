@@ -18,7 +18,6 @@ import numpy as np
 
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper
-from buda_emu.kernels.libm.inline import inline
 
 __all__ = ["GELU_SCALE", "gelu_derivative_or_nan", "gelu_or_nan"]
 
@@ -39,7 +38,6 @@ _LEAST_BELL: Final = -700.0  # from here on down x e^.. is the zero of its sign
 _NO_BELL: Final = -745.0  # about here e^.. becomes 0 in the definition
 
 
-@inline
 @helper
 def gelu_or_nan(x: np.float32) -> np.float32:
     """gelu, or NaN."""
@@ -49,7 +47,6 @@ def gelu_or_nan(x: np.float32) -> np.float32:
     return one if one == other else np.float32(np.nan)
 
 
-@inline
 @helper
 def gelu_derivative_or_nan(x: np.float32) -> np.float32:
     """The derivative of gelu, or NaN."""
@@ -63,7 +60,6 @@ def gelu_derivative_or_nan(x: np.float32) -> np.float32:
     return one if (one == other) & (abs(half - _NO_BELL) > 1.0) else np.float32(np.nan)
 
 
-@inline
 @helper
 def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
     """Two numbers that enclose what the definition has for 1 plus the tangent that gelu takes, tanh u: 2 / (1 + p),
@@ -74,7 +70,6 @@ def _one_plus_tanh(x: np.float64) -> tuple[float, float]:
     return 1.0 - (1.0 - d * (1.0 - MARGIN)), 1.0 - (1.0 - d * (1.0 + MARGIN))
 
 
-@inline
 @helper
 def _exp(v: np.float64) -> np.float64:
     """e^v for -700 <= v <= 700."""

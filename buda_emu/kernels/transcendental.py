@@ -18,7 +18,6 @@ from buda_emu.kernels.gelu_fast import GELU_SCALE, gelu_derivative_or_nan, gelu_
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.libm.exp import exp
 from buda_emu.kernels.libm.expf import expf
-from buda_emu.kernels.libm.inline import inline
 from buda_emu.kernels.libm.logf import logf
 from buda_emu.kernels.libm.sincosf import LARGE, cosf, cosf_small, sinf, sinf_small
 from buda_emu.kernels.libm.tanh import tanh
@@ -48,7 +47,6 @@ def sigmoid_scalar(x: np.float32) -> np.float32:
     return np.float32(1.0 / (1.0 + np.float64(exp_scalar(-x))))
 
 
-@inline
 @kernel
 def gelu_scalar(x: np.float32) -> np.float32:
     """x times the distribution function of the normal distribution, by the tanh approximation, in double precision."""
@@ -63,13 +61,11 @@ def gelu_derivative_scalar(x: np.float32) -> np.float32:
     return _gelu_derivative(wide, exp(np.float64(-0.5 * (wide * wide))))
 
 
-@inline
 @helper
 def _gelu_derivative(x: np.float64, bell: np.float64) -> np.float32:
     return np.float32(0.5 * (1.0 + _gelu_tanh(x)) + x * bell * (0.5 * GELU_SCALE))
 
 
-@inline
 @helper
 def _gelu_tanh(x: np.float64) -> np.float64:
     # The reference's pow(x, 3) differs from this cube in the last bit of one float64 in 400; that shows in gelu and
@@ -77,7 +73,6 @@ def _gelu_tanh(x: np.float64) -> np.float64:
     return tanh(np.float64(GELU_SCALE * (x + 0.044715 * (x * x * x))))
 
 
-@inline
 @helper
 def _run(tiles: Tensor, item: int, runs: int, length: int) -> Tensor:
     """One run of the region of a tile of float32[w, n, 1024]; items count all runs of all w*n tiles."""
@@ -131,7 +126,6 @@ def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> N
                 run[k] = log_scalar(run[k])
 
 
-@inline
 @helper
 def _sigmoid_or_nan(x: np.float32) -> np.float32:
     return np.float32(1.0 / (1.0 + np.float64(exp_or_nan(-x))))

@@ -11,7 +11,6 @@ import numpy as np
 
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.libm.inline import inline
 
 __all__ = ["exp", "exp_in_range"]
 
@@ -72,7 +71,6 @@ def exp(x: np.float64) -> np.float64:
     return np.float64(2.0**-_UP * _round_early(scale, scale * p))
 
 
-@inline
 @kernel
 def exp_in_range(x: np.float64) -> np.float64:
     """`exp` for |x| < 512. It has no branches, so that a loop over it becomes vector code."""
@@ -82,7 +80,6 @@ def exp_in_range(x: np.float64) -> np.float64:
     return fma(scale, p, scale)
 
 
-@inline
 @helper
 def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
     """m, of which the low 19 bits count, and r with x = m ln 2 / 128 + r, for |x| < 1024."""
@@ -91,7 +88,6 @@ def reduce_by_ln2(x: float) -> tuple[np.int64, np.float64]:
     return rounded.view(np.int64), fma(steps, -_STEP_LOW, fma(steps, -_STEP_HIGH, x))
 
 
-@inline
 @helper
 def power_of_e(m: np.int64, r: np.float64) -> tuple[np.int64, np.float64]:
     """s as its bits, and p, with s + s * p = 2^(m/128) * e^r; the bits wrap where s leaves the range of a double."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.libm.inline import inline
 
 __all__ = ["STEPS", "expf", "steps_of_e"]
 
@@ -54,7 +53,6 @@ def expf(x: np.float32) -> np.float32:
     return np.float32(rest * scale)
 
 
-@inline
 @helper
 def steps_of_e(x: np.float64) -> tuple[np.int64, np.float64]:
     """m, of which the low 17 bits are what is used, and the cubic: e^x is 2^(m/32) times that."""

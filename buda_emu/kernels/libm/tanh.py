@@ -10,7 +10,6 @@ import numpy as np
 
 from buda_emu.kernels.fma import fma
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.libm.inline import inline
 
 __all__ = ["tanh"]
 
@@ -36,7 +35,6 @@ _TOO_MANY: Final = 56.0
 _EXPONENT: Final = 1.5 * 2.0**52 + 1023
 
 
-@inline
 @kernel
 def tanh(x: np.float64) -> np.float64:
     """tanh x."""
@@ -50,7 +48,6 @@ def tanh(x: np.float64) -> np.float64:
     return np.float64((tangent if x > 0.0 else -tangent) if abs(x) > 0.0 else x + x)
 
 
-@inline
 @helper
 def _expm1(s: float) -> float:
     """e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
@@ -82,7 +79,6 @@ def _expm1(s: float) -> float:
     return significand * _power_of_two(n) - last
 
 
-@inline
 @helper
 def _power_of_two(n: float) -> float:
     """2^n for an integer -1023 < n < 1024."""

@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.libm.inline import inline
 
 __all__ = ["tanhf"]
 
@@ -46,7 +45,6 @@ _EXPONENT: Final = np.float32(1.5 * 2.0**23 + 127)
 _MANTISSA_BITS: Final = np.int32(23)
 
 
-@inline
 @kernel
 def tanhf(x: np.float32) -> np.float32:
     """tanh x."""
@@ -60,7 +58,6 @@ def tanhf(x: np.float32) -> np.float32:
     return (tangent if x > _ZERO else -tangent) if abs(x) > _ZERO else x + x
 
 
-@inline
 @helper
 def _expm1f(s: np.float32) -> np.float32:
     """e^s - 1 for -2 < s <= 0 and 2 <= s <= 44."""
@@ -91,7 +88,6 @@ def _expm1f(s: np.float32) -> np.float32:
     return significand * _power_of_two(n) - last
 
 
-@inline
 @helper
 def _power_of_two(n: np.float32) -> np.float32:
     """2^n for an integer -127 < n < 128."""
