@@ -1,101 +1,122 @@
 """Threads that share the items of a kernel without going through Python in between.
 
 A kernel goes through `claimed(start, stop)` where it would go through `range(start, stop)`. Called with two numbers it
-is just that. Called with the address of a `Job` and OWNER or HELPER, several threads run the kernel at once, and each
-claims the next few items as it comes free. Nobody touches Python's lock from the first item to the last, nor while a
-helper then waits for the next job: a thread that waits for a lock lets its processor sleep, and waking one takes longer
-than most kernels.
+is just that. Called with the address of a `Board` and SHARED, the kernel's door (`compiling/entry_point.py`) writes on
+the board where the code and the arguments are, and helpers, who look at it in `serve`, run the same kernel: each thread
+claims the next few items as it comes free. No helper touches Python's lock, neither for the job nor while it waits for
+the next one: a thread that waits for a lock lets its processor sleep, and waking one takes longer than most kernels.
 
-So a kernel that returns something cannot share its items: a helper comes back only with the next job.
+A job is open while its owner, who called the kernel, works on it. A helper enters before it reads anything of it, and
+leaves when there are no more items; the owner shuts it and waits until nobody is inside.
 """
 
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.jit import disabled, helper, kernel
 
 __all__ = [
-    "HELPER",
-    "OWNER",
-    "Job",
+    "ARGUMENTS",
+    "ARGUMENT_BYTES",
+    "CLAIMED",
+    "CODE",
+    "HELPING",
+    "INSIDE",
+    "LOOKS",
+    "NUMBER",
+    "OPEN",
+    "PARTS",
+    "RAISED",
+    "SHARED",
+    "Board",
     "breathe",
-    "can_share",
     "claimed",
     "looks_in",
     "read",
-    "wait_for_change",
+    "serve",
 ]
 
-# Roles of a thread, passed in place of `stop`.
-OWNER: Final = -1
-HELPER: Final = -2
+SHARED: Final = -1
+"""In place of `stop`: `start` is the address of a board."""
+HELPING: Final = -2
+"""The same, for helpers."""
 
-# Words of a job, those that several threads write a cache line apart.
-TOTAL: Final = 0
-GRAIN: Final = 1
-BOARD: Final = 2  # the address of the number of the latest job
-NUMBER: Final = 3
-LOOKS: Final = 4
-NEXT: Final = 8
-JOINED: Final = 16
-LEFT: Final = 24
+# Words of a board, those that several threads write a cache line apart.
+NUMBER: Final = 0  # of the latest job
+ELSEWHERE: Final = 1  # the number of the latest job that is done in Python
+ITEMS: Final = 8
+GRAIN: Final = 9  # items in a part
+PARTS: Final = 10
+LOOKS: Final = 11  # of the owner, when it waits for helpers
+CODE: Final = 12
+RAISED: Final = 13  # address of what a helper's kernel raised, or 0
+CLAIMED: Final = 16  # parts
+HELPED: Final = 17  # parts that helpers have claimed
+INSIDE: Final = 24  # how many helpers are; and OPEN while they may enter
+ARGUMENTS: Final = 32  # of the kernel, as many bytes as they take
+ARGUMENT_BYTES: Final = 4096
+OPEN: Final = 1 << 32
+_WORD_BYTES: Final = 8
 _TRIED_LOOKS: Final = 2_000
 _TRIES: Final = 3  # in one of them, others may get the processor
-_ZEROS: Final = (0,) * (32 - LOOKS - 1)
 
 
-class Job:
-    """Items to share. `board` is the address of an int64, the number of the latest job; the owner makes it `number`.
-
-    Waiting ends after `looks` looks at it.
-    """
+class Board:
+    """Where the threads of a crew see what to do. One job at a time is on it."""
 
     __slots__ = ("_words", "address")
 
-    def __init__(self, items: int, grain: int, board: int, number: int, looks: int) -> None:
-        self._words = array("q", (items, grain, board, number, looks, *_ZEROS))
+    def __init__(self) -> None:
+        self._words = array("q", bytes(_WORD_BYTES * ARGUMENTS + ARGUMENT_BYTES))
         self.address, _ = self._words.buffer_info()
 
     @property
-    def all_left(self) -> bool:
-        """Whether every helper that joined has left. Once the items are claimed it stays so."""
-        return self._words[LEFT] == self._words[JOINED]
+    def number(self) -> int:
+        """Of the latest job."""
+        return self._words[NUMBER]
 
-    def join(self) -> None:
-        """A helper says, before it calls the kernel, that it is to be waited for."""
-        add_to_word(self.address, JOINED, 1)
+    @property
+    def done(self) -> bool:
+        """Whether nobody works on the latest job, if it was a kernel."""
+        return not self._words[INSIDE]
 
-    def leave(self) -> None:
-        """A helper whose kernel failed is not to be waited for any more."""
-        add_to_word(self.address, LEFT, 1)
+    @property
+    def raised(self) -> int:
+        """The address of what a helper's kernel raised (`machine_code.kinds.Raised`), or 0."""
+        return self._words[RAISED]
 
-    def call_off(self) -> None:
-        """Nobody claims further items."""
-        add_to_word(self.address, NEXT, self._words[TOTAL])
+    def prepare(self, items: int, grain: int, looks: int) -> None:
+        """For a kernel that is then called with `address` and SHARED: threads claim `grain` of the items at a time. The
+        owner looks so many times whether all helpers have left; if not, `done` says when they have."""
+        words = self._words
+        words[ITEMS] = items
+        words[GRAIN] = grain
+        words[PARTS] = -(-items // grain)
+        words[LOOKS] = looks
+        words[RAISED] = words[CLAIMED] = words[HELPED] = 0
 
-
-def can_share(function: Callable[..., Any]) -> bool:
-    """Whether it is a compiled kernel that goes through `claimed`."""
-    written = getattr(function, "py_func", None)
-    return written is not None and "claimed" in written.__code__.co_names
+    def announce(self) -> None:
+        """The next job is done in Python: helpers come back from `serve`."""
+        number = self._words[NUMBER] + 1
+        self._words[ELSEWHERE] = number
+        self._words[NUMBER] = number
 
 
 @cache
 def looks_in(seconds: float) -> int:
     """How many looks take that long, measured once; 0 where kernels are not compiled, as others get nothing done
     meanwhile."""
-    if not hasattr(wait_for_change, "py_func"):
+    if disabled:
         return 0
-    board = array("q", [0])
-    address, _ = board.buffer_info()
-    wait_for_change(address, 0, 1)  # compiled, or loaded
+    board = Board()
+    serve(board.address, 0, 1)  # compiled, or loaded
     took: list[float] = []
     for _ in range(_TRIES):
         start = time.perf_counter()
-        wait_for_change(address, 0, _TRIED_LOOKS)
+        serve(board.address, 0, _TRIED_LOOKS)
         took.append(time.perf_counter() - start)
     return 1 + int(_TRIED_LOOKS * seconds / min(took))
 
@@ -110,6 +131,11 @@ def read(address: int, word: int) -> int:
     raise NotImplementedError
 
 
+def work_on(board: int) -> int:
+    """Run the kernel of an open job; the address of what it raised, or 0. For kernels only."""
+    raise NotImplementedError
+
+
 def breathe() -> None:
     """Tell the processor, where it can be told, that this thread waits in a loop. For kernels only."""
     raise NotImplementedError
@@ -117,50 +143,40 @@ def breathe() -> None:
 
 @helper
 def claimed(start: int, stop: int) -> Iterator[int]:
-    """start .. stop - 1, or this thread's share of a job's items: `start` is its address, `stop` the thread's role."""
+    """start .. stop - 1, or this thread's share of the items of a board's job."""
     if stop >= 0:
         for item in range(start, stop):
             yield item
     else:
-        if stop == OWNER:
-            board = read(start, BOARD)  # which only owners change, one at a time
-            add(board, 0, read(start, NUMBER) - read(board, 0))
-        total, grain = read(start, TOTAL), read(start, GRAIN)
-        first = add(start, NEXT, grain)
-        while first < total:
-            for item in range(first, min(first + grain, total)):
+        items, grain, parts = read(start, ITEMS), read(start, GRAIN), read(start, PARTS)
+        own = 0
+        while add(start, CLAIMED, 1) < parts:
+            part = own if stop == SHARED else parts - 1 - add(start, HELPED, 1)
+            own += 1
+            for item in range(part * grain, min(part * grain + grain, items)):
                 yield item
-            first = add(start, NEXT, grain)
-        if stop == OWNER:
-            _wait_for_helpers(start)
-        else:
-            add(start, LEFT, 1)
-            _wait_for_change(read(start, BOARD), read(start, NUMBER), read(start, LOOKS))
-
-
-@helper
-def _wait_for_helpers(job: int) -> None:
-    for _ in range(read(job, LOOKS)):
-        if read(job, LEFT) == read(job, JOINED):
-            return
-        breathe()
-
-
-@helper
-def _wait_for_change(board: int, number: int, looks: int) -> None:
-    for _ in range(looks):
-        if read(board, 0) != number:
-            return
-        breathe()
 
 
 @kernel
-def wait_for_change(board: int, number: int, looks: int) -> None:
-    """Until the int64 at that address is not `number`, or `looks` looks are over."""
-    _wait_for_change(board, number, looks)
+def serve(board: int, seen: int, looks: int) -> int:
+    """A helper's part in all jobs after number `seen`, until one is done in Python, or for `looks` looks there is none.
 
-
-@kernel
-def add_to_word(address: int, word: int, value: int) -> None:
-    """Add to an int64 that other threads use."""
-    add(address, word, value)
+    The number of the latest job that it knows of.
+    """
+    left = looks
+    while left > 0:
+        number = read(board, NUMBER)
+        if number == seen:
+            left -= 1
+            breathe()
+            continue
+        left, seen = looks, number
+        if read(board, ELSEWHERE) == number:
+            break
+        if add(board, INSIDE, 1) >= OPEN:
+            raised = work_on(board)
+            if raised != 0:
+                add(board, RAISED, raised - read(board, RAISED))
+                add(board, CLAIMED, read(board, PARTS))  # nobody claims further ones
+        add(board, INSIDE, -1)
+    return seen

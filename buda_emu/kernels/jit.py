@@ -58,6 +58,8 @@ class Kernel(Helper):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        self.shares: Final = "claimed" in function.__code__.co_names
+        """Whether threads may share its items (`kernels/crew.py`)."""
         self._known: dict[str, Callable[..., Any]] = {}
         self._latest: Callable[..., Any] = _knows_nothing
 

@@ -421,14 +421,14 @@ def test_an_exception_that_says_what_it_saw(caches: Path) -> None:
 
 @compiled_only
 def test_a_kernel_lets_other_threads_run(caches: Path) -> None:
-    """It counts in memory until another thread, in Python, writes there."""
-    from buda_emu.kernels.crew import wait_for_change
+    """It looks at memory until another thread, in Python, writes there."""
+    from buda_emu.kernels.crew import Board, serve
 
-    word = np.zeros(1, np.int64)
-    wait_for_change(word.ctypes.data, 1, 1)
-    waiting = threading.Thread(target=wait_for_change, args=(word.ctypes.data, 0, 1 << 40), daemon=True)
+    board = Board()
+    serve(board.address, 0, 1)
+    waiting = threading.Thread(target=serve, args=(board.address, 0, 1 << 40), daemon=True)
     waiting.start()
-    word[0] = 1
+    board.announce()
     waiting.join(60)
     assert not waiting.is_alive()
 

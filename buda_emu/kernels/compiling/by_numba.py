@@ -69,7 +69,7 @@ def machine_code(kernel: Kernel, arguments: Iterable[Any]) -> bytes:
     symbol = f"{ENTRY}_{os.urandom(12).hex()}"
     library = context.codegen().create_library(symbol)
     module = library.create_ir_module(symbol)
-    emit_entry_point(context, module, symbol, compiled.fndesc)
+    emit_entry_point(context, module, symbol, compiled.fndesc, shares=kernel.shares)
     emit_runtime(module)
     return len(symbol).to_bytes(4, "little") + symbol.encode() + _object(context.codegen(), module, compiled, symbol)
 

@@ -1,6 +1,9 @@
 """The door of a kernel's machine code: a function of Python's C API that looks whether the arguments are of the kinds
 that the kernel was compiled for, takes them apart, and calls it without the GIL.
 
+Where threads share the kernel's items, the door puts the arguments on their board, too, and opens and shuts the job
+there.
+
 Arrays are read where numpy's and CPython's headers declare their fields, and never copied or counted: the caller holds
 them meanwhile.
 """
@@ -12,7 +15,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.np import numpy_support
 
+from buda_emu.errors import InternalError
+from buda_emu.kernels import crew
 from buda_emu.kernels.intrinsics.code import Builder, Value
+from buda_emu.kernels.intrinsics.crew import emit_add, emit_breathe, emit_read, word_place
 
 __all__ = ["emit_entry_point"]
 
@@ -32,11 +38,62 @@ _IS_TUPLE: Final = 1 << 26  # Py_TPFLAGS_TUPLE_SUBCLASS
 _C_ORDER, _F_ORDER, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400  # NPY_ARRAY_...
 
 
-def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any) -> None:
-    """`PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for what numba compiled."""
+def emit_entry_point(context: Any, module: Any, symbol: str, kernel: Any, *, shares: bool) -> None:
+    """`PyObject *symbol(PyObject *, PyObject *const *arguments, Py_ssize_t count)` for what numba compiled.
+
+    `shares`: its first arguments are those of `crew.claimed`.
+    """
     function = ir.Function(module, ir.FunctionType(_POINTER, [_POINTER, _POINTER.as_pointer(), _SIZE]), symbol)
     builder: Builder = ir.IRBuilder(function.append_basic_block())
-    _Door(context, builder, function.append_basic_block("other")).emit(function.args, kernel)
+    call_convention = context.call_conv
+    kind = call_convention.get_function_type(kernel.restype, kernel.argtypes)
+    native = ir.Function(module, kind, kernel.llvm_func_name)
+    job = _Job(context, module, f"{symbol}_helper", kernel, native) if shares else None
+    _Door(context, builder, function.append_basic_block("other")).emit(function.args, kernel, native, job)
+
+
+class _Job:
+    """A kernel on the board of a crew (`kernels/crew.py`)."""
+
+    def __init__(self, context: Any, module: Any, symbol: str, kernel: Any, native: Any) -> None:
+        self.context = context
+        self.kind = ir.LiteralStructType([context.get_value_type(kind) for kind in kernel.argtypes])
+        size = context.get_abi_sizeof(self.kind)
+        if size > crew.ARGUMENT_BYTES:
+            room = crew.ARGUMENT_BYTES
+            raise InternalError(f"the arguments of kernel {kernel.qualname} take {size} bytes, a board has {room}")
+        self.code = self.code_of_helper(module, symbol, kernel, native)
+
+    def code_of_helper(self, module: Any, symbol: str, kernel: Any, native: Any) -> Any:
+        """`int64 symbol(int64 arguments)`: the kernel with what the owner has put there; what it raised, or 0."""
+        function = ir.Function(module, ir.FunctionType(_SIZE, [_SIZE]), symbol)
+        builder: Builder = ir.IRBuilder(function.append_basic_block())
+        given = builder.inttoptr(function.args[0], self.kind.as_pointer())
+        values = [builder.load(cgutils.gep_inbounds(builder, given, 0, n)) for n in range(len(kernel.argtypes))]
+        status, _ = self.context.call_conv.call_function(builder, native, kernel.restype, kernel.argtypes, values)
+        builder.ret(builder.select(status.is_error, builder.ptrtoint(status.excinfoptr, _SIZE), _SIZE(0)))
+        return function
+
+    def open(self, builder: Builder, board: Value, values: Any) -> None:
+        """Helpers may come."""
+        given = builder.bitcast(word_place(builder, board, _SIZE(crew.ARGUMENTS)), self.kind.as_pointer())
+        for number, value in enumerate((values[0], _SIZE(crew.HELPING), *values[2:])):
+            builder.store(value, cgutils.gep_inbounds(builder, given, 0, number))
+        builder.store(builder.ptrtoint(self.code, _SIZE), word_place(builder, board, _SIZE(crew.CODE)))
+        emit_add(builder, board, _SIZE(crew.INSIDE), _SIZE(crew.OPEN))
+        emit_add(builder, board, _SIZE(crew.NUMBER), _SIZE(1))
+
+    def shut(self, builder: Builder, board: Value, failed: Value) -> None:
+        """No further helpers may come. Where the owner's part failed, nobody claims further items. Wait a while for
+        helpers who are there."""
+        with builder.if_then(failed, likely=False):
+            emit_add(builder, board, _SIZE(crew.CLAIMED), emit_read(builder, board, _SIZE(crew.PARTS)))
+        emit_add(builder, board, _SIZE(crew.INSIDE), _SIZE(-crew.OPEN))
+        with cgutils.for_range(builder, emit_read(builder, board, _SIZE(crew.LOOKS))) as loop:
+            inside = emit_read(builder, board, _SIZE(crew.INSIDE))
+            with builder.if_then(builder.icmp_signed("==", inside, _SIZE(0))):
+                loop.do_break()
+            emit_breathe(self.context, builder)
 
 
 class _Door:
@@ -45,18 +102,21 @@ class _Door:
         self.builder = builder
         self.other = other
 
-    def emit(self, given: Any, kernel: Any) -> None:
+    def emit(self, given: Any, kernel: Any, native: Any, job: _Job | None) -> None:
         builder = self.builder
         _, arguments, count = given
         self.require(builder.icmp_signed("==", count, _SIZE(len(kernel.argtypes))))
         places = [builder.gep(arguments, [_SIZE(number)]) for number in range(len(kernel.argtypes))]
         values = [self.value(builder.load(place), kind) for place, kind in zip(places, kernel.argtypes, strict=True)]
-        call_convention = self.context.call_conv
-        native = ir.Function(
-            builder.module, call_convention.get_function_type(kernel.restype, kernel.argtypes), kernel.llvm_func_name
-        )
+        is_shared = builder.icmp_signed("==", values[1], _SIZE(crew.SHARED)) if job else None
+        if job:
+            with builder.if_then(is_shared):
+                job.open(builder, values[0], values)
         thread = self.call("PyEval_SaveThread", _POINTER)
-        status, result = call_convention.call_function(builder, native, kernel.restype, kernel.argtypes, values)
+        status, result = self.context.call_conv.call_function(builder, native, kernel.restype, kernel.argtypes, values)
+        if job:
+            with builder.if_then(is_shared):
+                job.shut(builder, values[0], status.is_error)
         self.call("PyEval_RestoreThread", ir.VoidType(), thread)
         with builder.if_then(status.is_error, likely=False):
             self.tell(builder.load(status.excinfoptr))

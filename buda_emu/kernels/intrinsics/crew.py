@@ -7,12 +7,32 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.crew import add, breathe, read
+from buda_emu.kernels.crew import ARGUMENTS, CODE, add, breathe, read, work_on
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value
 
+__all__ = ["emit_add", "emit_breathe", "emit_read", "word_place"]
 
-def _word(builder: Builder, address: Value, number: Value) -> Value:
+
+def word_place(builder: Builder, address: Value, number: Value) -> Value:
+    """Where int64 number `number` behind an address is."""
     return builder.gep(builder.inttoptr(address, SIZE.as_pointer()), [number])
+
+
+def emit_add(builder: Builder, address: Value, number: Value, value: Value) -> Value:
+    """`crew.add`."""
+    return builder.atomic_rmw("add", word_place(builder, address, number), value, "seq_cst")
+
+
+def emit_read(builder: Builder, address: Value, number: Value) -> Value:
+    """`crew.read`."""
+    return builder.load_atomic(word_place(builder, address, number), "seq_cst", 8)
+
+
+def emit_breathe(context: Any, builder: Builder) -> None:
+    """`crew.breathe`."""
+    if context.codegen().magic_tuple()[0].startswith("x86_64"):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
 
 
 @type_callable(add)
@@ -22,8 +42,7 @@ def _type_add(_context: Any) -> Any:
 
 @lower_builtin(add, types.int64, types.int64, types.int64)
 def _lower_add(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    address, number, value = arguments
-    return builder.atomic_rmw("add", _word(builder, address, number), value, "seq_cst")
+    return emit_add(builder, *arguments)
 
 
 @type_callable(read)
@@ -33,7 +52,19 @@ def _type_read(_context: Any) -> Any:
 
 @lower_builtin(read, types.int64, types.int64)
 def _lower_read(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    return builder.load_atomic(_word(builder, *arguments), "seq_cst", 8)
+    return emit_read(builder, *arguments)
+
+
+@type_callable(work_on)
+def _type_work_on(_context: Any) -> Any:
+    return lambda _board: signature(types.int64, types.int64)
+
+
+@lower_builtin(work_on, types.int64)
+def _lower_work_on(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    (board,) = arguments
+    code = builder.inttoptr(emit_read(builder, board, SIZE(CODE)), ir.FunctionType(SIZE, [SIZE]).as_pointer())
+    return builder.call(code, [builder.ptrtoint(word_place(builder, board, SIZE(ARGUMENTS)), SIZE)])
 
 
 @type_callable(breathe)
@@ -43,7 +74,5 @@ def _type_breathe(_context: Any) -> Any:
 
 @lower_builtin(breathe)
 def _lower_breathe(context: Any, builder: Builder, _call: Any, _arguments: Any) -> Value:
-    if context.codegen().magic_tuple()[0].startswith("x86_64"):
-        kind = ir.FunctionType(ir.VoidType(), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
+    emit_breathe(context, builder)
     return context.get_dummy_value()

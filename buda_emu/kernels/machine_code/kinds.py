@@ -1,13 +1,14 @@
 """What a kernel is called with: the kind of each argument as text, and plain objects in place of their relatives; and
 what it raises."""
 
+import ctypes
 import pickle
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Raised", "kinds_of", "plain"]
+__all__ = ["Raised", "kinds_of", "plain", "raised_at"]
 
 
 class Raised(Exception):  # noqa: N818 - nobody sees it
@@ -19,6 +20,16 @@ class Raised(Exception):  # noqa: N818 - nobody sees it
         if all(isinstance(argument, str | int | float) for argument in arguments or ()):
             return kind(*arguments or ())
         return kind(f"raised in kernel {kernel}; with NUMBA_DISABLE_JIT=1 it says why")
+
+
+def raised_at(address: int, kernel: str) -> BaseException:
+    """The exception that a kernel left there: the address and the bytes of a pickle, as numba keeps it."""
+    found = _Left.from_address(address)
+    return Raised(ctypes.string_at(found.data, found.size)).exception(kernel)
+
+
+class _Left(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_int32))
 
 
 def kinds_of(arguments: Iterable[Any]) -> str:

@@ -3,8 +3,6 @@
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
-from array import array
 from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,18 +10,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.kernels.crew import HELPER, OWNER, Job, can_share, looks_in, wait_for_change
+from buda_emu.kernels.crew import SHARED, Board, looks_in, serve
+from buda_emu.kernels.machine_code.kinds import raised_at
 from buda_emu.numerics.float_state import set_exact
 from buda_emu.ops.base import Work
 
-# Below this many bytes of operands a second thread gains nothing: to share a job takes 20 us, more where it is short.
-_WORTH_SPLITTING_BYTES: Final = 1 << 20
+# Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
+# lies in the caches of one processor.
+_WORTH_SPLITTING_BYTES: Final = 1 << 18
 # The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
 _WORTH_SPLITTING_WHEN_SCARCE: Final = 16 << 20
-# And while there is little of it: who wakes a helper, and later shares Python's lock with it, loses more than it gains.
+# And while there is little of it: then helpers sleep, and who wakes one loses more than it gains.
 _WORTH_WAKING: Final = 2 << 20
+# And before there was more than a little in all: then no helper is there yet, and to start a thread takes 100 us.
+_WORTH_STARTING: Final = 16 << 20
+_LITTLE: Final = 5e-4  # seconds
 _SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs for it
-_RARE: Final = 0.25  # of the time is spent on work for helpers
+_RARE: Final = 0.1  # of the time is spent on work for helpers
 _LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count, at most: before a program nobody computes
 _FORGET: Final = 0.75  # of what was seen before, with every task
 PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
@@ -58,8 +61,7 @@ class WorkerPool:
         if crew is None or items < 2 or not _have_bytes(args, _WORTH_SPLITTING_BYTES):
             kernel(0, items, *args)
             return
-        alone = _SUPPLY.scarce and not _have_bytes(args, _WORTH_SPLITTING_WHEN_SCARCE)
-        alone = alone or (self._demand.rare and not _have_bytes(args, _WORTH_WAKING))
+        alone = not _have_bytes(args, self._worth_sharing(crew))
         start, computed = time.perf_counter(), time.thread_time()
         if alone or not self._turn.acquire(blocking=False):
             kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
@@ -71,6 +73,14 @@ class WorkerPool:
         end = time.perf_counter()
         _SUPPLY.saw(end - start, time.thread_time() - computed)
         self._demand.saw(start, end)
+
+    def _worth_sharing(self, crew: "_Crew") -> int:
+        """Bytes from which on the workers share a task now."""
+        if _SUPPLY.scarce:
+            return _WORTH_SPLITTING_WHEN_SCARCE
+        if not crew.started and self._demand.little:
+            return _WORTH_STARTING
+        return _WORTH_WAKING if self._demand.rare else 0
 
 
 class _Supply:
@@ -95,7 +105,12 @@ class _Demand:
     """Whether work that is worth splitting made up a good part of the time lately. It decides what `_Supply` does."""
 
     def __init__(self) -> None:
-        self._took = self._passed = self._end = 0.0
+        self._all = self._took = self._passed = self._end = 0.0
+
+    @property
+    def little(self) -> bool:
+        """Whether there was hardly any yet."""
+        return self._all < _LITTLE
 
     @property
     def rare(self) -> bool:
@@ -105,6 +120,7 @@ class _Demand:
     def saw(self, start: float, end: float) -> None:
         """Such a task began and ended then, in seconds of one clock."""
         pause = min(start - self._end, _LONGEST_PAUSE)
+        self._all += end - start
         self._took = _FORGET * self._took + end - start
         self._passed = _FORGET * self._passed + pause + end - start
         self._end = end
@@ -118,30 +134,28 @@ class _Crew:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._board = array("q", [0])  # the number of the latest task, for those who look at it without Python
-        self.address, _ = self._board.buffer_info()
-        self.looks = 0
-        self._task: _Task | None = None
-        self._count = 0
+        self._board = Board()
+        self._looks = 0
+        self._awaited = 0  # the number of the latest job, before it is on the board
+        self._ranges: _Ranges | None = None
         self._helpers: list[threading.Thread] = []
         self._bell = threading.Condition()
         self._asleep = 0
         self._closed = False
 
+    @property
+    def started(self) -> bool:
+        """Whether the helpers are there."""
+        return bool(self._helpers)
+
     def run(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        """All of a task."""
+        """All of a task. Raises what any part of it raised."""
         if not self._helpers:
             self._start()
-        self._count += 1
-        task = (_SharedKernel if can_share(kernel) else _Ranges)(self, self._count, kernel, items, args)
-        self._task = task
-        if self._asleep:
-            with self._bell:
-                self._bell.notify_all()
-        try:
-            task.own()
-        finally:
-            self._task = None
+        if getattr(kernel, "shares", False):
+            self._share(kernel, items, args)
+        else:
+            self._divide(kernel, items, args)
 
     def close(self) -> None:
         """Send the helpers home, and wait for them."""
@@ -152,16 +166,45 @@ class _Crew:
             if helper is not threading.current_thread():  # the collector of garbage runs anywhere
                 helper.join()
 
-    def announce(self, number: int) -> None:
-        """Tell helpers that are awake of the task: what a `Job` does by itself."""
-        self._board[0] = number
+    def _share(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
+        """A kernel whose items the threads claim."""
+        board = self._board
+        self._wait()
+        board.prepare(items, max(1, items // (GRAINS_PER_THREAD * self.threads)), self._looks)
+        number = self._ring()
+        try:
+            kernel(board.address, SHARED, *args)
+        finally:
+            self._wait()
+            if board.number < number:
+                board.announce()  # it was never called, and is over
+        if board.raised:
+            raise raised_at(board.raised, kernel.__name__)
 
-    def stay_awake(self, number: int) -> None:
-        """Wait for a task after that number, for a while."""
-        wait_for_change(self.address, number, self.looks)
+    def _divide(self, function: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
+        """A function that is called with ranges of items."""
+        self._ranges = ranges = _Ranges(self._ring(), function, parts(items, self.threads), args)
+        self._board.announce()
+        try:
+            ranges.own()
+        finally:
+            self._ranges = None
+
+    def _wait(self) -> None:
+        """Until no helper works on a kernel: mostly its door has waited long enough."""
+        while not self._board.done:
+            time.sleep(_NAP_SECONDS)
+
+    def _ring(self) -> int:
+        """The next job is about to be there, so no helper falls asleep any more: its number."""
+        self._awaited = number = self._board.number + 1
+        if self._asleep:
+            with self._bell:
+                self._bell.notify_all()
+        return number
 
     def _start(self) -> None:
-        self.looks = looks_in(AWAKE_SECONDS)
+        self._looks = looks_in(AWAKE_SECONDS)
         with self._bell:
             for _ in range(0 if self._closed else self.threads - 1):
                 helper = threading.Thread(target=self._help, name="buda-emu", daemon=True)
@@ -169,88 +212,44 @@ class _Crew:
                 self._helpers.append(helper)
 
     def _help(self) -> None:
-        seen = 0
+        seen = helped = 0
         while not self._closed:
-            task = self._task
-            if task is not None and task.number != seen:
-                seen = task.number
-                task.help()
-            elif seen != self._board[0]:  # a task that was over before this helper came
-                seen = self._board[0]
-                self.stay_awake(seen)
+            seen = serve(self._board.address, seen, self._looks)
+            ranges = self._ranges
+            if ranges is not None and ranges.number > helped:
+                seen = helped = ranges.number
+                ranges.help()
+            elif seen < self._awaited:
+                time.sleep(AWAKE_SECONDS)  # its kernel is being compiled
             else:
-                del task  # and with it the arrays
                 self._sleep(seen)
+            del ranges  # and with it the arrays
 
     def _sleep(self, seen: int) -> None:
         with self._bell:
-            self._asleep += 1
-            while not self._closed and (self._task is None or self._task.number == seen):
+            self._asleep += 1  # before looking: who rings looks at it afterwards
+            if not self._closed and self._awaited <= seen:
                 self._bell.wait()
             self._asleep -= 1
 
 
-class _Task(ABC):
-    """What the workers do together now."""
-
-    def __init__(self, crew: _Crew, number: int, kernel: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.number = number
-        self._crew = crew
-        self._kernel = kernel
-        self._args = args
-        self._error: BaseException | None = None
-
-    @abstractmethod
-    def own(self) -> None:
-        """The part of the caller, who comes back when all is done. Raises what any part raised."""
-
-    @abstractmethod
-    def help(self) -> None:
-        """The part of a helper, who then stays awake for a while."""
-
-
-class _SharedKernel(_Task):
-    """A kernel whose items the threads claim."""
-
-    def __init__(self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        super().__init__(crew, number, kernel, args)
-        grain = max(1, items // (GRAINS_PER_THREAD * crew.threads))
-        self._job = Job(items, grain, crew.address, number, crew.looks)
-
-    def own(self) -> None:
-        try:
-            self._kernel(self._job.address, OWNER, *self._args)
-        except BaseException:
-            self._job.call_off()
-            raise
-        finally:
-            while not self._job.all_left:
-                time.sleep(_NAP_SECONDS)
-        if self._error is not None:
-            raise self._error
-
-    def help(self) -> None:
-        self._job.join()
-        try:
-            self._kernel(self._job.address, HELPER, *self._args)
-        except BaseException as error:  # noqa: BLE001 - `own` raises it
-            self._error = error
-            self._job.call_off()
-            self._job.leave()
-
-
-class _Ranges(_Task):
+class _Ranges:
     """A function that is called with ranges of items."""
 
-    def __init__(self, crew: _Crew, number: int, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
-        super().__init__(crew, number, kernel, args)
-        self._todo = deque(parts(items, crew.threads))
+    def __init__(
+        self, number: int, function: Callable[..., Any], ranges: list[tuple[int, int]], args: tuple[Any, ...]
+    ) -> None:
+        self.number = number
+        self._function = function
+        self._args = args
+        self._error: BaseException | None = None
+        self._todo = deque(ranges)
         self._changed = threading.Condition()
         self._working = 0
 
     def own(self) -> None:
-        self._crew.announce(self.number)
-        self._work()
+        """The part of the caller, who comes back when all is done. Raises what any part raised."""
+        self.help()
         with self._changed:
             while self._working:
                 self._changed.wait()
@@ -258,10 +257,7 @@ class _Ranges(_Task):
             raise self._error
 
     def help(self) -> None:
-        self._work()
-        self._crew.stay_awake(self.number)
-
-    def _work(self) -> None:
+        """The part of any thread."""
         with self._changed:
             self._working += 1
         try:
@@ -270,7 +266,7 @@ class _Ranges(_Task):
                     start, stop = self._todo.popleft()
                 except IndexError:
                     break
-                self._kernel(start, stop, *self._args)
+                self._function(start, stop, *self._args)
         except BaseException as error:  # noqa: BLE001 - `own` raises it
             self._todo.clear()
             self._error = error
