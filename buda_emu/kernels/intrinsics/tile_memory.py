@@ -8,7 +8,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, splat, tile_pointer
+from buda_emu.kernels.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, prefetch, splat, tile_pointer
 from buda_emu.kernels.tile_memory import (
     CACHE_LINE,
     EDGE,
@@ -19,6 +19,7 @@ from buda_emu.kernels.tile_memory import (
     add_row,
     add_tile,
     copy_tile,
+    expect_tile,
     fill_tile,
     is_aligned,
     is_finite,
@@ -33,6 +34,7 @@ INFINITY: Final = 0x7F800000
 MAGNITUDE: Final = 0x7FFFFFFF
 VECTOR: Final = ir.VectorType(FLOAT, 8)
 WORDS: Final = ir.VectorType(ir.IntType(32), VECTOR.count)
+LINES: Final = 4 * TILE // CACHE_LINE
 QUAD: Final = 4  # the widest square of floats that is transposed by one instruction for each pair of rows, everywhere
 
 
@@ -121,6 +123,24 @@ def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) ->
     number = builder.add(builder.mul(arguments[1], per_entry), arguments[2])
     first = builder.gep(tensor.data, [builder.mul(number, number.type(TILE))])
     return builder.ptrtoint(first, context.get_value_type(types.uintp))
+
+
+@type_callable(expect_tile)
+def _type_expect_tile(_context: Any) -> Any:
+    def typer(tile: Any, part: Any, parts: Any) -> Any:
+        if tile == types.uintp and isinstance(part, types.Integer) and isinstance(parts, types.Integer):
+            return signature(types.none, tile, types.intp, types.intp)
+        return None
+
+    return typer
+
+
+def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
+    lines = builder.udiv(builder.add(SIZE(LINES - 1), parts), parts)
+    first = builder.mul(part, lines)
+    with cgutils.for_range(builder, lines) as loop:
+        place = builder.mul(builder.add(first, loop.index), SIZE(CACHE_LINE))
+        prefetch(builder, builder.add(tile, place))
 
 
 @type_callable(copy_tile)
@@ -239,3 +259,4 @@ _lower_shared(transpose_tile, _emit_transpose, types.uintp, types.uintp)
 _lower_shared(fill_tile, _emit_fill, types.uintp, types.float32)
 _lower_shared(add_tile, _emit_add, types.uintp, types.uintp, types.uintp)
 _lower_shared(add_row, _emit_add_row, types.uintp, types.uintp, types.uintp)
+_lower_shared(expect_tile, _emit_expect, types.uintp, types.intp, types.intp)
