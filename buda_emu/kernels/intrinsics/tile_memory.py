@@ -222,27 +222,31 @@ def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
 
 
 def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
+    """Two squares at once, one below the other in the source, beside each other as halves of vectors."""
     to, data = (tile_pointer(builder, address) for address in (target, source))
-    quad = ir.VectorType(FLOAT, QUAD)
-    halves = [[i // 2 + half * QUAD // 2 + i % 2 * QUAD for i in range(QUAD)] for half in range(2)]
-    interleave = [ir.Constant(ir.VectorType(ir.IntType(32), QUAD), half) for half in halves]
+    quad, pair = ir.VectorType(FLOAT, QUAD), ir.VectorType(FLOAT, 2 * QUAD)
+    places = ir.VectorType(ir.IntType(32), pair.count)
+    join = ir.Constant(places, list(range(pair.count)))
+    square = [[i // 2 + half * QUAD // 2 + i % 2 * pair.count for i in range(QUAD)] for half in range(2)]
+    interleave = [ir.Constant(places, [*half, *(place + QUAD for place in half)]) for half in square]
 
-    def row(tile: Value, first_row: Value, first_column: Value, number: int) -> Value:
+    def row(tile: Value, first_row: Value, first_column: Value, number: int, kind: ir.Type) -> Value:
         place = builder.add(builder.mul(builder.add(first_row, SIZE(number)), SIZE(EDGE)), first_column)
-        return builder.bitcast(builder.gep(tile, [place]), quad.as_pointer())
+        return builder.bitcast(builder.gep(tile, [place]), kind.as_pointer())
 
-    steps = SIZE(EDGE // QUAD)
-    with cgutils.for_range(builder, steps) as down, cgutils.for_range(builder, steps) as across:
-        i, j = (builder.mul(loop.index, SIZE(QUAD)) for loop in (down, across))
-        rows = [builder.load(row(data, j, i, number), align=4) for number in range(QUAD)]
+    steps = SIZE(EDGE // QUAD), SIZE(EDGE // pair.count)
+    with cgutils.for_range(builder, steps[0]) as down, cgutils.for_range(builder, steps[1]) as across:
+        i, j = builder.mul(down.index, SIZE(QUAD)), builder.mul(across.index, SIZE(pair.count))
+        quads = [builder.load(row(data, j, i, number, quad), align=4) for number in range(pair.count)]
+        rows = [builder.shuffle_vector(quads[number], quads[number + QUAD], join) for number in range(QUAD)]
         for _ in range(2):  # interleaving the first half of all elements with the second log2(QUAD) times transposes
             rows = [
-                builder.shuffle_vector(rows[pair], rows[pair + QUAD // 2], half)
-                for pair in range(QUAD // 2)
+                builder.shuffle_vector(rows[first], rows[first + QUAD // 2], half)
+                for first in range(QUAD // 2)
                 for half in interleave
             ]
         for number in range(QUAD):
-            builder.store(rows[number], row(to, i, j, number), align=4)
+            builder.store(rows[number], row(to, i, j, number, pair), align=4)
 
 
 def _lower_shared(function: Callable[..., None], emit: Callable[..., None], *arguments: Any) -> None:
