@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tile_memory import relu_tile, tile_at
+from buda_emu.kernels.tile_memory import expect_tile, relu_tile, tile_at
 
 ADD: Final = 0
 SUBTRACT: Final = 1
@@ -69,6 +69,8 @@ def binary_tiles(
     for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
+        if tile + 1 < tiles:
+            expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]
         combine(code, to, fetch_tile(a, entry, tile, scratch_a), fetch_tile(b, entry, tile, scratch_b), zero_point)
         if height < 32 or width < 32:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tile_memory import tile_at, transpose_tile
+from buda_emu.kernels.tile_memory import expect_tile, tile_at, transpose_tile
 
 Tile: TypeAlias = NDArray[np.float32]
 Tensor: TypeAlias = NDArray[np.float32]
@@ -99,6 +99,8 @@ def gather_tiles(
     for item in claimed(start, stop):
         entry = item // tiles
         tile = item - entry * tiles
+        if tile + 1 < tiles and arrange != TRANSPOSE:
+            expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]
         at = int(index[tile])
         if at < 0:

@@ -26,6 +26,7 @@ from buda_emu.kernels.tile_memory import (
     add_row,
     add_tile,
     copy_tile,
+    expect_tile,
     fill_tile,
     is_aligned,
     is_finite,
@@ -177,6 +178,7 @@ def matmul_tiles(
                     for g in range(group):
                         at = a_index[(row + g) * inner + k]
                         left = tile_at(work, 0, PAD) if at < 0 else tile_at(a, a_entry, at)
+                        expect_tile(tile_at(out, entry, (row + g) * cols + col), k - begin, end - begin)
                         if (no_right and is_finite(left)) or (zeros[g * DEPTH + k - begin] and is_finite(right)):
                             continue
                         add_dense_product(tile_at(work, 0, ACCUMULATORS + g), left, right, parking, soon, g, group)

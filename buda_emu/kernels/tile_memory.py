@@ -20,6 +20,7 @@ __all__ = [
     "add_row",
     "add_tile",
     "copy_tile",
+    "expect_tile",
     "fill_tile",
     "is_aligned",
     "is_finite",
@@ -65,6 +66,10 @@ def working_tiles() -> Any:
     In a kernel they lie on the stack, and only one such array can be made in a kernel.
     """
     return np.empty((1, WORKING_TILES, TILE), np.float32)
+
+
+def expect_tile(tile: Any, part: int, parts: int) -> None:
+    """Let part number `part` of `parts` of a tile be fetched into the second level of cache: a matter of speed."""
 
 
 def copy_tile(target: Any, source: Any) -> None:

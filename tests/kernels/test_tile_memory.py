@@ -12,6 +12,7 @@ from buda_emu.kernels.tile_memory import (
     add_row,
     add_tile,
     copy_tile,
+    expect_tile,
     fill_tile,
     is_finite,
     is_zero,
@@ -30,6 +31,9 @@ def moved(out, source, value):
     """Eight tiles made of two, one of them by way of working memory."""
     work = working_tiles()
     first, second = tile_at(source, 0, 0), tile_at(source, 1, 1)
+    for part in range(3):
+        expect_tile(tile_at(work, 0, 7), part, 3)  # changes nothing, there nor elsewhere
+        expect_tile(tile_at(out, 1, 4), part, 3)
     copy_tile(tile_at(work, 0, 7), first)
     fill_tile(tile_at(work, 0, 0), value)
     copy_tile(tile_at(out, 0, 0), tile_at(work, 0, 7))
@@ -61,6 +65,7 @@ def test_each_move():
     np.testing.assert_array_equal(out[0, 2].reshape(EDGE, EDGE), square.T)
     np.testing.assert_array_equal(out[0, 3], first + second)
     np.testing.assert_array_equal(out[0, 4].reshape(EDGE, EDGE), square + second[:EDGE])
+    assert not out[1, 3:].any()
     assert (NO_RELU, RELU_FROM, RELU_WITHIN) == (0, 1, 2)
     np.testing.assert_array_equal(out[1, 0], first)
     np.testing.assert_array_equal(out[1, 1], np.where(first >= limit, first, 0))

@@ -19,6 +19,7 @@ __all__ = [
     "changes_arrays",
     "llvm_fma",
     "on_data",
+    "prefetch",
     "splat",
     "tile_pointer",
 ]
@@ -88,3 +89,12 @@ def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: 
     element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
     name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
     return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
+
+
+def prefetch(builder: Builder, address: Value) -> None:
+    """Let the cache line at an address be fetched into the second level of cache."""
+    byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
+    function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    read, second_level, data = flag(0), flag(2), flag(1)
+    builder.call(function, [builder.inttoptr(address, byte_pointer), read, second_level, data])

@@ -15,7 +15,17 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.kernels.dense_product import LANE_TREE, LANES, Tree, add_dense_product
-from buda_emu.kernels.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, llvm_fma, splat, tile_pointer
+from buda_emu.kernels.intrinsics.code import (
+    FLOAT,
+    SIZE,
+    Builder,
+    Value,
+    call_shared,
+    llvm_fma,
+    prefetch,
+    splat,
+    tile_pointer,
+)
 from buda_emu.kernels.tile_memory import CACHE_LINE, EDGE, TILE
 
 Cell: TypeAlias = tuple[int, int]
@@ -42,9 +52,9 @@ class _Block:
 
 
 def block_for(features: str) -> _Block:
-    """Measured on a machine with 16 vector registers; counted in the code made for machines with 32."""
+    """Measured on machines with 16 and with 32 vector registers."""
     if "+avx512f" in features.split(","):
-        return _Block(rows=4, width=16, vectors=2, kept=(0, 0, 8))
+        return _Block(rows=4, width=16, vectors=2, kept=(2, 8, 8))
     return _Block(rows=2, width=8, vectors=4, kept=(0, 0, 5))
 
 
@@ -134,16 +144,8 @@ def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:
         number = builder.add(builder.mul(i.index, SIZE(across)), j.index)
         with cgutils.for_range(builder, lines) as loop:
             line = builder.add(builder.add(first_line, builder.mul(number, lines)), loop.index)
-            _emit_prefetch(builder, builder.add(soon, builder.mul(line, SIZE(CACHE_LINE))))
+            prefetch(builder, builder.add(soon, builder.mul(line, SIZE(CACHE_LINE))))
         first_row = builder.mul(i.index, SIZE(block.rows * EDGE))
         first_column = builder.mul(j.index, SIZE(block.width * block.vectors))
         code = _BlockCode(builder, block, builder.gep(a, [first_row]), builder.gep(b, [first_column]), parking)
         code.add_to(builder.gep(accumulator, [builder.add(first_row, first_column)]))
-
-
-def _emit_prefetch(builder: Builder, address: Value) -> None:
-    byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-    kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    read, second_level, data = flag(0), flag(2), flag(1)
-    builder.call(function, [builder.inttoptr(address, byte_pointer), read, second_level, data])

@@ -8,7 +8,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, splat, tile_pointer
+from buda_emu.kernels.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, prefetch, splat, tile_pointer
 from buda_emu.kernels.tile_memory import (
     CACHE_LINE,
     EDGE,
@@ -19,6 +19,7 @@ from buda_emu.kernels.tile_memory import (
     add_row,
     add_tile,
     copy_tile,
+    expect_tile,
     fill_tile,
     is_aligned,
     is_finite,
@@ -33,6 +34,7 @@ INFINITY: Final = 0x7F800000
 MAGNITUDE: Final = 0x7FFFFFFF
 VECTOR: Final = ir.VectorType(FLOAT, 8)
 WORDS: Final = ir.VectorType(ir.IntType(32), VECTOR.count)
+LINES: Final = 4 * TILE // CACHE_LINE
 QUAD: Final = 4  # the widest square of floats that is transposed by one instruction for each pair of rows, everywhere
 
 
@@ -123,6 +125,24 @@ def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) ->
     return builder.ptrtoint(first, context.get_value_type(types.uintp))
 
 
+@type_callable(expect_tile)
+def _type_expect_tile(_context: Any) -> Any:
+    def typer(tile: Any, part: Any, parts: Any) -> Any:
+        if tile == types.uintp and isinstance(part, types.Integer) and isinstance(parts, types.Integer):
+            return signature(types.none, tile, types.intp, types.intp)
+        return None
+
+    return typer
+
+
+def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
+    lines = builder.udiv(builder.add(SIZE(LINES - 1), parts), parts)
+    first = builder.mul(part, lines)
+    with cgutils.for_range(builder, lines) as loop:
+        place = builder.mul(builder.add(first, loop.index), SIZE(CACHE_LINE))
+        prefetch(builder, builder.add(tile, place))
+
+
 @type_callable(copy_tile)
 @type_callable(transpose_tile)
 def _type_move(_context: Any) -> Any:
@@ -202,27 +222,31 @@ def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
 
 
 def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
+    """Two squares at once, one below the other in the source, beside each other as halves of vectors."""
     to, data = (tile_pointer(builder, address) for address in (target, source))
-    quad = ir.VectorType(FLOAT, QUAD)
-    halves = [[i // 2 + half * QUAD // 2 + i % 2 * QUAD for i in range(QUAD)] for half in range(2)]
-    interleave = [ir.Constant(ir.VectorType(ir.IntType(32), QUAD), half) for half in halves]
+    quad, pair = ir.VectorType(FLOAT, QUAD), ir.VectorType(FLOAT, 2 * QUAD)
+    places = ir.VectorType(ir.IntType(32), pair.count)
+    join = ir.Constant(places, list(range(pair.count)))
+    square = [[i // 2 + half * QUAD // 2 + i % 2 * pair.count for i in range(QUAD)] for half in range(2)]
+    interleave = [ir.Constant(places, [*half, *(place + QUAD for place in half)]) for half in square]
 
-    def row(tile: Value, first_row: Value, first_column: Value, number: int) -> Value:
+    def row(tile: Value, first_row: Value, first_column: Value, number: int, kind: ir.Type) -> Value:
         place = builder.add(builder.mul(builder.add(first_row, SIZE(number)), SIZE(EDGE)), first_column)
-        return builder.bitcast(builder.gep(tile, [place]), quad.as_pointer())
+        return builder.bitcast(builder.gep(tile, [place]), kind.as_pointer())
 
-    steps = SIZE(EDGE // QUAD)
-    with cgutils.for_range(builder, steps) as down, cgutils.for_range(builder, steps) as across:
-        i, j = (builder.mul(loop.index, SIZE(QUAD)) for loop in (down, across))
-        rows = [builder.load(row(data, j, i, number), align=4) for number in range(QUAD)]
+    steps = SIZE(EDGE // QUAD), SIZE(EDGE // pair.count)
+    with cgutils.for_range(builder, steps[0]) as down, cgutils.for_range(builder, steps[1]) as across:
+        i, j = builder.mul(down.index, SIZE(QUAD)), builder.mul(across.index, SIZE(pair.count))
+        quads = [builder.load(row(data, j, i, number, quad), align=4) for number in range(pair.count)]
+        rows = [builder.shuffle_vector(quads[number], quads[number + QUAD], join) for number in range(QUAD)]
         for _ in range(2):  # interleaving the first half of all elements with the second log2(QUAD) times transposes
             rows = [
-                builder.shuffle_vector(rows[pair], rows[pair + QUAD // 2], half)
-                for pair in range(QUAD // 2)
+                builder.shuffle_vector(rows[first], rows[first + QUAD // 2], half)
+                for first in range(QUAD // 2)
                 for half in interleave
             ]
         for number in range(QUAD):
-            builder.store(rows[number], row(to, i, j, number), align=4)
+            builder.store(rows[number], row(to, i, j, number, pair), align=4)
 
 
 def _lower_shared(function: Callable[..., None], emit: Callable[..., None], *arguments: Any) -> None:
@@ -239,3 +263,4 @@ _lower_shared(transpose_tile, _emit_transpose, types.uintp, types.uintp)
 _lower_shared(fill_tile, _emit_fill, types.uintp, types.float32)
 _lower_shared(add_tile, _emit_add, types.uintp, types.uintp, types.uintp)
 _lower_shared(add_row, _emit_add_row, types.uintp, types.uintp, types.uintp)
+_lower_shared(expect_tile, _emit_expect, types.uintp, types.intp, types.intp)
