@@ -72,7 +72,12 @@ def binary_tiles(
         if tile + 1 < tiles:
             expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]
-        combine(code, to, fetch_tile(a, entry, tile, scratch_a), fetch_tile(b, entry, tile, scratch_b), zero_point)
+        first = fetch_tile(a, entry, tile, scratch_a)
+        if tile_at(a[0], 0, 0) == tile_at(out, 0, 0):  # loops over one tile that is read and written are no vector code
+            for k in range(1024):
+                scratch_a[k] = first[k]
+            first = scratch_a
+        combine(code, to, first, fetch_tile(b, entry, tile, scratch_b), zero_point)
         if height < 32 or width < 32:
             blank_tile(to, height, width)
         relu_tile(tile_at(out, entry, tile), relu, threshold)
