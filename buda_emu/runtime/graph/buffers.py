@@ -26,28 +26,31 @@ class BufferPool:
 
     def take(self, entries: int, tiles: int) -> NDArray[np.float32]:
         """An array float32[entries, tiles, 1024] with undefined contents."""
-        shape = entries, tiles, TILE_ELEMENTS
-        array = self._memory(entries * tiles * TILE_ELEMENTS)
+        shape, count = (entries, tiles, TILE_ELEMENTS), entries * tiles * TILE_ELEMENTS
+        pieces = self._free.get(count)
+        if pieces:
+            self._kept -= 4 * count
+            _, array = pieces.pop()
+        else:
+            array = self._other(count)
         return array if array.shape == shape else array.reshape(shape)
 
     def lend(self, count: int) -> NDArray[np.float32]:
         """float32[count] with undefined contents, to be given back."""
-        return self._memory(count).reshape(-1)
-
-    def _memory(self, count: int) -> NDArray[np.float32]:
-        """So many floats, in any shape: what was given back last, else the smallest that fits and is not twice as
-        large, else fresh."""
         pieces = self._free.get(count)
         if pieces:
-            _, array = pieces.pop()
             self._kept -= 4 * count
-            return array
-        size = min((size for size, pieces in self._free.items() if pieces and count <= size <= 2 * count), default=0)
+            return pieces.pop()[1].reshape(-1)
+        return self._other(count)
+
+    def _other(self, count: int) -> NDArray[np.float32]:
+        """float32[count] where none of that size is here: of the smallest that fits and is not twice as large, or
+        fresh."""
+        size = min((size for size, pieces in self._free.items() if pieces and count < size <= 2 * count), default=0)
         if not size:
             return SPARE.take(count)
-        _, array = self._free[size].pop()
-        self._kept -= array.nbytes
-        return array.reshape(-1)[:count]
+        self._kept -= 4 * size
+        return self._free[size].pop()[1].reshape(-1)[:count]
 
     def give_back(self, array: NDArray[Any]) -> None:
         """As `SpareMemory.give`; who wants an array of the same shape next gets this very one."""

@@ -1,6 +1,7 @@
 """One pass over a plan's steps for the inputs of one chunk: what every precision has in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -53,8 +54,10 @@ class Context:
 class ChunkRun(ABC, Generic[V]):
     """The steps for the inputs of one chunk: `compute`, `store`, `tell`."""
 
-    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk, give_back: Callable[[V], None]) -> None:
+        """`give_back`: nobody uses the memory of a tensor any more."""
         self._context = context
+        self._give_back = give_back
         self._plan = plan
         self._chunk = chunk
         self._values: dict[int, V] = {}
@@ -74,7 +77,7 @@ class ChunkRun(ABC, Generic[V]):
 
     def compute(self) -> None:
         """Every step. Tensors are given back after their last use."""
-        values, owned = self._values, self._owned
+        values, owned, give_back = self._values, self._owned, self._give_back
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
                 case Run():
@@ -88,7 +91,7 @@ class ChunkRun(ABC, Generic[V]):
             for value in freed:
                 array = values.pop(value)
                 if value in owned:
-                    self._give_back(array)
+                    give_back(array)
 
     def store(self) -> None:
         """Results into queues and rams."""
@@ -184,10 +187,6 @@ class ChunkRun(ABC, Generic[V]):
     @abstractmethod
     def _take(self, value: int, entries: int) -> V:
         """Memory for a tensor of the plan."""
-
-    @abstractmethod
-    def _give_back(self, array: V) -> None:
-        """Nobody uses this memory any more."""
 
     @abstractmethod
     def _read(self, step: Read) -> None:

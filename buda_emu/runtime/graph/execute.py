@@ -126,7 +126,7 @@ class FormatRun(ChunkRun[Tensor]):
     """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
 
     def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
-        super().__init__(context, plan, chunk)
+        super().__init__(context, plan, chunk, context.pool.give_back)
         self._pool = context.pool
         self._parallel = context.parallel
         self._replaced: list[Tensor] = []  # memory that queues had before
@@ -136,9 +136,6 @@ class FormatRun(ChunkRun[Tensor]):
 
     def _take(self, value: int, entries: int) -> Tensor:
         return self._pool.take(entries, self._plan.tiles[value])
-
-    def _give_back(self, array: Tensor) -> None:
-        self._pool.give_back(array)
 
     def _seen(self, array: Tensor) -> Tensor:
         return array
@@ -166,13 +163,16 @@ class FormatRun(ChunkRun[Tensor]):
         convert(out, step.format, self._parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
-        run_relu(step.implementation, step.call, inputs, step.relu, out, self._parallel)
-        self._convert_output(step, out)
+        if step.relu is None:
+            step.implementation.run(step.call, inputs, out, self._parallel)
+        else:
+            run_relu(step.implementation, step.call, inputs, step.relu, out, self._parallel)
+        if step.output_format:
+            self._convert_output(step, out)
 
     def _convert_output(self, step: Run, out: Tensor) -> None:
         """OPS 3 step 9."""
-        if step.output_format:
-            convert(out, step.output_format, self._parallel, truncate=True)
+        convert(out, step.output_format, self._parallel, truncate=True)
 
     def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
         """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
@@ -198,7 +198,8 @@ class FormatRun(ChunkRun[Tensor]):
             else:
                 run_onto(step.implementation, step.call, operands, previous, target, self._parallel)
                 relu_in_place(target, step.relu, self._parallel)
-                self._convert_output(step, target)
+                if step.output_format:
+                    self._convert_output(step, target)
             latest[slot] = target
             zeroed = False
         if spare is not None:
