@@ -46,10 +46,7 @@ class Fifo:
         ring = self.ring
         if ring.empty:
             raise ProgramError(f"read from an empty queue: {self.describe()}", kind="empty", queue=self.name)
-        local = ring.local
-        if not (self.prologue or self.epilogue):
-            ring.local = (local + self.rd_ptr_autoinc) % ring.limit
-        return ring.slot(local)
+        return ring.advance_local(0 if self.prologue or self.epilogue else self.rd_ptr_autoinc)
 
     def pop(self, count: int) -> None:
         """Free `count` entries. Raises ProgramError when there are fewer."""

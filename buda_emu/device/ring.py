@@ -50,6 +50,12 @@ class RingPointers:
         """Free `count` entries; the caller has checked the occupancy."""
         self.rd = (self.rd + count) % self.limit
 
+    def advance_local(self, count: int) -> int:
+        """The slot at the local pointer, which then moves on by `count`."""
+        local, entries = self.local, self.entries
+        self.local = (local + count) % (2 * entries)
+        return local % entries
+
     def place_local(self, pointer: int) -> None:
         """Set where the epoch starts to read."""
         self.local = self.local_base = pointer % self.limit

@@ -5,7 +5,6 @@ undefined, as of `numpy.empty`.
 """
 
 import os
-from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
@@ -21,21 +20,26 @@ SHARE_OF_MEMORY: Final = 4  # a quarter of the machine's memory is kept, at most
 _FLOAT32: Final = np.dtype(np.float32).char  # to compare types themselves takes four times as long
 
 _Piece: TypeAlias = tuple[int, str, NDArray[np.float32]]
-"""Number in the order in which pieces were given, user, flat memory. A plain tuple: every op that runs makes one."""
+"""Number in the order in which pieces were given, user, flat memory."""
+
+
+def memory_of(array: NDArray[Any]) -> NDArray[np.float32] | None:
+    """All of the memory that an array is a part of; None where that was not made for float32, or is not writable."""
+    memory = array
+    while type(base := memory.base) is np.ndarray:
+        memory = base
+    return memory if memory.dtype.char == _FLOAT32 and memory.flags.writeable else None
 
 
 class SpareMemory:
     """Flat float32 arrays that nobody uses, up to `limit` bytes, those given back first dropped first.
 
-    `least`: bytes from which an array is kept; `fresh`: where a new one comes from.
+    Little ones are not kept: see `LEAST_BYTES`.
     """
 
-    def __init__(
-        self, limit: int, least: int = LEAST_BYTES, fresh: Callable[[int], NDArray[np.float32]] | None = None
-    ) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._least = least
-        self._fresh = fresh or pages.fresh
+        self._fresh = pages.fresh
         self._free: dict[int, list[_Piece]] = {}  # by size, none of them empty
         self._given = 0
         self._bytes = 0
@@ -47,7 +51,7 @@ class SpareMemory:
         Of several large ones the one that this user gave: who touches only a part of it has no other part cleared by
         the system.
         """
-        if 4 * count < self._least:
+        if 4 * count < LEAST_BYTES:
             return self._fresh(count)
         with self._lock:
             size = count if count in self._free else self._near(count)
@@ -73,29 +77,21 @@ class SpareMemory:
         return flat
 
     def give(self, array: NDArray[Any], user: str = "") -> None:
-        """Take back an array of `take`, or any part of it that shows all of its memory; nobody may use it any more.
+        """Take back an array of `take`, or any part of it, which stands for all of it; nobody may use it any more.
 
         Memory that was not made for float32 is left to the system.
         """
-        flat = array
-        while type(base := flat.base) is np.ndarray:
-            flat = base
-        size = flat.nbytes
-        if not self._least <= size <= self._limit or flat.dtype.char != _FLOAT32 or not flat.flags.writeable:
+        flat = memory_of(array)
+        if flat is None or not LEAST_BYTES <= flat.nbytes <= self._limit:
             return
         if flat.ndim > 1:  # `take` did not make it
             flat = flat.reshape(-1)
         with self._lock:
             self._given += 1
             self._free.setdefault(flat.size, []).append((self._given, user, flat))
-            self._bytes += size
+            self._bytes += flat.nbytes
             if self._bytes > self._limit:
                 self._keep(self._limit)
-
-    @property
-    def kept(self) -> int:
-        """Bytes that are here now."""
-        return self._bytes
 
     def shrink(self, most: int) -> None:
         """Keep `most` bytes at most of what is here now, and give the rest to the system, the oldest first."""
@@ -104,23 +100,15 @@ class SpareMemory:
         with self._lock:
             self._keep(most)
 
-    def limit(self, most: int) -> None:
-        """Keep `most` bytes at most from now on."""
-        self._limit = most
-        self.shrink(most)
-
     def _keep(self, most: int) -> None:
         while self._bytes > most:
             self._remove(min(self._free, key=lambda size: self._free[size][0][0]), None)
 
-    def drop(self, into: "SpareMemory | None" = None) -> int:
-        """Give everything to the system, or to another. The bytes that were kept."""
+    def drop(self) -> int:
+        """Give everything to the system. The bytes that were kept."""
         with self._lock:
-            dropped, self._free = self._free, {}
+            self._free.clear()
             kept, self._bytes = self._bytes, 0
-        if into is not None:
-            for _, user, flat in sorted(piece for pieces in dropped.values() for piece in pieces):
-                into.give(flat, user)
         return kept
 
 

@@ -5,7 +5,6 @@ chip would hold is made on demand by `buda_emu.tensor`.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class MemoryBudget:
 
 def consecutive(slots: Sequence[int]) -> bool:
     """Each one after the one before it."""
-    return len(slots) < 2 or all(b == a + 1 for a, b in pairwise(slots))
+    return len(slots) < 2 or list(slots) == list(range(slots[0], slots[0] + len(slots)))
 
 
 class TileStore:

@@ -1,6 +1,7 @@
 """The product of a dense matmul, accumulation over z included (OPS 6.1)."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,8 +9,10 @@ from buda_emu.errors import ProgramError
 from buda_emu.kernels import gather
 from buda_emu.kernels.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_reference, matmul_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles
+from buda_emu.ops.common import operand_map
 from buda_emu.ops.operands import blanked, plain, run_add
-from buda_emu.spec.blocking import Shape
+from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.tensor.tilemap import Index
 
 
 def product_shape(call: OpCall) -> Shape:
@@ -42,14 +45,20 @@ def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
 
 
 def run_product(
-    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
+    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: tuple[Any, ...] | None = None
 ) -> None:
     """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them.
 
-    An `ending` cannot be together with attribute accumulate.
+    `ending`: the fields of an `Ending`; it cannot be together with attribute accumulate.
     """
+    known: _Fixed | None = call.fixed.get("product")
+    if known is None:
+        known = call.fixed["product"] = _fixed(call)
+    if known.as_they_are:
+        _multiply(call, (inputs[0], *known.left), (inputs[1], *known.right), out, parallel, ending)
+        return
     left = blanked(call, 0, inputs, parallel)
-    right = blanked(call, 1, inputs, parallel, gather.TRANSPOSE if call.transpose else gather.AS_IS)
+    right = blanked(call, 1, inputs, parallel, known.right[2])
     if not call.attributes.accumulate:
         _multiply(call, left, right, out, parallel, ending)
         return
@@ -60,6 +69,21 @@ def run_product(
         _multiply(call, _every(call, 0, left, s, z), _every(call, 1, right, s, z), target, parallel)
         if s:
             run_add(out, plain(term), parallel)
+
+
+class _Fixed(NamedTuple):
+    """Of both operands all but their sources, and whether one product of them as they are is the result."""
+
+    left: tuple[Index, np.float32, int]
+    right: tuple[Index, np.float32, int]
+    as_they_are: bool
+
+
+def _fixed(call: OpCall) -> _Fixed:
+    left, right = operand_map(call, 0)[:2], operand_map(call, 1)[:2]
+    arrange = gather.TRANSPOSE if call.transpose else gather.AS_IS
+    whole = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
+    return _Fixed((*left, gather.AS_IS), (*right, arrange), whole and not call.attributes.accumulate)
 
 
 def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
@@ -77,16 +101,17 @@ def _multiply(
     right: gather.Operand,
     out: Tiles,
     parallel: Parallel,
-    ending: Ending | None = None,
+    ending: tuple[Any, ...] | None = None,
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
     known: tuple[int, int, tuple[int, ...]] | None = call.fixed.get("blocks")
     if known is None or known[0] != len(out):
         known = call.fixed["blocks"] = len(out), *_blocks(call, out)
     _, items, blocks = known
+    a, b = left[:3], right[:3]
     if ending is None:
-        ending = Ending(AS_IT_IS, *left[:3])
-    parallel(matmul_tiles, items, out, *left[:3], *right[:3], right[3] == gather.TRANSPOSE, *blocks, *ending)
+        ending = Ending(AS_IT_IS, *a)
+    parallel(matmul_tiles, items, out, *a, *b, right[3] == gather.TRANSPOSE, *blocks, *ending)
 
 
 def _blocks(call: OpCall, out: Tiles) -> tuple[int, tuple[int, ...]]:

@@ -4,7 +4,7 @@ What makes sparse products is imported by the netlists that have them.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,18 +31,26 @@ def _is_one_kernel(call: OpCall) -> bool:
     return not (call.attributes.identity or call.attributes.accumulate)
 
 
-def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
-    """What the kernel of a dense product does with it: bias and relu."""
-    known: tuple[Relu | None, int, int, tuple[int, np.float32]] | None = call.fixed.get("ending")
+def _is_all(call: OpCall) -> bool:
+    """Whether that is all: nothing comes after the bias."""
+    known: bool | None = call.fixed.get("is_all")
+    if known is None:
+        known = call.fixed["is_all"] = _is_one_kernel(call) and not follows_bias(call)
+    return known
+
+
+def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> tuple[Any, ...]:
+    """The fields of an `Ending`, what the kernel of a dense product does with it: bias and relu."""
+    known: tuple[Relu | None, int, int, tuple[Any, ...]] | None = call.fixed.get("ending")
     if known is None or known[0] != relu:
         if call.attributes.bias:
             how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
         else:
             how, number = AS_IT_IS, 0  # any operand will do
-        known = call.fixed["ending"] = relu, how, number, relu_arguments(relu)
+        index, pad_value, _ = operand_map(call, number)
+        known = call.fixed["ending"] = relu, how, number, (index, pad_value, *relu_arguments(relu))
     _, how, number, after = known
-    index, pad_value, _ = operand_map(call, number)
-    return Ending(how, inputs[number], index, pad_value, *after)
+    return how, inputs[number], *after
 
 
 @implements("matmul")
@@ -83,6 +91,8 @@ class Matmul:
 
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernels; see `buda_emu.ops.base`."""
+        if self.run_relu(call, inputs, None, out, parallel):
+            return
         if _is_one_kernel(call):
             dense.run_product(call, inputs, out, parallel, _ending(call, inputs, None))
         else:
@@ -95,16 +105,18 @@ class Matmul:
             run_bias(call, inputs, out, parallel, _product_operands(call))
         run_tail(call, inputs, out, parallel)
 
-    def run_relu(self, call: OpCall, inputs: Sequence[Tiles], relu: Relu, out: Tiles, parallel: Parallel) -> bool:
+    def run_relu(
+        self, call: OpCall, inputs: Sequence[Tiles], relu: Relu | None, out: Tiles, parallel: Parallel
+    ) -> bool:
         """With relu at the end; see `buda_emu.ops.operands.run_relu`."""
-        if not _is_one_kernel(call) or follows_bias(call):
+        if not _is_all(call):
             return False
         dense.run_product(call, inputs, out, parallel, _ending(call, inputs, relu))
         return True
 
     def run_onto(self, call: OpCall, inputs: Sequence[Tiles], previous: Tiles, out: Tiles, parallel: Parallel) -> bool:
         """The sum of gradients; see `buda_emu.ops.operands.run_onto`."""
-        if not _is_one_kernel(call) or call.attributes.bias or follows_bias(call):
+        if call.attributes.bias or not _is_all(call):
             return False
         dense.run_product(call, inputs, out, parallel, Ending(ONTO, *plain(previous)[:3]))
         return True

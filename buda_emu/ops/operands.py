@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,10 @@ def all_entries(inputs: Sequence[Tiles]) -> list[Tiles]:
 
 def plain(tiles: Tiles) -> gather.Operand:
     """A tensor float32[w, n, 1024] as a kernel operand that is read as it stands."""
-    return tiles, _each_in_its_place(tiles.shape[1]), np.float32(0), gather.AS_IS
+    return tiles, _each_in_its_place(tiles.shape[1]), _NO_PAD, gather.AS_IS
+
+
+_NO_PAD: Final = np.float32(0)
 
 
 @lru_cache(maxsize=128)

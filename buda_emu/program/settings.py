@@ -1,7 +1,8 @@
 """One execute's queue settings with their values at that moment (NETLIST 3.5), and the texts they came from."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.for_each import ForEach
@@ -41,7 +42,7 @@ class PreparedSettings:
     For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not (NETLIST 3.5).
     """
 
-    __slots__ = ("_constants", "_is_plain", "_latest", "_names", "_open", "_places", "queue", "source", "texts")
+    __slots__ = ("_constants", "_latest", "_open", "_places", "is_plain", "names", "queue", "source", "texts")
 
     def __init__(self, source: QueueSettings, is_ram: bool) -> None:
         self.source = source
@@ -56,22 +57,22 @@ class PreparedSettings:
                 self._open.append((number, field, text))
             self._constants.append(bool(value) if field in _FLAGS else value)
         self.texts = frozenset(text for _, _, text in self._open)
-        self._names = tuple(dict.fromkeys(stored_name(text) for _, _, text in self._open))
+        self.names = tuple(dict.fromkeys(stored_name(text) for _, _, text in self._open))
         self._places = [
-            (number, self._names.index(stored_name(text)), field in _FLAGS) for number, field, text in self._open
+            (number, self.names.index(stored_name(text)), field in _FLAGS) for number, field, text in self._open
         ]
         # Whether there is nothing to complain about once the variables are there.
-        self._is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
+        self.is_plain = all(is_variable(text) and field not in _NOT_A_PARAMETER for _, field, text in self._open)
         self._latest: tuple[tuple[int | None, ...], EvaluatedSettings] | None = None
 
     def evaluate(self, variables: Variables) -> EvaluatedSettings:
         """Settings with the variables' values now: the same object as long as these do not change. Raises ProgramError
         naming queue and field."""
-        values = variables.values_of(self._names)
+        values = variables.values_of(self.names)
         latest = self._latest
         if latest is not None and latest[0] == values:
             return latest[1]
-        if None in values or not self._is_plain:
+        if None in values or not self.is_plain:
             return self._checked(variables)
         fields = self._constants.copy()
         for number, place, flag in self._places:
@@ -107,6 +108,35 @@ def _constant(text: str) -> int | None:
     return None
 
 
+Evaluated: TypeAlias = tuple[PreparedSettings, EvaluatedSettings]
+
+
+class ExecuteSettings:
+    """Settings of all queues in one execute, in order."""
+
+    __slots__ = ("_is_plain", "_latest", "_names", "prepared")
+
+    def __init__(self, prepared: tuple[PreparedSettings, ...]) -> None:
+        self.prepared = prepared
+        self._names = tuple(dict.fromkeys(name for one in prepared for name in one.names))
+        self._is_plain = all(one.is_plain for one in prepared)
+        self._latest: tuple[tuple[int | None, ...], tuple[Evaluated, ...]] | None = None
+
+    def evaluated(self, variables: Variables) -> Iterable[Evaluated]:
+        """Each with its values now. Raises ProgramError, as `PreparedSettings.evaluate` does, when it comes to it."""
+        values = variables.values_of(self._names)
+        latest = self._latest
+        return latest[1] if latest is not None and latest[0] == values else self._one_by_one(variables, values)
+
+    def _one_by_one(self, variables: Variables, values: tuple[int | None, ...]) -> Iterator[Evaluated]:
+        found: list[Evaluated] = []
+        for one in self.prepared:
+            found.append((one, one.evaluate(variables)))
+            yield found[-1]
+        if self._is_plain:
+            self._latest = values, tuple(found)
+
+
 class AllSettings:
     """Settings of a netlist's executes, prepared when they are first asked for, for all who run it."""
 
@@ -114,14 +144,14 @@ class AllSettings:
 
     def __init__(self, netlist: Netlist) -> None:
         self._queues = netlist.queues
-        self._prepared: dict[int, tuple[Execute, tuple[PreparedSettings, ...]]] = {}  # by the id of the first
+        self._prepared: dict[int, tuple[Execute, ExecuteSettings]] = {}  # by the id of the first
 
-    def of(self, execute: Execute) -> tuple[PreparedSettings, ...]:
-        """Those of one execute, in order."""
+    def of(self, execute: Execute) -> ExecuteSettings:
+        """Those of one execute."""
         found = self._prepared.get(id(execute))
         if found is None:
             prepared = tuple(PreparedSettings(item, self._is_ram(item)) for item in execute.queue_settings)
-            found = self._prepared[id(execute)] = execute, prepared
+            found = self._prepared[id(execute)] = execute, ExecuteSettings(prepared)
         return found[1]
 
     def _is_ram(self, settings: QueueSettings) -> bool:

@@ -65,3 +65,11 @@ def test_local_base_is_where_it_was_placed():
     ring.place_local(9)
     ring.local += 1
     assert (ring.local_base, ring.local) == (1, 2)
+
+
+def test_the_local_pointer_moves_on_and_wraps_at_twice_the_entries():
+    ring = RingPointers(3)
+    ring.place_local(2)
+    assert [ring.advance_local(count) for count in (0, 1, 2, 2, 1)] == [2, 2, 0, 2, 1]
+    assert ring.local == 2
+    assert ring.local_base == 2

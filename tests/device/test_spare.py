@@ -52,10 +52,7 @@ def test_everyone_gets_their_own_large_one_back():
         spare.give(array, user)
     assert address(spare.take(count, "b")) == where["b"]
     assert address(spare.take(count, "d")) == where["c"]  # the latest
-    other = SpareMemory(100 * LARGE_PAGE)
-    assert spare.drop(into=other) == 2 * LARGE_PAGE
-    assert address(other.take(count)) == where[""]
-    assert address(other.take(count)) == where["a"]
+    assert spare.drop() == 2 * LARGE_PAGE
 
 
 def test_of_small_ones_everyone_gets_the_latest():
@@ -90,14 +87,16 @@ def test_a_bound_lets_go_of_the_oldest():
     spare = SpareMemory(10 * LEAST_BYTES)
     for count in (3, 2, 1):
         spare.give(np.empty(count * COUNT, np.float32))
-    spare.shrink(5 * LEAST_BYTES)
-    assert spare.kept == 3 * LEAST_BYTES  # that of 3 went
-    spare.give(np.empty(4 * COUNT, np.float32))
-    assert spare.kept == 7 * LEAST_BYTES  # `shrink` is for what was there
-    spare.limit(4 * LEAST_BYTES)
-    assert spare.kept == 4 * LEAST_BYTES
-    spare.give(np.empty(5 * COUNT, np.float32))
-    assert spare.kept == 4 * LEAST_BYTES
+    spare.shrink(5 * LEAST_BYTES)  # that of 3 goes
+    spare.give(np.empty(4 * COUNT, np.float32))  # `shrink` is for what was there
+    assert spare.drop() == 7 * LEAST_BYTES
+
+
+def test_no_more_is_kept_than_the_limit():
+    spare = SpareMemory(4 * LEAST_BYTES)
+    for count in (3, 2, 5):
+        spare.give(np.empty(count * COUNT, np.float32))
+    assert spare.drop() == 2 * LEAST_BYTES  # 3 went for 2, 5 is too much by itself
 
 
 def test_what_is_asked_for_in_little_comes_from_the_allocator():

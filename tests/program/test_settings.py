@@ -4,7 +4,7 @@ import pytest
 
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import QueueSettings
-from buda_emu.program.settings import PreparedSettings
+from buda_emu.program.settings import ExecuteSettings, PreparedSettings
 from buda_emu.program.values import Kind, Variables
 
 QUEUE = {"rd_ptr_global": "0", "rd_ptr_local": "0"}
@@ -78,3 +78,35 @@ def test_a_parameter_may_not_say_whether_there_is_a_prologue(field):
     with pytest.raises(ProgramError, match=rf"{field} may not be the parameter \$p"):
         prepared.evaluate(values)
     assert PreparedSettings(settings(zero="$p"), is_ram=False).evaluate(values).zero
+
+
+def of_two(*, rd="$rd", prologue="false"):
+    first = QueueSettings(queue="a", **{**QUEUE, **DERIVED, "rd_ptr_local": rd})
+    return ExecuteSettings(
+        (PreparedSettings(first, is_ram=False), PreparedSettings(settings(prologue=prologue), is_ram=False))
+    )
+
+
+def test_those_of_an_execute_are_the_same_objects_until_a_variable_changes():
+    own, values = of_two(), variables(rd=1, other=0)
+    first = list(own.evaluated(values))
+    assert [(prepared.queue, found.rd_ptr_local) for prepared, found in first] == [("a", 1), ("q", 0)]
+    values.assign("$other", 1)
+    assert all(a is b for a, b in zip(own.evaluated(values), first, strict=True))
+    values.assign("$rd", 2)
+    assert [found.rd_ptr_local for _, found in own.evaluated(values)] == [2, 0]
+    assert [found.rd_ptr_local for _, found in own.evaluated(variables(rd=1))] == [1, 0]
+
+
+def test_an_error_comes_when_its_queue_is_reached():
+    own = of_two(prologue="$p")
+    values = variables(rd=1, p=1)
+    assert [found.prologue for _, found in own.evaluated(values)] == [False, True]
+    values = Variables()
+    values.begin_run({"$p": "1"})
+    values.bind_param("$p")
+    values.declare("$rd", Kind.LOCAL, 1)
+    found = iter(own.evaluated(values))
+    assert next(found)[0].queue == "a"
+    with pytest.raises(ProgramError, match="may not be the parameter"):  # the same values, of another kind
+        next(found)

@@ -1,6 +1,7 @@
 """One pass over a plan's steps for the inputs of one chunk: what every precision has in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -53,13 +54,14 @@ class Context:
 class ChunkRun(ABC, Generic[V]):
     """The steps for the inputs of one chunk: `compute`, `store`, `tell`."""
 
-    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk, give_back: Callable[[V], None]) -> None:
+        """`give_back`: nobody uses the memory of a tensor any more."""
         self._context = context
+        self._give_back = give_back
         self._plan = plan
         self._chunk = chunk
         self._values: dict[int, V] = {}
         self._owned: set[int] = set()
-        self._pushes: list[Push] = []
         self._direct = self._places()
 
     def _places(self) -> dict[int, tuple[str, V]]:
@@ -67,14 +69,15 @@ class ChunkRun(ABC, Generic[V]):
         found: dict[int, tuple[str, V]] = {}
         for step in self._plan.direct:
             slots = self._chunk.writes[step.queue]
-            busy = self._chunk.reads.get(step.queue, ())
-            if step.value not in found and consecutive(slots) and not set(slots).intersection(busy):
+            busy = self._chunk.reads.get(step.queue)
+            if step.value not in found and consecutive(slots) and not (busy and set(slots).intersection(busy)):
                 view = self._context.memory.channels[step.queue].view
                 found[step.value] = step.queue, self._block(view, slots[0], len(slots))
         return found
 
     def compute(self) -> None:
-        """Every step but the pushes."""
+        """Every step. Tensors are given back after their last use."""
+        values, owned, give_back = self._values, self._owned, self._give_back
         for step, freed in zip(self._plan.steps, self._plan.releases, strict=True):
             match step:
                 case Run():
@@ -85,38 +88,35 @@ class ChunkRun(ABC, Generic[V]):
                     self._convert(step)
                 case Same():
                     self._same(step)
-                case Push():
-                    self._pushes.append(step)
             for value in freed:
-                self._release(value)
+                array = values.pop(value)
+                if value in owned:
+                    give_back(array)
 
     def store(self) -> None:
         """Results into queues and rams."""
         # What this chunk writes is not seen by it (the scheduler saw to that), so views of read entries were safe
         # till here.
-        for push in self._pushes:
+        for push in self._plan.pushes:
             self._push(push)
-        for value in list(self._values):
-            self._release(value)
+        for value, array in self._values.items():
+            if value in self._owned:
+                self._give_back(array)
+        self._values.clear()
 
     def tell(self) -> None:
         """Those who watch, of each entry written."""
-        for push in self._pushes:
-            source = self._context.netlist.queues[push.queue].input
-            for slot in self._chunk.writes[push.queue]:
-                self._context.watched.push(push.queue, source, slot)
-
-    def _release(self, value: int) -> None:
-        array = self._values.pop(value)
-        if value in self._owned:
-            self._give_back(array)
+        queues, watched, writes = self._context.netlist.queues, self._context.watched, self._chunk.writes
+        for push in self._plan.pushes:
+            watched.pushes(push.queue, queues[push.queue].input, writes[push.queue])
 
     def _new(self, value: int, entries: int) -> V:
         """Where an op's result goes: into free slots of a queue, or into memory of the chunk."""
-        place = self._direct.get(value)
-        if place is not None and len(place[1]) == entries:
-            self._values[value] = place[1]
-            return place[1]
+        if value in self._direct:
+            _, place = self._direct[value]
+            if len(place) == entries:
+                self._values[value] = place
+                return place
         array = self._values[value] = self._take(value, entries)
         self._owned.add(value)
         return array
@@ -125,19 +125,22 @@ class ChunkRun(ABC, Generic[V]):
         slots = self._chunk.reads[step.queue]
         if len(slots) == 1:
             return slots
-        return slots[:1] if all(slot == slots[0] for slot in slots) else slots  # one entry serves every input
+        return slots[:1] if slots.count(slots[0]) == len(slots) else slots  # one entry serves every input
 
     def _op(self, step: Run) -> None:
-        inputs = [self._values[value] for value in step.inputs]
-        watched = self._context.watched
+        values, watched = self._values, self._context.watched
+        inputs = list(map(values.__getitem__, step.inputs))
         if watched.listeners:
             self._tell_start(step)
         try:
             if step.op.gradient_op:
                 each = bool(watched.listeners)
-                self._values[step.value] = self._accumulated(step, inputs, each=each)
+                values[step.value] = self._accumulated(step, inputs, each=each)
             else:
-                self._run(step, inputs, self._new(step.value, max(map(len, inputs))))
+                entries = len(inputs[0])
+                if entries < self._chunk.inputs:  # one entry serves every input
+                    entries = max(map(len, inputs))
+                self._run(step, inputs, self._new(step.value, entries))
         except ProgramError as error:
             error.belongs_to(step.op.name)
             raise
@@ -184,10 +187,6 @@ class ChunkRun(ABC, Generic[V]):
     @abstractmethod
     def _take(self, value: int, entries: int) -> V:
         """Memory for a tensor of the plan."""
-
-    @abstractmethod
-    def _give_back(self, array: V) -> None:
-        """Nobody uses this memory any more."""
 
     @abstractmethod
     def _read(self, step: Read) -> None:

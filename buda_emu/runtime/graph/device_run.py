@@ -10,12 +10,16 @@ from buda_emu.numerics.stored import Bits, floats_for
 from buda_emu.ops.on_device.base import run
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.operands import Stored
-from buda_emu.runtime.graph.chunk import ChunkRun, Tensor
-from buda_emu.runtime.graph.plan import Convert, Push, Read, Run
+from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
+from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
+from buda_emu.runtime.graph.schedule import Chunk
 
 
 class DeviceRun(ChunkRun[Bits]):
     """Operands are unpacked by the ops, results packed by them: between two ops there are bits and nothing else."""
+
+    def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
+        super().__init__(context, plan, chunk, lambda bits: context.pool.give_back(bits.datums))
 
     def _block(self, view: EntryView, slot: int, count: int) -> Bits:
         return _bit_view(view).bits(slot, count)
@@ -23,9 +27,6 @@ class DeviceRun(ChunkRun[Bits]):
     def _take(self, value: int, entries: int) -> Bits:
         df, tiles = self._plan.labels[value], self._plan.tiles[value]
         return Bits.on(self._context.pool.lend(floats_for(df, entries * tiles)), df, entries, tiles)
-
-    def _give_back(self, array: Bits) -> None:
-        self._context.pool.give_back(array.datums)
 
     def _seen(self, array: Bits) -> Tensor:
         return array.values()

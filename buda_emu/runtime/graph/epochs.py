@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
-from buda_emu.netlist.model import Execute, Netlist, TemporalGraph
-from buda_emu.program.settings import ALL_SETTINGS, EvaluatedSettings, PreparedSettings
+from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
+from buda_emu.program.settings import ALL_SETTINGS, Evaluated, EvaluatedSettings, PreparedSettings
 from buda_emu.program.values import Variables
 from buda_emu.runtime.machine.journal import SETTINGS
 from buda_emu.runtime.machine.memory import Memory, Watched
@@ -25,7 +25,7 @@ class Epochs:
         self._watched = watched
         self._settings = ALL_SETTINGS.of(netlist)
         self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
-        self._pending: dict[int, dict[str, tuple[PreparedSettings, EvaluatedSettings]]] = {}
+        self._pending: dict[int, dict[str, Evaluated]] = {}
         self._done: dict[int, set[str]] = {}
         self._seen: dict[str, PreparedSettings] = {}
         self._late_checks = late_checks
@@ -46,16 +46,15 @@ class Epochs:
         if pending is None:
             pending = self._pending[temporal.id] = {}
         own = self._settings.of(instruction)
-        for prepared in own:
-            settings = prepared.evaluate(variables)
-            name = prepared.queue
-            if name in pending and pending[name][1] != settings:
+        for evaluated in own.evaluated(variables):
+            name = evaluated[0].queue
+            if name in pending and pending[name][1] != evaluated[1]:
                 raise ProgramError(
                     f"execute of {instruction.graph}: settings of queue {name} differ from those that another "
                     "graph of the same temporal graph gave",
                     kind="settings", queue=name,
                 )  # fmt: skip
-            pending[name] = prepared, settings
+            pending[name] = evaluated
         done = self._done.get(temporal.id)
         if done is None:
             done = self._done[temporal.id] = set()
@@ -79,7 +78,7 @@ class Epochs:
         if self._astray:
             self._require_pointers(temporal)
         self._run_graph(temporal, popping)
-        for prepared in own:
+        for prepared in own.prepared:
             channel = channels[prepared.queue]
             if isinstance(channel, Fifo):
                 channel.ring.local = channel.ring.local_base
@@ -88,9 +87,10 @@ class Epochs:
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Propagation of a varinst to queues seen in this run, by equality of texts (NETLIST 4.3)."""
-        for name, settings in self._seen.items():
-            if text in settings.texts:
-                self._propagate(self._memory.channels[name], settings.evaluate(variables), text)
+        channels = self._memory.channels
+        for name, prepared in self._seen.items():
+            if text in prepared.texts:
+                self._follow(channels[name], prepared.source, text, variables)
 
     def _move(self, channel: Ram, field: str, place: Callable[[int], None], pointer: int, *, now: bool) -> None:
         """Set a ram's pointer. One that leaves the slots is an error: `now`, or when a graph uses it (NETLIST 12)."""
@@ -148,46 +148,63 @@ class Epochs:
         if first:
             self._place(channel, settings)
         else:
-            self._propagate(channel, settings, None)
+            self._propagate(channel, settings)
 
     def _place(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
         """First use of a queue in this run (step 3e)."""
         if isinstance(channel, Ram):
             channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
             channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
-            if self._astray or (channel.wr, channel.rd) != (settings.wr_ptr_global, settings.rd_ptr_global):
+            if self._astray or channel.wr != settings.wr_ptr_global:
                 self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+            if self._astray or channel.rd != settings.rd_ptr_global:
                 self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
+            return
+        ring = channel.ring
+        channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
+        channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
+        ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
+        ring.place_read(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
+
+    def _propagate(self, channel: Fifo | Ram, settings: EvaluatedSettings) -> None:
+        """Later uses of a queue in this run (step 3f)."""
+        if isinstance(channel, Ram):
+            channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
+            if not settings.read_only:
+                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=True)
+            self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=True)
             return
         channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
         channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
         channel.ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
-        channel.ring.place_read(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
+        self._pop_to(channel, settings.rd_ptr_global)
 
-    def _propagate(self, channel: Fifo | Ram, settings: EvaluatedSettings, text: str | None) -> None:
-        """Step 3f (`text` None: every field) or a varinst (only fields written with that text)."""
-        source, every = settings.source, text is None
+    def _follow(self, channel: Fifo | Ram, texts: QueueSettings, text: str, variables: Variables) -> None:
+        """A varinst wrote a variable: the fields that were written with its text have its value from now on."""
+        value = variables.value(text)
         if isinstance(channel, Ram):
-            if every or source.global_wrptr_autoinc == text:
-                channel.global_wrptr_autoinc = max(settings.global_wrptr_autoinc, 0)
-            if not every and source.global_rdptr_autoinc == text:
-                channel.global_rdptr_autoinc = max(settings.global_rdptr_autoinc, 0)
-            if (every or source.wr_ptr_global == text) and not settings.read_only:
-                self._move(channel, "wr_ptr_global", channel.place_write, settings.wr_ptr_global, now=every)
-            if every or source.rd_ptr_global == text:
-                self._move(channel, "rd_ptr_global", channel.place_read, settings.rd_ptr_global, now=every)
+            if texts.global_wrptr_autoinc == text:
+                channel.global_wrptr_autoinc = max(value, 0)
+            if texts.global_rdptr_autoinc == text:
+                channel.global_rdptr_autoinc = max(value, 0)
+            if texts.wr_ptr_global == text and not variables.value(texts.read_only):
+                self._move(channel, "wr_ptr_global", channel.place_write, value, now=False)
+            if texts.rd_ptr_global == text:
+                self._move(channel, "rd_ptr_global", channel.place_read, value, now=False)
             return
-        ring = channel.ring
-        if every or source.rd_ptr_autoinc == text:
-            channel.rd_ptr_autoinc = settings.rd_ptr_autoinc
-        if every or source.global_rdptr_autoinc == text:
-            channel.global_rdptr_autoinc = settings.global_rdptr_autoinc
-        if every or source.rd_ptr_local == text:
-            ring.place_local(_not_negative(settings.rd_ptr_local, "rd_ptr_local", channel))
-        if every or source.rd_ptr_global == text:
-            freed = ring.pop_to(_not_negative(settings.rd_ptr_global, "rd_ptr_global", channel))
-            if freed > 0:
-                self._watched.pop(channel.name, SETTINGS, freed)
+        if texts.rd_ptr_autoinc == text:
+            channel.rd_ptr_autoinc = value
+        if texts.global_rdptr_autoinc == text:
+            channel.global_rdptr_autoinc = value
+        if texts.rd_ptr_local == text:
+            channel.ring.place_local(_not_negative(value, "rd_ptr_local", channel))
+        if texts.rd_ptr_global == text:
+            self._pop_to(channel, value)
+
+    def _pop_to(self, channel: Fifo, pointer: int) -> None:
+        freed = channel.ring.pop_to(_not_negative(pointer, "rd_ptr_global", channel))
+        if freed > 0:
+            self._watched.pop(channel.name, SETTINGS, freed)
 
 
 def _not_negative(value: int, field: str, channel: Fifo) -> int:

@@ -33,13 +33,11 @@ class Executor:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._planned = PLANNED.of(context.netlist)
-        self._latest: dict[int, tuple[dict[str, str], Plan]] = {}  # by temporal graph, with its labels
         self._widest_tiles = 0
 
     def free(self) -> None:
         """Let go of operands that plans have remembered."""
         self._planned.forget_operands()
-        self._latest.clear()
 
     @property
     def widest_cut(self) -> int:
@@ -110,12 +108,8 @@ class Executor:
                 raise
 
     def _plan(self, temporal: TemporalGraph, labels: Mapping[str, str]) -> Plan:
-        latest = self._latest.get(temporal.id)
-        if latest is not None and latest[0] == labels:
-            return latest[1]
         context = self._context
         plan = self._planned.plan(context.netlist, temporal, labels, context.quantised, context.core)
-        self._latest[temporal.id] = dict(labels), plan
         self._widest_tiles = max(self._widest_tiles, plan.peak_tiles)
         return plan
 
@@ -132,17 +126,16 @@ class FormatRun(ChunkRun[Tensor]):
     """Precisions "format" and "ideal": tensors are float32[w, tiles, 1024]."""
 
     def __init__(self, context: Context, plan: Plan, chunk: Chunk) -> None:
-        super().__init__(context, plan, chunk)
+        super().__init__(context, plan, chunk, context.pool.give_back)
+        self._pool = context.pool
+        self._parallel = context.parallel
         self._replaced: list[Tensor] = []  # memory that queues had before
 
     def _block(self, view: EntryView, slot: int, count: int) -> Tensor:
         return view.block(slot, count)
 
     def _take(self, value: int, entries: int) -> Tensor:
-        return self._context.pool.take(entries, self._plan.tiles[value])
-
-    def _give_back(self, array: Tensor) -> None:
-        self._context.pool.give_back(array)
+        return self._pool.take(entries, self._plan.tiles[value])
 
     def _seen(self, array: Tensor) -> Tensor:
         return array
@@ -167,16 +160,19 @@ class FormatRun(ChunkRun[Tensor]):
         source = self._values[step.source]
         out = self._new(step.value, source.shape[0])
         out[...] = source
-        convert(out, step.format, self._context.parallel, truncate=True)
+        convert(out, step.format, self._parallel, truncate=True)
 
     def _run(self, step: Run, inputs: list[Tensor], out: Tensor) -> None:
-        run_relu(step.implementation, step.call, inputs, step.relu, out, self._context.parallel)
-        self._convert_output(step, out)
+        if step.relu is None:
+            step.implementation.run(step.call, inputs, out, self._parallel)
+        else:
+            run_relu(step.implementation, step.call, inputs, step.relu, out, self._parallel)
+        if step.output_format:
+            self._convert_output(step, out)
 
     def _convert_output(self, step: Run, out: Tensor) -> None:
         """OPS 3 step 9."""
-        if step.output_format:
-            convert(out, step.output_format, self._context.parallel, truncate=True)
+        convert(out, step.output_format, self._parallel, truncate=True)
 
     def _accumulated(self, step: Run, inputs: list[Tensor], *, each: bool) -> Tensor:
         """OPS 6.12 with deviation NETLIST 9.2: the sum starts from what the destination ram holds.
@@ -184,11 +180,10 @@ class FormatRun(ChunkRun[Tensor]):
         Input by input. Where one slot takes all sums and nobody else reads them (`each`), only the last is kept.
         """
         ram, slots, zeroed = self._gradient_slots(step)
-        each = each or len(set(slots)) > 1 or not self._plan.only_pushed[step.value]
-        count = len(slots) if each else 1
-        spare = None if each else self._context.pool.take(1, self._plan.tiles[step.value])
-        out = self._new(step.value, count)
-        latest: dict[int, Tensor] = {}
+        each = each or slots.count(slots[0]) != len(slots) or not self._plan.only_pushed[step.value]
+        out = self._new(step.value, len(slots) if each else 1)
+        spare = None if each else self._take(step.value, 1)
+        latest: dict[int, Tensor] = {}  # float32[1, tiles, 1024] by slot
         for i, slot in enumerate(slots):
             previous = latest.get(slot)
             if previous is None and not zeroed:
@@ -199,34 +194,35 @@ class FormatRun(ChunkRun[Tensor]):
                 out = target
             operands = [array[i : i + 1] if len(array) > 1 else array for array in inputs]
             if previous is None:
-                step.implementation.run(step.call, operands, target, self._context.parallel)
+                self._run(step, operands, target)
             else:
-                before = previous[np.newaxis]
-                run_onto(step.implementation, step.call, operands, before, target, self._context.parallel)
-            relu_in_place(target, step.relu, self._context.parallel)
-            self._convert_output(step, target)
-            latest[slot] = target[0]
+                run_onto(step.implementation, step.call, operands, previous, target, self._parallel)
+                relu_in_place(target, step.relu, self._parallel)
+                if step.output_format:
+                    self._convert_output(step, target)
+            latest[slot] = target
             zeroed = False
         if spare is not None:
-            self._context.pool.give_back(spare)
+            self._give_back(spare)
         if ram is None:
             self._context.gradients[step.op.name] = out[-1].copy()
         return out
 
     def _sum_before(self, step: Run, ram: Ram | None, slot: int) -> Tensor | None:
-        """What the first sum of the chunk is added to."""
+        """What the first sum of the chunk is added to: float32[1, tiles, 1024]."""
         if ram is not None:
-            return ram.view.entry(slot) if ram.view.label(slot) else None
-        return self._kept_sum(step)
+            return ram.view.block(slot, 1) if ram.view.label(slot) else None
+        kept = self._kept_sum(step)
+        return None if kept is None else kept[np.newaxis]
 
     def _push(self, step: Push) -> None:
         values = self._values[step.value]
         moved = None
         channel = self._context.memory.channels[step.queue]
         if step.map is not None:
-            moved = self._context.pool.take(values.shape[0], step.map.index.size)
+            moved = self._pool.take(values.shape[0], step.map.index.size)
             pad_value = np.float32(step.map.pad_value)
-            self._context.parallel(
+            self._parallel(
                 gather_tiles,
                 values.shape[0] * step.map.index.size,
                 moved,
@@ -238,19 +234,18 @@ class FormatRun(ChunkRun[Tensor]):
                 32,
             )
             values = moved
-        slots = self._chunk.writes[step.queue]
-        if values.shape[0] == 1 and len(slots) > 1:
-            values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
+        view, slots = channel.view, self._chunk.writes[step.queue]
         place = self._direct.get(step.value)
-        direct = place is not None and place[0] == step.queue and values is place[1]
-        if direct and channel.view.holds(slots[0], values):
-            channel.view.mark(slots, step.label)
-        elif moved is None and self._handed_over(step.value, channel.view, slots):
-            channel.view.mark(slots[:1], step.label)
+        if place is not None and place[0] == step.queue and values is place[1] and view.holds(slots[0], values):
+            view.mark(slots, step.label)
+        elif moved is None and self._handed_over(step.value, view, slots):
+            view.mark(slots[:1], step.label)
         else:
-            channel.view.write(slots, values, step.label)
+            if len(values) < len(slots):
+                values = np.broadcast_to(values, (len(slots), *values.shape[1:]))
+            view.write(slots, values, step.label)
         if moved is not None:
-            self._context.pool.give_back(moved)
+            self._pool.give_back(moved)
 
     def _handed_over(self, value: int, view: EntryView, slots: list[int]) -> bool:
         """Make a tensor of this chunk the memory of a queue or ram with one entry, which spares a copy."""

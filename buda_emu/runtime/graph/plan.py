@@ -80,14 +80,16 @@ class Push:
     label: str
 
 
-Step: TypeAlias = Read | Convert | Run | Same | Push
+Step: TypeAlias = Read | Convert | Run | Same
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order, tiles of each tensor, and which tensors are no longer needed after each step."""
+    """Steps in order and the pushes that wait for all of them; tiles of each tensor, and which tensors are no longer
+    needed after each step."""
 
     steps: tuple[Step, ...]
+    pushes: tuple[Push, ...]
     tiles: tuple[int, ...]
     releases: tuple[tuple[int, ...], ...]
     only_pushed: tuple[bool, ...]  # of each tensor: no step but pushes reads it
@@ -124,7 +126,7 @@ class _Builder:
         self._labels = labels
         self._quantised = quantised and core is None  # on the device no operand is converted before the op
         self._core: Core | None = core
-        self._steps: list[Step] = []
+        self._steps: list[Step | Push] = []
         self._shapes: list[Shape] = []
         self._value_labels: list[str] = []
         self._values: dict[tuple[str, bool], int] = {}  # (queue or op name, flat) -> tensor
@@ -149,12 +151,17 @@ class _Builder:
         read = {value for step in self._steps for value in _reads(step)}
         only_pushed = tuple(value not in read for value in range(len(tiles)))
         queues = self._netlist.queues
-        pushes = [step for step in self._steps if isinstance(step, Push)]
+        pushes = tuple(step for step in self._steps if isinstance(step, Push))
         direct = tuple(push for push in pushes if push.map is None and not queues[push.queue].is_ram)
         peak = _peak(self._steps, tiles, releases)
         placed = {step.value for step in self._steps if isinstance(step, Read)} | {push.value for push in direct}
         own = _peak(self._steps, tuple(0 if n in placed else count for n, count in enumerate(tiles)), releases)
-        return Plan(tuple(self._steps), tiles, releases, only_pushed, direct, peak, own, tuple(self._value_labels))
+        labels = tuple(self._value_labels)
+        steps = [(step, freed) for step, freed in zip(self._steps, releases, strict=True) if not isinstance(step, Push)]
+        return Plan(
+            tuple(step for step, _ in steps), pushes, tiles, tuple(freed for _, freed in steps), only_pushed, direct,
+            peak, own, labels,
+        )  # fmt: skip
 
     def _tensor(self, shape: Shape, label: str) -> int:
         require_tiles(shape)
@@ -346,7 +353,7 @@ def _dims(shape: Shape) -> str:
     return f"t={shape[0]} {shape[1]}x{shape[2]} tiles"
 
 
-def _uses(step: Step) -> tuple[int, ...]:
+def _uses(step: Step | Push) -> tuple[int, ...]:
     match step:
         case Read():
             return (step.value,)
@@ -358,7 +365,7 @@ def _uses(step: Step) -> tuple[int, ...]:
             return (step.value,)
 
 
-def _reads(step: Step) -> tuple[int, ...]:
+def _reads(step: Step | Push) -> tuple[int, ...]:
     match step:
         case Convert():
             return (step.source,)
@@ -370,7 +377,7 @@ def _reads(step: Step) -> tuple[int, ...]:
             return ()
 
 
-def _peak(steps: list[Step], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
+def _peak(steps: list[Step | Push], tiles: tuple[int, ...], releases: tuple[tuple[int, ...], ...]) -> int:
     """Most tiles alive at once for one input."""
     alive = peak = 0
     seen: set[int] = set()

@@ -19,7 +19,8 @@ class Planned:
     def __init__(self, _netlist: Netlist) -> None:
         self._topologies: dict[int, Topology] = {}  # by the number of the temporal graph
         self._ends: dict[int, HostEnds] = {}
-        self._plans: dict[tuple[object, ...], Plan] = {}  # by all that decides a plan
+        # By temporal graph and precision: for each set of labels that its sources had so far, which are few.
+        self._plans: dict[tuple[object, ...], list[tuple[Mapping[str, str], Plan]]] = {}
 
     def topology(self, netlist: Netlist, temporal: TemporalGraph) -> Topology:
         """That of a temporal graph."""
@@ -39,19 +40,21 @@ class Planned:
         self, netlist: Netlist, temporal: TemporalGraph, labels: Mapping[str, str], quantised: bool, core: "Core | None"
     ) -> Plan:
         """As `build_plan`."""
-        key = (temporal.id, quantised, core, *sorted(labels.items()))
-        found = self._plans.get(key)
-        if found is None:
-            made = build_plan(netlist, self.topology(netlist, temporal), labels, quantised, core)
-            found = self._plans.setdefault(key, made)
-        return found
+        plans = self._plans.setdefault((temporal.id, quantised, core), [])
+        for known, plan in plans:
+            if known == labels:
+                return plan
+        plan = build_plan(netlist, self.topology(netlist, temporal), labels, quantised, core)
+        plans.append((dict(labels), plan))
+        return plan
 
     def forget_operands(self) -> None:
         """Let go of what ops have worked out of their operands: whoever needs it again works it out again."""
-        for plan in list(self._plans.values()):
-            for step in plan.steps:
-                if isinstance(step, Run):
-                    step.call.memo.clear()
+        for plans in list(self._plans.values()):
+            for _, plan in list(plans):
+                for step in plan.steps:
+                    if isinstance(step, Run):
+                        step.call.memo.clear()
 
 
 PLANNED: Final = ForEach(Planned)

@@ -65,6 +65,7 @@ class Scheduler:
         self._number = 0  # of the input that the pointers stand at, from 1
         self._next: _Input | None = None  # taken from the pointers already, not in a chunk yet
         self._chunk: Chunk | None = None  # taken and not done
+        self._shown: list[str] | None = None  # what is written of memory that is read, once somebody asks
 
     def peek(self) -> Mapping[str, str]:
         """Labels of the sources of the next input. Raises ProgramError for an entry that was never written."""
@@ -97,8 +98,8 @@ class Scheduler:
                 chunk.writes = {queue: [slot] for queue, slot in one.writes.items()}
             chunk.inputs += 1
             if chunk.inputs < most:
-                for queue, slot in one.writes.items():
-                    written.update(self._memory.channels[queue].view.slices(slot))
+                for queue in self._writes_that_show():
+                    written.update(self._memory.channels[queue].view.slices(one.writes[queue]))
         self._chunk = chunk
         return chunk
 
@@ -156,6 +157,14 @@ class Scheduler:
             error.input = self._number + 1, self._topology.input_count
         return error
 
+    def _writes_that_show(self) -> list[str]:
+        """Queues and rams that are written, on memory that is read."""
+        if self._shown is None:
+            channels, topology = self._memory.channels, self._topology
+            read = {id(channels[queue].view.store) for queue in (*topology.reads, *topology.local)}
+            self._shown = [queue for queue in topology.writes if id(channels[queue].view.store) in read]
+        return self._shown
+
     def _counted(self, written: Set[tuple[int, int]] = frozenset()) -> _Input:
         self._number += 1
         try:
@@ -167,17 +176,17 @@ class Scheduler:
     def _advance(self, written: Set[tuple[int, int]]) -> _Input:
         """Move every pointer by one input, in the reference's order: reads, pushes and local reads, pops. `written`:
         (store, z-slice) of what the chunk before it is going to write."""
-        channels = self._memory.channels
+        channels, topology = self._memory.channels, self._topology
         one = _Input({}, {}, {})
-        for queue in self._topology.reads:
+        for queue in topology.reads:
             channel = channels[queue]
             self._note(queue, channel, channel.next_read(), one, written)
-        for queue in self._topology.writes:
+        for queue in topology.writes:
             channel = channels[queue]
-            one.writes[queue] = channel.next_write()
-            if queue in self._topology.local:
+            one.writes[queue] = pushed = channel.next_write()
+            if queue in topology.local:
                 slot = channel.next_read()
-                if slot == one.writes[queue]:
+                if slot == pushed:
                     one.labels[queue] = FORWARD
                 else:
                     self._note(queue, channel, slot, one, written)
@@ -197,8 +206,7 @@ class Scheduler:
         channels = self._memory.channels
         try:
             for queue, slot in one.reads.items():
-                channel = channels[queue]
-                one.labels[queue] = channel.view.label(slot) or _unwritten(queue, channel, slot)
+                self._note(queue, channels[queue], slot, one, frozenset())
         except ProgramError as error:
             error.input = self._number, self._topology.input_count
             raise

@@ -65,11 +65,11 @@ class Journal:
             self._moment = self.find()
         return self._moment
 
-    def push(self, queue: str, by: str, slot: int) -> None:
-        """An entry was written."""
+    def push(self, queue: str, by: str, slot: int, count: int = 1) -> None:
+        """So many entries were written, this one last."""
         entry = self.of(queue)
-        count = entry.pushed.total if entry.pushed is not None else 0
-        entry.pushed = Traffic(by, slot, self._when(by), count + 1)
+        before = entry.pushed.total if entry.pushed is not None else 0
+        entry.pushed = Traffic(by, slot, self._when(by), before + count)
 
     def pop(self, queue: str, by: str, count: int) -> None:
         """Entries were freed."""

@@ -201,6 +201,14 @@ class Watched:
         for listener in self.listeners:
             listener.queue_push(queue, slot)
 
+    def pushes(self, queue: str, by: str, slots: Sequence[int]) -> None:
+        """Tell of pushes into these slots, in that order."""
+        if self.listeners:
+            for slot in slots:
+                self.push(queue, by, slot)
+        else:
+            self.journal.push(queue, by, slots[-1], len(slots))
+
     def pop(self, queue: str, by: str, count: int) -> None:
         """Tell of a pop."""
         self.journal.pop(queue, by, count)

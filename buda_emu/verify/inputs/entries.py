@@ -142,7 +142,7 @@ class Walked:
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1
         self.graph_inputs[instruction.graph] = self.graph_inputs.get(instruction.graph, 0) + inputs
-        for prepared in self._settings.of(instruction):
+        for prepared in self._settings.of(instruction).prepared:
             queue = self._netlist.queues[prepared.queue]
             if queue.is_ram or not queue.host_fed:
                 continue
