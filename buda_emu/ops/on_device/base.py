@@ -25,7 +25,7 @@ from buda_emu.tensix.registers import REGISTERS, OpRegisters, op_registers
 from buda_emu.tensix.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.words import Core
 
-PRODUCT_BLOCK: Final = 256
+PRODUCT_BLOCK: Final = 1024
 """The same for matrix products, which take an operand tile apart once for all of them."""
 
 

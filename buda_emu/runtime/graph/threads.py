@@ -17,9 +17,11 @@ from buda_emu.ops.base import Work
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
 # lies in the caches of one processor.
-_WORTH_SPLITTING_BYTES: Final = 1 << 18
+_WORTH_SHARING: Final = 1 << 18
+# The same where they share a Python function: they take turns at Python's lock, which takes 200 us.
+_WORTH_DIVIDING: Final = 2 << 20
 # The same while processors are scarce: then a helper does not run when it is needed, and who waits for it loses more.
-_WORTH_SPLITTING_WHEN_SCARCE: Final = 16 << 20
+_WORTH_SHARING_WHEN_SCARCE: Final = 16 << 20
 # And while there is little of it: then helpers sleep, and who wakes one loses more than it gains.
 _WORTH_WAKING: Final = 2 << 20
 # And before there was more than a little in all: then no helper is there yet, and to start a thread takes 100 us.
@@ -29,7 +31,7 @@ _SCARCE: Final = 1.5  # times as long as computing takes is what a thread needs 
 _RARE: Final = 0.1  # of the time is spent on work for helpers
 _LONGEST_PAUSE: Final = 5e-3  # seconds between two tasks that count, at most: before a program nobody computes
 _FORGET: Final = 0.75  # of what was seen before, with every task
-PARTS_PER_THREAD: Final = 4  # of a Python function: ranges that it is called with
+PARTS_PER_THREAD: Final = 2  # of a Python function: ranges that it is called with, which are better long
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
 _NAP_SECONDS: Final = 2e-5
@@ -58,7 +60,11 @@ class WorkerPool:
         first needed them: the default, whatever a listener has done to it."""
         set_exact()
         crew = self._crew
-        if crew is None or items < 2 or not _have_bytes(args, _WORTH_SPLITTING_BYTES):
+        if crew is None or items < 2:
+            kernel(0, items, *args)
+            return
+        least = _WORTH_SHARING if getattr(kernel, "shares", False) else _WORTH_DIVIDING
+        if not _have_bytes(args, least):
             kernel(0, items, *args)
             return
         alone = not _have_bytes(args, self._worth_sharing(crew))
@@ -77,7 +83,7 @@ class WorkerPool:
     def _worth_sharing(self, crew: "_Crew") -> int:
         """Bytes from which on the workers share a task now."""
         if _SUPPLY.scarce:
-            return _WORTH_SPLITTING_WHEN_SCARCE
+            return _WORTH_SHARING_WHEN_SCARCE
         if not crew.started and self._demand.little:
             return _WORTH_STARTING
         return _WORTH_WAKING if self._demand.rare else 0

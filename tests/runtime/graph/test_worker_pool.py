@@ -76,7 +76,7 @@ def test_parts_cover_everything_once_and_are_even(items, threads):
     assert [item for start, stop in found for item in range(start, stop)] == list(range(items))
     sizes = {stop - start for start, stop in found}
     assert max(sizes) - min(sizes) <= 1
-    assert len(found) == min(items, 4 * threads)
+    assert len(found) == min(items, 2 * threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -133,11 +133,11 @@ def test_a_slow_part_does_not_hold_up_the_others(pool):
             assert done.wait(10)
         else:
             count.append(start)
-            if len(count) >= 7:
+            if len(count) >= 3:
                 done.set()
 
     pool(function, 64, BIG)
-    assert len(count) >= 7
+    assert len(count) >= 3
 
 
 @pytest.mark.parametrize("failing", [0, 7])
@@ -315,7 +315,8 @@ def test_work_is_rare_until_it_takes_a_good_part_of_the_time():
 
 
 @pytest.mark.parametrize(("rare", "size", "expected"), [(True, 3 << 19, 1), (False, 3 << 19, 2), (True, 1 << 21, 2)])
-def test_a_helper_is_not_woken_for_little_work_that_is_rare(rare, size, expected, pool):
+def test_a_helper_is_not_woken_for_little_work_that_is_rare(rare, size, expected, pool, monkeypatch):
+    monkeypatch.setattr(threads, "_WORTH_DIVIDING", 1 << 20)
     end = time.perf_counter()
     pool._demand.saw(end - 1e-4 if rare else end - 10, end)
     assert workers(pool, size, expected) == expected
@@ -328,6 +329,11 @@ def test_helpers_are_not_started_for_little_work(size, spent, expected):
     assert workers(pool, size, expected) == expected
     assert pool._crew.started == (expected == 2)
     pool.close()
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1 << 20, 1), (1 << 21, 2)])
+def test_python_functions_are_divided_for_large_work_only(size, expected, pool):
+    assert workers(pool, size, expected) == expected
 
 
 def test_what_a_task_took_is_noticed(pool, monkeypatch):
