@@ -7,7 +7,7 @@ import numpy as np
 from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.gather import Operand, Tensor, Tile, blank_tile, fetch_tile
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tile_memory import expect_tile, relu_tile, tile_at
+from buda_emu.kernels.tile_memory import expect_tile, is_same, relu_tile, tile_at
 
 ADD: Final = 0
 SUBTRACT: Final = 1
@@ -73,7 +73,7 @@ def binary_tiles(
             expect_tile(tile_at(out, entry, tile + 1), 0, 1)
         to = out[entry, tile]
         first = fetch_tile(a, entry, tile, scratch_a)
-        if tile_at(a[0], 0, 0) == tile_at(out, 0, 0):  # loops over one tile that is read and written are no vector code
+        if is_same(tile_at(a[0], 0, 0), tile_at(out, 0, 0)):  # a loop that reads and writes one tile is no vector code
             for k in range(1024):
                 scratch_a[k] = first[k]
             first = scratch_a

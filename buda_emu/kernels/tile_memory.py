@@ -24,6 +24,7 @@ __all__ = [
     "fill_tile",
     "is_aligned",
     "is_finite",
+    "is_same",
     "is_zero",
     "relu_tile",
     "tile_at",
@@ -48,6 +49,11 @@ def tile_at(tiles: Any, entry: int, tile: int) -> Any:
 def is_aligned(tile: Any) -> bool:
     """Whether it begins at a cache line."""
     return tile.ctypes.data % CACHE_LINE == 0
+
+
+def is_same(tile: Any, other: Any) -> bool:
+    """Whether both are one tile in memory."""
+    return tile.ctypes.data == other.ctypes.data
 
 
 def is_zero(tile: Any) -> bool:

@@ -23,6 +23,7 @@ from buda_emu.kernels.tile_memory import (
     fill_tile,
     is_aligned,
     is_finite,
+    is_same,
     is_zero,
     relu_tile,
     tile_at,
@@ -62,6 +63,16 @@ def _type_is_aligned(_context: Any) -> Any:
 @lower_builtin(is_aligned, types.uintp)
 def _lower_is_aligned(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
     return builder.icmp_unsigned("==", builder.and_(arguments[0], SIZE(CACHE_LINE - 1)), SIZE(0))
+
+
+@type_callable(is_same)
+def _type_is_same(_context: Any) -> Any:
+    return lambda tile, other: types.boolean if tile == other == types.uintp else None
+
+
+@lower_builtin(is_same, types.uintp, types.uintp)
+def _lower_is_same(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+    return builder.icmp_unsigned("==", *arguments)
 
 
 @type_callable(is_zero)
