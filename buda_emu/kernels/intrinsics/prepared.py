@@ -12,6 +12,7 @@ from numba.extending import lower_builtin
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
 from buda_emu.kernels.intrinsics.vectors import Vectors, lanes_for
 from buda_emu.kernels.tensix.prepared import (
+    COUNTS,
     MORE,
     MORE_OF_POWER,
     NO_EXPONENT,
@@ -27,6 +28,8 @@ from buda_emu.kernels.tensix.words import GROUP, TILE
 Place = Callable[[Value], Value]
 
 _FIELD = 0x7F800000
+_SHIFT = COUNTS.bit_length() - 1
+_MOST = 255 * COUNTS
 _ARRAYS = (types.Array,) * 4
 
 
@@ -103,25 +106,25 @@ def _emit_pairs(
     builder = code.builder
     first_of, apart, plus = layout
     plus = code.every_word(plus)
-    least = cgutils.alloca_once_value(builder, code.word(255 << 1))
+    least = cgutils.alloca_once_value(builder, code.word(_MOST))
     most = cgutils.alloca_once_value(builder, code.word(0))
     with cgutils.for_range(builder, SIZE(TILE // 2 // code.width)) as loop:
         pair = builder.mul(loop.index, SIZE(code.width))
         first = first_of(pair)
-        doubled: list[Value] = []
+        counted: list[Value] = []
         for place in (first, builder.add(first, SIZE(apart))):
             word = code.load(words, place, code.words)
-            field = builder.and_(builder.lshr(word, code.word(22)), code.word(255 << 1))
+            field = builder.and_(builder.lshr(word, code.word(23 - _SHIFT)), code.word(_MOST))
             none = builder.icmp_signed("==", field, code.word(0))
             builder.store(code.largest(builder.load(most), field), most)
-            lowest = builder.select(none, code.word(255 << 1), field)
+            lowest = builder.select(none, code.word(_MOST), field)
             builder.store(code.least(builder.load(least), lowest), least)
-            doubled.append(builder.select(none, code.word(NO_EXPONENT), builder.add(field, plus)))
+            counted.append(builder.select(none, code.word(NO_EXPONENT), builder.add(field, plus)))
             put(builder.select(none, code.word(0), builder.add(word, more)), place)
-        low, high = builder.and_(doubled[0], code.word(0xFFFF)), builder.shl(doubled[1], code.word(16))
+        low, high = builder.and_(counted[0], code.word(0xFFFF)), builder.shl(counted[1], code.word(16))
         code.store(builder.or_(low, high), exponent, pair)
     for n, end in enumerate((code.least_in(builder.load(least)), code.largest_in(builder.load(most)))):
-        builder.store(builder.lshr(end, ir.Constant(end.type, 1)), builder.gep(ends, [SIZE(n)]))
+        builder.store(builder.lshr(end, ir.Constant(end.type, _SHIFT)), builder.gep(ends, [SIZE(n)]))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ I32: Final = ir.IntType(32)
 WIDE: Final = 16
 """Lanes of vectors whose instructions round as they are told: AVX-512."""
 _DOWN: Final = 9  # an instruction's own rounding, without exceptions
+_AS_SET: Final = 4  # none of its own
 
 
 def lanes_for(context: Any) -> int:
@@ -65,6 +66,14 @@ class Vectors:
         """The larger of signed integers."""
         bits = first.type.element.width
         return self._intrinsic(f"llvm.smax.v{first.type.count}i{bits}", first, second)
+
+    def larger_pattern(self, first: Value, second: Value) -> Value:
+        """The larger of the patterns of positive singles: as singles where the processor has more units for that."""
+        if self.width != WIDE:
+            return self.largest(first, second)
+        function = ir.FunctionType(self.floats, [self.floats, self.floats, I32])
+        function = cgutils.get_or_insert_function(self.builder.module, function, "llvm.x86.avx512.max.ps.512")
+        return self.as_words(self.builder.call(function, [self.as_floats(first), self.as_floats(second), I32(_AS_SET)]))
 
     def least(self, first: Value, second: Value) -> Value:
         """The smaller of signed integers."""

@@ -18,12 +18,18 @@ ZERO_EXPONENT: Final = -(1 << 20)
 
 
 @helper
+def shift_of(phase: int) -> int:
+    """By how much the exponents of a phase's products are less than those of phase 0 (2.1)."""
+    return 5 * (phase & 1) + 7 * (phase >> 1)
+
+
+@helper
 def exponent_bias(mode: int, exponent_bits: int, phase: int) -> np.int32:
     """What is added to the exponents of two operands whose exponent fields have 5 or 8 bits (2.1)."""
     bias = -127
     if exponent_bits == 5:
         bias = 97 if mode == FP32 else -15
-    return i32(bias - 5 * (phase & 1) - 7 * (phase >> 1))
+    return i32(bias - shift_of(phase))
 
 
 @helper

@@ -15,13 +15,18 @@ single: `matmul_by_singles` sees to that.
 Called from Python the functions compute the same in numpy, and so define the code.
 """
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.fma import fma_f32
-from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, GROUP, i32
+from buda_emu.kernels.tensix.accumulate import shift_of
+from buda_emu.kernels.tensix.prepared import cut_words, move_words
+from buda_emu.kernels.tensix.words import BF16, EDGE, FACE, FP16, FP32, GROUP, TILE, i32
+
+Group: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""The pattern of M, and M with the sum."""
 
 __all__ = [
     "ABOVE",
@@ -32,6 +37,7 @@ __all__ = [
     "FP16_MOST",
     "HALF",
     "HALF_BELOW",
+    "HALF_OF_M",
     "INVERSE",
     "INVERSE_WIDE",
     "LEAST",
@@ -45,17 +51,16 @@ __all__ = [
     "SIGN",
     "UNIT",
     "UNIT_WIDE",
-    "add_face",
-    "add_face_wide",
-    "find_tops",
+    "add_tile",
 ]
 
 ABOVE: Final = 13
 """The exponent field of M is X + ABOVE; its first bit of fraction is set, too."""
 OFFSET: Final = 64
 """What is added to the exponents of an fp16 Dst, which would else lie at the end of those of a single."""
-LOWEST_COMMON: Final = 12
-"""The least common exponent of an accumulation in 16 bits: half a unit is still a normal single."""
+LOWEST_COMMON: Final = 24
+"""The least common exponent of an accumulation in 16 bits: half a unit of the last phase, which is 2^12 below the first
+one's, is still a normal single."""
 LOWEST_WIDE: Final = 27
 """The same in 32 bits: a quarter of its unit is."""
 
@@ -75,6 +80,9 @@ UNIT: Final = 23 << 23 | M_FRACTION
 INVERSE: Final = (2 * 127 + 23) << 23 | M_FRACTION  # 1 / unit
 HALF: Final = (24 << 23 | M_FRACTION) - (1 << 10)
 """Half a unit, and what the chip's first rounding adds, 2^-14 of one (`accumulate`)."""
+HALF_OF_M: Final = float(np.nextafter(np.float32(2.0**-24 * (1.0 + 2.0**-13) / 1.5), np.float32(1)))
+"""The same as a part of M, or less than 2^-22 of it more: a sum that this would take over a tie has more than 22 bits
+below the unit, and is not near one."""
 FINER: Final = 13 << 23  # unit of a 32-bit Dst, of that of a 16-bit one
 INVERSE_WIDE: Final = INVERSE + FINER
 UNIT_WIDE: Final = UNIT + FINER + (2 << 23)  # a quarter of it
@@ -83,27 +91,40 @@ HALF_BELOW: Final = 0x3EFFFFFF
 """The single below 0.5: added before a fraction is dropped, it rounds to nearest, halves away from zero."""
 
 
-def find_tops(tops: Any, exponent_b: Any, exponent_a: Any, faces: int, lowest: int) -> None:
-    """tops[face][i][j] = the largest of exponent_b[i][k] + exponent_a[k][j] and `lowest`, k going through a group,
-    times 2^6, for both groups of an inner face: the first in the lower half of a word, the second in the upper one.
+def add_tile(
+    word: Any, exponent_b: Any, exponent_a: Any, b: Any, a: Any, steps: Any, count: int, _faces: int, lowest: int,
+    moved: int, cut: bool, mode: int, blackhole: bool,
+) -> None:  # fmt: skip
+    """word += SrcB x SrcA of a tile, in a Dst of `mode`, by so many steps, of at least one.
 
-    tops: int32[2 * 1024]; exponent_b, exponent_a: int32[512] of `prepared`. Only the first `faces` inner faces.
+    word: float32[1024], words of Dst. The exponents of those of FP16 are greater by OFFSET; those of BF16 by ABOVE, and
+    one with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from `prepared`;
+    steps: int32[2 * n], of each its fidelity phase and one of so many inner faces; lowest: what exponents of products
+    are at least, as `prepared` counts them; cut: whether words are cut after each step as `cut_words` does, for
+    exponents that are `moved`.
     """
-    b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
-    a = exponent_a[: EDGE * FACE].view(np.int16).reshape(2, GROUP, EDGE, 2).astype(np.int32)
-    for face, out in enumerate(tops.view(np.int16).reshape(2, EDGE, EDGE, 2)[:faces]):
-        sums = b[:, face, :, None] + a[None, face]
-        out[...] = np.maximum(sums.max(axis=1), np.int32(lowest)) << 6
+    count_b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
+    count_a = exponent_a[: EDGE * FACE].view(np.int16).reshape(2, GROUP, EDGE, 2).astype(np.int32)
+    if mode == BF16:
+        move_words(word.view(np.int32), -ABOVE)
+    for phase, face in steps[: 2 * count].reshape(-1, 2).tolist():
+        sums = (count_b[:, face, :, None] + count_a[None, face]).max(axis=1)
+        tops = np.maximum(sums, np.int32(lowest)).reshape(-1, 2) << i32(17)
+        shift = shift_of(phase)
+        groups = _group_sums(tops, b[(phase >> 1) * TILE :], a[(phase & 1) * TILE :], face)
+        if mode == FP32:
+            _add_face_wide(word, groups, shift, blackhole)
+        else:
+            _add_face(word, groups, shift, mode)
+        if cut:
+            cut_words(word.view(np.int32), moved)
+    if mode == BF16:
+        move_words(word.view(np.int32), ABOVE)
 
 
-def add_face(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, mode: int) -> None:
-    """word += SrcB x SrcA over one inner face, in a 16-bit Dst of `mode`.
-
-    word: float32[1024], words of Dst, those of FP16 with OFFSET added to their exponents; tops: of `find_tops`, in a
-    half the pattern of M, of X in phase 0, which is `shift` more than that of this phase; b, a: float32, parts from
-    `prepared`, the first 1024.
-    """
-    (m0, total0), (m1, total1) = _group_sums(tops, b, a, face)
+def _add_face(word: Any, groups: list[Group], shift: int, mode: int) -> None:
+    """Of one inner face, in a 16-bit Dst; the M are those of X in phase 0, which is `shift` more than in this one."""
+    (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_FP16 if mode == FP16 else LEAST)
         half = np.asarray(common - i32(HALF)).view(np.float32)
@@ -126,9 +147,9 @@ def add_face(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, mode: 
         word[:] = bits.view(np.float32)
 
 
-def add_face_wide(word: Any, tops: Any, b: Any, a: Any, face: int, shift: int, blackhole: bool) -> None:
+def _add_face_wide(word: Any, groups: list[Group], shift: int, blackhole: bool) -> None:
     """The same in a 32-bit Dst."""
-    (m0, total0), (m1, total1) = _group_sums(tops, b, a, face)
+    (m0, total0), (m1, total1) = groups
     with np.errstate(all="ignore"):
         common = _common(word, m0, m1, shift, LEAST_WIDE)
         inverse = _from(INVERSE_WIDE, common)
@@ -164,11 +185,11 @@ def _common(word: Any, m0: Any, m1: Any, shift: int, least: int) -> Any:
     return np.maximum(np.maximum(np.maximum(m0, m1) - i32(shift << 23), own), i32(least))
 
 
-def _group_sums(tops: Any, b: Any, a: Any, face: int) -> list[tuple[NDArray[np.int32], NDArray[np.float32]]]:
-    """The pattern of M, and M with the sum, of both groups of a face."""
-    found: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
-    top = tops[face * EDGE * EDGE : (face + 1) * EDGE * EDGE]
-    for group, m in enumerate((top << i32(16), top & i32(-0x10000))):
+def _group_sums(patterns: NDArray[np.int32], b: Any, a: Any, face: int) -> list[Group]:
+    """The pattern of M, of those given for both groups of a face, and M with the sum."""
+    found: list[Group] = []
+    for group in range(2):
+        m = np.ascontiguousarray(patterns[:, group])
         total = m.view(np.float32).reshape(EDGE, EDGE)
         for k in range(face * FACE + group * GROUP, face * FACE + (group + 1) * GROUP):
             total = fma_f32(_square(b)[:, k, None], _square(a)[None, k], total)

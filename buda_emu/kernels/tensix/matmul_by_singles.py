@@ -19,16 +19,12 @@ from buda_emu.kernels.tensix.group_sums import (
     LOWEST_COMMON,
     LOWEST_WIDE,
     OFFSET,
-    add_face,
-    add_face_wide,
-    find_tops,
+    add_tile,
 )
 from buda_emu.kernels.tensix.prepared import (
+    COUNTS,
     INFINITE,
-    Exponents,
-    Parts,
     aligned,
-    cut_words,
     move_words,
     prepare_srca,
     prepare_srcb,
@@ -36,6 +32,7 @@ from buda_emu.kernels.tensix.prepared import (
 )
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, spill_words
 from buda_emu.kernels.tensix.words import (
+    BF16,
     FP16,
     FP32,
     TILE,
@@ -105,24 +102,27 @@ def matmul_by_singles(
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
     room = aligned(memory, len(memory) - LINE)
     behind = height * width * TILE
-    panel, words, tops = part_of(room, 0, behind), part_of(room, behind, TILE), part_of(room, behind + TILE, 2 * TILE)
-    behind += 3 * TILE
+    panel, words = part_of(room, 0, behind), part_of(room, behind, TILE)
+    behind += TILE
     a_exponents, b_exponents = part_of(room, behind, width * HALF), part_of(room, behind + width * HALF, height * HALF)
     behind += (width + height) * HALF
     a_parts = part_of(room, behind, width * apart).view(np.float32)
     b_parts = part_of(room, behind + width * apart, height * apart).view(np.float32)
     behind += (width + height) * apart
     a_ranges, b_ranges = part_of(room, behind, 2 * width), part_of(room, behind + 2 * width, 2 * height)
+    steps = np.empty(2 * PHASES * faces, np.int32)
+    count = _steps_of(steps, faces, phases, faces_first)
     dst_ranges = np.empty((height * width, 2), np.int64)
     taken = np.empty(height * width, np.bool_)
 
     bias = int(exponent_bias(mode, exponent_bits, 0))
     offset = OFFSET if mode == FP16 else moved
+    above = ABOVE if mode == BF16 else 0  # of the words, as `add_tile` wants them
     lift = (bias + offset + FLOAT_BIAS) // 2
-    plus = 2 * (bias + offset + ABOVE) + 1
+    plus = COUNTS * (bias + offset + ABOVE) + COUNTS // 2
     # No sum is below it.
-    floor = OFFSET if mode == FP16 else 0 if exponent_bits == 5 else LOWEST_WIDE if mode == FP32 else LOWEST_COMMON
-    lowest = 2 * (max(bias + offset, floor) + ABOVE) + 1
+    floor = OFFSET if mode == FP16 else LOWEST_COMMON if mode == BF16 else LOWEST_WIDE if exponent_bits == 8 else 0
+    lowest = COUNTS * (max(bias + offset, floor) + ABOVE) + COUNTS // 2
     least_sum = max(LEAST_WIDE_SUM if mode == FP32 else LEAST_SUM, moved + 1)
     item = start
     while item < stop:
@@ -146,12 +146,13 @@ def matmul_by_singles(
                 if taken[place]:
                     word = part_of(panel, place * TILE, TILE)
                     load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
-                    least, most = range_of(word)
-                    if moved and most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE):
+                    least, most = range_of(word, 0)
+                    near = most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE)
+                    if mode != FP16 and near:
                         taken[place] = False
                         left_out[group * per_slice + number - start] = True
                         continue
-                    move_words(word, offset)
+                    move_words(word, offset + above)
                     dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
                     left_here += 1
             for k in range(first, last):
@@ -177,7 +178,8 @@ def matmul_by_singles(
                     low, high = a_least + b_least + bias + moved - FINEST, a_most + b_most + bias + moved + 1
                     weakest, strongest = min(a_least, b_least) + lift, max(a_most, b_most) + lift
                     if mode != FP16 and (dst_ranges[place, 1] > MOST_WORD or dst_ranges[place, 0] < floor):
-                        dst_ranges[place, 0], dst_ranges[place, 1] = range_of(word)
+                        least, most = range_of(word, above)
+                        dst_ranges[place, 0], dst_ranges[place, 1] = least - above, most - above
                     least, most = dst_ranges[place, 0], dst_ranges[place, 1]
                     reached = least >= floor and most <= MOST_WORD and low >= least_sum and high <= MOST_SUM
                     if mode != FP16 and not (reached and weakest >= LEAST_PART and strongest <= MOST_PART):
@@ -188,13 +190,14 @@ def matmul_by_singles(
                     # A tile of zeros changes no word, unless zeros have an exponent.
                     if bias > 0 or (a_most and b_most):
                         exponents, others = part_of(b_exponents, i * HALF, HALF), part_of(a_exponents, j * HALF, HALF)
-                        find_tops(tops, exponents, others, faces, lowest)
-                        _add_tile(
-                            word.view(np.float32), tops, part_of(b_parts, i * apart, apart),
-                            part_of(a_parts, j * apart, apart), faces, phases, mode, blackhole, faces_first, moved,
+                        least, most = min(least, low - (23 if mode == FP32 else 10)), max(most, high + GROWTH) + 1
+                        dst_ranges[place, 0], dst_ranges[place, 1] = least, most
+                        cut = moved != 0 and not (moved < least and most < INFINITE + moved)
+                        add_tile(
+                            word.view(np.float32), exponents, others, part_of(b_parts, i * apart, apart),
+                            part_of(a_parts, j * apart, apart), steps, count, faces, lowest, moved, cut, mode,
+                            blackhole,
                         )  # fmt: skip
-                        dst_ranges[place, 0] = min(least, low - (23 if mode == FP32 else 10))
-                        dst_ranges[place, 1] = max(most, high + GROWTH) + 1
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)
                         dst_ranges[place, 0] -= 1
@@ -203,6 +206,8 @@ def matmul_by_singles(
                 if taken[place]:
                     word = part_of(panel, place * TILE, TILE)
                     number = (top + place // (right - left)) * cols + left + place % (right - left)
+                    if above:
+                        move_words(word, -above)  # zeros become 0
                     if offset:
                         move_words(word, -offset)
                     store_words(dst[entry, part * per_slice + number].view(np.int32), word, mode)
@@ -211,7 +216,7 @@ def matmul_by_singles(
 def room_for(start: int, stop: int, rows: int, cols: int) -> int:
     """How many words of memory the kernel works in."""
     height, width = panel_of(stop - start, rows, cols)
-    return (height * width + 3) * TILE + (height + width) * (HALF + 2 * TILE + LINE) + LINE
+    return (height * width + 1) * TILE + (height + width) * (HALF + 2 * TILE + LINE) + LINE
 
 
 def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:
@@ -224,27 +229,12 @@ _panel: Final = helper(panel_of)
 
 
 @helper
-def _add_tile(
-    word: Parts,
-    tops: Exponents,
-    parts_b: Parts,
-    parts_a: Parts,
-    faces: int,
-    phases: int,
-    mode: int,
-    blackhole: bool,
-    faces_first: bool,
-    moved: int,
-) -> None:
-    """word += SrcB x SrcA of prepared tiles."""
+def _steps_of(steps: Index, faces: int, phases: int, faces_first: bool) -> int:
+    """How many steps a tile's product takes, and of each the phase and the face."""
+    count = 0
     for step in range(PHASES * faces):
         phase, face = phase_and_face(step, faces, faces_first)
         if phases >> phase & 1:
-            shift = 5 * (phase & 1) + 7 * (phase >> 1)
-            b, a = part_of(parts_b, (phase >> 1) * TILE, TILE), part_of(parts_a, (phase & 1) * TILE, TILE)
-            if mode == FP32:
-                add_face_wide(word, tops, b, a, face, shift, blackhole)
-            else:
-                add_face(word, tops, b, a, face, shift, mode)
-            if moved:
-                cut_words(word.view(np.int32), moved)
+            steps[2 * count], steps[2 * count + 1] = phase, face
+            count += 1
+    return count

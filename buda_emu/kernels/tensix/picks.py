@@ -228,9 +228,9 @@ def _add_in_singles(
     much exponents of the words are greater; how much it is afterwards."""
     lift = LIFT if mode == FP16 else 0
     if mode == BF16:
-        least, most = range_of(word)
-        own_least, own_most = range_of(own)
-        _, factor_most = range_of(factor)
+        least, most = range_of(word, 0)
+        own_least, own_most = range_of(own, 0)
+        _, factor_most = range_of(factor, 0)
         if own_most == 0 or factor_most == 0:
             return True, moved
         if moved == 0 and (most > FAR or own_most + factor_most > FAR + BIAS):

@@ -1,5 +1,6 @@
 """Operand tiles of the matrix unit taken apart once for all their products (`group_sums`): exponents as 16-bit
-integers, twice the field each; parts for the fidelity phases as singles, each in the place of the first one's bits.
+integers, COUNTS times the field each; parts for the fidelity phases as singles, each in the place of the first one's
+bits.
 
 In a kernel that is vector code, one pass over the words (`intrinsics/prepared.py`); called from Python the functions
 compute the same in numpy, and so define it.
@@ -20,6 +21,7 @@ Parts: TypeAlias = Any
 """float32[2 * 1024]: the parts of two phases, one behind the other."""
 
 __all__ = [
+    "COUNTS",
     "INFINITE",
     "MORE",
     "MORE_OF_POWER",
@@ -38,6 +40,8 @@ __all__ = [
 
 INFINITE: Final = 255
 
+COUNTS: Final = 64
+"""Half of what an exponent of 1 is in the upper 16 bits of a single, so that sums of two fit."""
 NO_EXPONENT: Final = -(1 << 14)
 """Of a zero: the sum of two still fits 16 bits."""
 _LINE: Final = 64
@@ -57,11 +61,12 @@ def aligned(memory: Any, size: int) -> Any:
 
 
 @helper
-def range_of(words: Any) -> tuple[int, int]:
-    """The least and the largest exponent field of what is not zero; (255, 0) where all is."""
-    least, most = i32(255), i32(0)
+def range_of(words: Any, none: int) -> tuple[int, int]:
+    """The least and the largest exponent field of what is not zero, which it is up to `none`; (255, 0) where all is."""
+    least, most, nothing = i32(255), i32(0), i32(none)
     for n in range(TILE):
         exponent = i32(i32(words[n] >> i32(23)) & i32(255))
+        exponent = i32(0) if exponent <= nothing else exponent
         most = max(most, exponent)
         least = min(least, i32(255) if exponent == 0 else exponent)
     return int(least), int(most)
@@ -69,9 +74,10 @@ def range_of(words: Any) -> tuple[int, int]:
 
 @helper
 def move_words(word: Any, by: int) -> None:
-    """Exponents grow by that; what has the exponent 0 counts as nothing."""
+    """Exponents grow by that; what has none above 0, before or after, counts as nothing."""
+    more, none = i32(by << 23), i32(max(-by, 0) << 23)
     for n in range(TILE):
-        word[n] = i32(word[n] + i32(by << 23)) if i32(word[n] & i32(0x7F800000)) else i32(0)
+        word[n] = i32(word[n] + more) if i32(word[n] & i32(0x7F800000)) > none else i32(0)
 
 
 @helper
@@ -96,7 +102,7 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 
 def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
-    """The same of SrcB. `plus` is added to the doubled exponents."""
+    """The same of SrcB. `plus` is added to what counts exponents."""
     _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
     lifted = _lifted(words, lift)
     first = lifted & i32(SRCB_FIRST)
@@ -108,11 +114,11 @@ def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 
 
 def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
-    """Of words [n, group, m], doubled, and between which they are."""
+    """Of words [n, group, m], and between which they are."""
     field = words >> 23 & 255
     ends[0] = np.where(field == 0, 255, field).min()
     ends[1] = field.max()
-    value = np.where(field == 0, NO_EXPONENT, 2 * field + plus)
+    value = np.where(field == 0, NO_EXPONENT, COUNTS * field + plus)
     exponent[: TILE // 2] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
 
 

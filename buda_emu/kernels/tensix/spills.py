@@ -68,7 +68,7 @@ def spill_any(word: Lanes, kind: int) -> None:
     if kind != BLOCKS:
         spill_words(word, kind)
         return
-    least, most = range_of(word)
+    least, most = range_of(word, 0)
     if least > NEAREST_LEAST and most < NEAREST_MOST:
         through_blocks(word.view(np.float32))
         return
