@@ -1,14 +1,16 @@
 """The code of `kernels/tensix/group_sums.py`. Vectors are neighbouring columns of a row."""
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data, splat
-from buda_emu.kernels.intrinsics.vectors import I16, WIDE, Vectors, lanes_for
+from buda_emu.kernels.intrinsics.vectors import I8, I16, WIDE, Vectors, lanes_for
 from buda_emu.kernels.tensix.group_sums import (
     ABOVE,
     AWAY,
@@ -30,7 +32,7 @@ from buda_emu.kernels.tensix.group_sums import (
     UNIT_WIDE,
     add_tile,
 )
-from buda_emu.kernels.tensix.prepared import INFINITE
+from buda_emu.kernels.tensix.prepared import COUNTS, HALVES, INFINITE
 from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, FP32, GROUP, TILE
 
 Group = tuple[Value, Value]
@@ -41,7 +43,7 @@ Group = tuple[Value, Value]
 changes_arrays(add_tile)
 
 
-@lower_builtin(add_tile, *[types.Array] * 6, *[types.intp] * 7)
+@lower_builtin(add_tile, *[types.Array] * 6, *[types.intp] * 8)
 def _lower_add_tile(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     *plain, mode, blackhole = on_data(context, builder, call, arguments)
     lanes = lanes_for(context)
@@ -95,15 +97,18 @@ def _block_for(lanes: int) -> _Block:
 
 def _emit_add_tile(
     lanes: int, kind: type["_Bf16 | _Fp16 | _Wide"], builder: Builder, word: Value, exponent_b: Value,
-    exponent_a: Value, b: Value, a: Value, steps: Value, count: Value, faces: Value, lowest: Value, moved: Value,
-    cut: Value, *more: Value,
+    exponent_a: Value, b: Value, a: Value, steps: Value, count: Value, faces: Value, lowest: Value, least: Value,
+    moved: Value, cut: Value, *more: Value,
 ) -> None:  # fmt: skip
     code, shape = Vectors(builder, lanes, 2 * lanes), _block_for(lanes)
     dst = kind(code, steps, count, moved, *more)
     cuts = builder.icmp_signed("!=", cut, SIZE(0))
-    tops = _Tops(code, shape, exponent_b, exponent_a, lowest)
-    with cgutils.for_range(builder, faces) as face:
-        tops.find(face.index)
+    tops = _Tops(code, shape, exponent_b, exponent_a)
+    with builder.if_else(builder.icmp_signed("!=", least, SIZE(0)), likely=True) as (near, far):
+        with near:
+            tops.find_in_bytes(least, lowest, clamps=kind.clamps)
+        with far, cgutils.for_range(builder, faces) as face:
+            tops.find(face.index, lowest)
     dst.enter(word)
     with cgutils.for_range(builder, count) as step:
         phase, face = (_step_at(builder, steps, step.index, n) for n in range(2))
@@ -176,11 +181,10 @@ class _Patterns:
 class _Tops:
     """The patterns of M of a tile, for all inner faces, in phase 0."""
 
-    def __init__(self, code: Vectors, shape: _Block, exponent_b: Value, exponent_a: Value, lowest: Value) -> None:
+    def __init__(self, code: Vectors, shape: _Block, exponent_b: Value, exponent_a: Value) -> None:
         self.code = code
         self._shape = shape
         self._b, self._a = exponent_b, exponent_a
-        self._least = splat(code.builder, code.builder.trunc(lowest, I16), code.halves)
         self._per_block = len(shape.cells) * 3
         self._found = cgutils.alloca_once(code.builder, code.words, size=2 * shape.count * self._per_block)
 
@@ -191,40 +195,76 @@ class _Tops:
         first = builder.gep(self._found, [builder.mul(number, SIZE(self._per_block))])
         return _Patterns(builder, self._shape, first)
 
-    def find(self, face: Value) -> None:
-        """Of all blocks."""
-        code, builder, shape = self.code, self.code.builder, self._shape
-        k = builder.mul(face, SIZE(GROUP))
-        with cgutils.for_range(builder, SIZE(EDGE // shape.lanes)) as vector:
-            left = builder.mul(vector.index, SIZE(shape.lanes))
-            above = builder.gep(self._a, [builder.add(builder.mul(k, SIZE(EDGE)), left)])
-            columns = [code.load(above, SIZE(EDGE * n), code.halves) for n in range(GROUP)]
-            side = builder.udiv(vector.index, SIZE(shape.vectors))
-            inside = builder.mul(builder.urem(vector.index, SIZE(shape.vectors)), SIZE(3))
-            with cgutils.for_range(builder, SIZE(EDGE // shape.rows)) as down:
-                block = builder.add(builder.mul(down.index, SIZE(shape.across)), side)
-                own = builder.gep(self._b, [builder.add(builder.mul(down.index, SIZE(shape.rows * FACE)), k)])
-                patterns = self.of(face, block)
-                for row in range(shape.rows):
-                    cell = builder.add(inside, SIZE(row * shape.vectors * 3))
-                    for n, pattern in enumerate(self._patterns(own, row, columns)):
-                        builder.store(pattern, patterns.at(cell, n))
-
-    def _patterns(self, exponents: Value, row: int, columns: list[Value]) -> list[Value]:
+    def find(self, face: Value, lowest: Value) -> None:
+        """Of a face, from exponents in 16 bits."""
         code, builder = self.code, self.code.builder
-        top = self._least
-        for n, column in enumerate(columns):
-            pair = builder.load(builder.gep(exponents, [SIZE(FACE * row + n)]))
-            one = builder.bitcast(splat(builder, pair, code.words), code.halves)
-            top = code.largest(top, builder.add(one, column))
-        both = code.as_words(top)
-        second = builder.add(both, both)
-        first = builder.shl(second, code.word(16))
-        return [first, second, builder.and_(code.larger_pattern(first, second), code.word(EXPONENT | M_FRACTION))]
+        k = builder.mul(face, SIZE(GROUP))
+        from_a = builder.gep(self._a, [builder.mul(k, SIZE(EDGE))])
+        from_b = builder.gep(self._b, [k])
+        none = splat(builder, builder.trunc(lowest, I16), code.halves)
+        for top, put in self._tops(from_b, FACE, from_a, none):
+            both = code.as_words(top)
+            second = builder.add(both, both)
+            first = builder.shl(second, code.word(16))
+            most = builder.and_(code.larger_pattern(first, second), code.word(EXPONENT | M_FRACTION))
+            put(face, [first, second, most])
+
+    def find_in_bytes(self, least: Value, lowest: Value, *, clamps: bool) -> None:
+        """Of both faces, from exponents in bytes; least: what the exponents of M are at least. `clamps`: these may be
+        below `lowest`, and all are less than 128."""
+        code, builder = self.code, self.code.builder
+        kind = ir.VectorType(I8, 4 * code.width)
+        lowest = splat(builder, builder.trunc(builder.lshr(lowest, SIZE(COUNTS.bit_length() - 1)), I8), kind)
+        least = splat(builder, builder.trunc(least, I8), kind)
+        none = ir.Constant(kind, [-1] * kind.count)
+        from_a, from_b = (builder.gep(exponents, [SIZE(HALVES)]) for exponents in (self._a, self._b))
+        for top, put in self._tops(from_b, GROUP, from_a, none):
+            found = builder.select(builder.icmp_signed(">", top, none), builder.add(top, least), lowest)
+            words = code.as_words(code.largest(found, lowest) if clamps else found)
+            moved = [builder.shl(words, code.word(by)) for by in (23, 15, 7)] + [builder.lshr(words, code.word(1))]
+            kept = [builder.and_(word, code.word(EXPONENT)) for word in moved]
+            patterns = [builder.or_(word, code.word(M_FRACTION)) for word in kept]
+            for face in range(2):
+                first, second = patterns[2 * face : 2 * face + 2]
+                put(SIZE(face), [first, second, code.larger_pattern(first, second)])
+
+    def _tops(self, b: Value, per_row: int, a: Value, least: Value) -> Generator[tuple[Value, Callable[..., None]]]:
+        """A loop over all vectors: gives the largest sums of exponents, of which those of SrcB take `per_row` words in
+        a row, and what puts the patterns of a face where they belong."""
+        code, builder, shape = self.code, self.code.builder, self._shape
+        with cgutils.for_range(builder, SIZE(EDGE // shape.lanes)) as vector:
+            above = builder.gep(a, [builder.mul(vector.index, SIZE(shape.lanes))])
+            columns = [code.load(above, SIZE(EDGE * n), least.type) for n in range(GROUP)]
+            with cgutils.for_range(builder, SIZE(EDGE)) as row:
+                own = builder.gep(b, [builder.mul(row.index, SIZE(per_row))])
+                top = least
+                for n, column in enumerate(columns):
+                    word = builder.load(builder.gep(own, [SIZE(n)]))
+                    one = builder.bitcast(splat(builder, word, code.words), least.type)
+                    top = code.largest(top, builder.add(one, column))
+
+                def put(face: Value, patterns: list[Value]) -> None:
+                    block, cell = self._cell(row.index, vector.index)
+                    first = self.of(face, block)
+                    for n, pattern in enumerate(patterns):
+                        builder.store(pattern, first.at(cell, n))
+
+                yield top, put
+
+    def _cell(self, row: Value, vector: Value) -> tuple[Value, Value]:
+        """The block, and the place in it."""
+        builder, shape = self.code.builder, self._shape
+        block = builder.mul(builder.udiv(row, SIZE(shape.rows)), SIZE(shape.across))
+        block = builder.add(block, builder.udiv(vector, SIZE(shape.vectors)))
+        cell = builder.mul(builder.urem(row, SIZE(shape.rows)), SIZE(shape.vectors))
+        cell = builder.add(cell, builder.urem(vector, SIZE(shape.vectors)))
+        return block, builder.mul(cell, SIZE(3))
 
 
 class _Dst:
-    """What the kinds of Dst have in common."""
+    """What the kinds of Dst have in common. `clamps`: exponents of products may be less than any of Dst."""
+
+    clamps = False
 
     def __init__(self, code: Vectors, steps: Value, count: Value, moved: Value) -> None:
         builder = code.builder
@@ -333,6 +373,8 @@ class _Bf16(_Dst):
 
 class _Fp16(_Dst):
     """A Dst of fp16."""
+
+    clamps = True
 
     def begin(self, step: Value, phase: Value) -> None:
         """See `_Dst`."""

@@ -9,14 +9,16 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
-from buda_emu.kernels.intrinsics.vectors import Vectors, lanes_for
+from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data, splat
+from buda_emu.kernels.intrinsics.vectors import I16, Vectors, lanes_for
 from buda_emu.kernels.tensix.prepared import (
     COUNTS,
+    HALVES,
     MORE,
     MORE_OF_POWER,
     NO_EXPONENT,
     POWER,
+    SPAN,
     SRCA_BOTH,
     SRCA_FIRST,
     SRCB_FIRST,
@@ -56,7 +58,7 @@ def _lower_prepare_srcb(context: Any, builder: Builder, call: Any, arguments: An
 def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
 ) -> None:  # fmt: skip
-    code = Vectors(builder, lanes)
+    code = Vectors(builder, lanes, 2 * lanes)
     more = code.every_word(builder.shl(lift, SIZE(23)))
     half = TILE // 4  # both groups of an inner face lie one behind the other
 
@@ -66,7 +68,12 @@ def _emit_prepare_srca(
     def put(lifted: Value, place: Value) -> None:
         code.store(builder.and_(lifted, code.word(SRCA_FIRST)), parts, place)
 
-    _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), more, put)
+    least = _emit_pairs(code, exponent, words, ends, (first_of, half, SIZE(0)), more, put)
+
+    def faces_of(place: Value) -> tuple[Value, Value]:
+        return place, builder.add(place, SIZE(HALVES // 2))
+
+    _emit_bytes(code, exponent, faces_of, builder.mul(least, SIZE(COUNTS)), 0x80808080)
     with _more_parts(code, words, phases, 0b1010, more, lanes) as (lifted, place):
         first, both = (code.as_floats(builder.and_(lifted, code.word(kept))) for kept in (SRCA_FIRST, SRCA_BOTH))
         code.store(builder.fmul(builder.fsub(both, first), code.float(float(1 << 5))), parts, place)
@@ -76,7 +83,7 @@ def _emit_prepare_srcb(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value,
     plus: Value,
 ) -> None:  # fmt: skip
-    narrow, code = Vectors(builder, GROUP), Vectors(builder, lanes)
+    narrow, code = Vectors(builder, GROUP, 2 * GROUP), Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
 
     def first_of(pair: Value) -> Value:
@@ -87,7 +94,12 @@ def _emit_prepare_srcb(
         nothing = builder.icmp_signed("==", lifted, narrow.word(0))
         narrow.store(builder.select(nothing, narrow.word(0), first), parts, place)
 
-    _emit_pairs(narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), put)
+    least = _emit_pairs(narrow, exponent, words, ends, (first_of, GROUP, plus), narrow.every_word(shifted), put)
+
+    def faces_of(place: Value) -> tuple[Value, Value]:
+        return builder.shl(place, SIZE(1)), builder.add(builder.shl(place, SIZE(1)), SIZE(GROUP))
+
+    _emit_bytes(narrow, exponent, faces_of, builder.add(builder.mul(least, SIZE(COUNTS)), plus), 0)
     with _more_parts(code, words, phases, 0b1100, code.every_word(shifted), lanes) as (lifted, place):
         first, power = (code.as_floats(builder.and_(lifted, code.word(kept))) for kept in (SRCB_FIRST, POWER))
         second = builder.fmul(builder.fsub(code.as_floats(lifted), first), code.float(float(1 << 7)))
@@ -97,8 +109,8 @@ def _emit_prepare_srcb(
 def _emit_pairs(
     code: Vectors, exponent: Value, words: Value, ends: Value, layout: tuple[Place, int, Value], more: Value,
     put: Callable[[Value, Value], None],
-) -> None:  # fmt: skip
-    """Exponents, their range, and `put` for all words.
+) -> Value:  # fmt: skip
+    """Exponents, their range, of which it gives the lower end, and `put` for all words.
 
     layout: where the word stands that belongs to a pair of exponents, how far behind it the other one is, and what is
     added to exponents.
@@ -123,8 +135,33 @@ def _emit_pairs(
             put(builder.select(none, code.word(0), builder.add(word, more)), place)
         low, high = builder.and_(counted[0], code.word(0xFFFF)), builder.shl(counted[1], code.word(16))
         code.store(builder.or_(low, high), exponent, pair)
-    for n, end in enumerate((code.least_in(builder.load(least)), code.largest_in(builder.load(most)))):
-        builder.store(builder.lshr(end, ir.Constant(end.type, _SHIFT)), builder.gep(ends, [SIZE(n)]))
+    found = [code.least_in(builder.load(least)), code.largest_in(builder.load(most))]
+    found = [builder.lshr(end, ir.Constant(end.type, _SHIFT)) for end in found]
+    for n, end in enumerate(found):
+        builder.store(end, builder.gep(ends, [SIZE(n)]))
+    return builder.zext(found[0], SIZE)
+
+
+def _emit_bytes(
+    code: Vectors, exponent: Value, faces_of: Callable[[Value], tuple[Value, Value]], least: Value, flip: int
+) -> None:
+    """Exponents as bytes. faces_of: where those of both faces stand for a word of bytes; least: what counts the least
+    one."""
+    builder = code.builder
+    below = builder.sub(least, SIZE(COUNTS * (SPAN + 1)))
+    base = splat(builder, builder.trunc(below, I16), code.halves)
+    nothing, shift = (ir.Constant(code.halves, [number] * code.halves.count) for number in (NO_EXPONENT, _SHIFT))
+    with cgutils.for_range(builder, SIZE(TILE // 4 // code.width)) as loop:
+        place = builder.mul(loop.index, SIZE(code.width))
+        pairs: list[Value] = []
+        for face in faces_of(place):
+            halves = code.load(exponent, face, code.halves)
+            byte = builder.lshr(builder.sub(halves, base), shift)
+            byte = builder.select(builder.icmp_signed("==", halves, nothing), ir.Constant(code.halves, None), byte)
+            words = code.as_words(byte)
+            pairs.append(builder.and_(builder.or_(words, builder.lshr(words, code.word(8))), code.word(0xFFFF)))
+        both = builder.or_(pairs[0], builder.shl(pairs[1], code.word(16)))
+        code.store(builder.xor(both, code.word(flip)), exponent, builder.add(place, SIZE(HALVES)))
 
 
 @contextmanager

@@ -93,14 +93,15 @@ HALF_BELOW: Final = 0x3EFFFFFF
 
 def add_tile(
     word: Any, exponent_b: Any, exponent_a: Any, b: Any, a: Any, steps: Any, count: int, _faces: int, lowest: int,
-    moved: int, cut: bool, mode: int, blackhole: bool,
+    _least: int, moved: int, cut: bool, mode: int, blackhole: bool,
 ) -> None:  # fmt: skip
     """word += SrcB x SrcA of a tile, in a Dst of `mode`, by so many steps, of at least one.
 
     word: float32[1024], words of Dst. The exponents of those of FP16 are greater by OFFSET; those of BF16 by ABOVE, and
     one with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from `prepared`;
     steps: int32[2 * n], of each its fidelity phase and one of so many inner faces; lowest: what exponents of products
-    are at least, as `prepared` counts them; cut: whether words are cut after each step as `cut_words` does, for
+    are at least, as `prepared` counts them; _least: what those of M are at least, for products that are no zeros, or 0
+    where exponents are too far apart for bytes; cut: whether words are cut after each step as `cut_words` does, for
     exponents that are `moved`.
     """
     count_b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)

@@ -23,7 +23,9 @@ from buda_emu.kernels.tensix.group_sums import (
 )
 from buda_emu.kernels.tensix.prepared import (
     COUNTS,
+    EXPONENTS,
     INFINITE,
+    SPAN,
     aligned,
     move_words,
     prepare_srca,
@@ -45,7 +47,6 @@ from buda_emu.kernels.tensix.words import (
 
 PANEL: Final = 128  # tiles of Dst that are summed up at a time: they and the operands of one step stay in the cache
 WIDTH: Final = 16  # of a panel
-HALF: Final = TILE // 2  # words of a prepared tile's exponents
 LINE: Final = 16  # words of a cache line
 FLOAT_BIAS: Final = 127
 # What exponents must be for singles, of the operands, of their products, of words in Dst.
@@ -104,8 +105,11 @@ def matmul_by_singles(
     behind = height * width * TILE
     panel, words = part_of(room, 0, behind), part_of(room, behind, TILE)
     behind += TILE
-    a_exponents, b_exponents = part_of(room, behind, width * HALF), part_of(room, behind + width * HALF, height * HALF)
-    behind += (width + height) * HALF
+    a_exponents, b_exponents = (
+        part_of(room, behind, width * EXPONENTS),
+        part_of(room, behind + width * EXPONENTS, height * EXPONENTS),
+    )
+    behind += (width + height) * EXPONENTS
     a_parts = part_of(room, behind, width * apart).view(np.float32)
     b_parts = part_of(room, behind + width * apart, height * apart).view(np.float32)
     behind += (width + height) * apart
@@ -147,8 +151,8 @@ def matmul_by_singles(
                     word = part_of(panel, place * TILE, TILE)
                     load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
                     least, most = range_of(word, 0)
-                    near = most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE)
-                    if mode != FP16 and near:
+                    beyond = most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE)
+                    if mode != FP16 and beyond:
                         taken[place] = False
                         left_out[group * per_slice + number - start] = True
                         continue
@@ -161,12 +165,18 @@ def matmul_by_singles(
                 for n in range(right - left):
                     at = in1_index[(part * inner + k) * cols + left + n]
                     source = words_at(words, in1, entry, at, in1_pad, in1_transposed)
-                    exponents, parts = part_of(a_exponents, n * HALF, HALF), part_of(a_parts, n * apart, apart)
+                    exponents, parts = (
+                        part_of(a_exponents, n * EXPONENTS, EXPONENTS),
+                        part_of(a_parts, n * apart, apart),
+                    )
                     prepare_srca(exponents, parts, source, part_of(a_ranges, 2 * n, 2), phases, lift)
                 for n in range(bottom - top):
                     at = in0_index[(part * rows + top + n) * inner + k]
                     source = words_at(words, in0, entry, at, in0_pad, False)
-                    exponents, parts = part_of(b_exponents, n * HALF, HALF), part_of(b_parts, n * apart, apart)
+                    exponents, parts = (
+                        part_of(b_exponents, n * EXPONENTS, EXPONENTS),
+                        part_of(b_parts, n * apart, apart),
+                    )
                     prepare_srcb(exponents, parts, source, part_of(b_ranges, 2 * n, 2), phases, lift, plus)
                 for place in range((bottom - top) * (right - left)):
                     i, j = place // (right - left), place % (right - left)
@@ -189,14 +199,19 @@ def matmul_by_singles(
                         continue
                     # A tile of zeros changes no word, unless zeros have an exponent.
                     if bias > 0 or (a_most and b_most):
-                        exponents, others = part_of(b_exponents, i * HALF, HALF), part_of(a_exponents, j * HALF, HALF)
+                        exponents, others = (
+                            part_of(b_exponents, i * EXPONENTS, EXPONENTS),
+                            part_of(a_exponents, j * EXPONENTS, EXPONENTS),
+                        )
                         least, most = min(least, low - (23 if mode == FP32 else 10)), max(most, high + GROWTH) + 1
                         dst_ranges[place, 0], dst_ranges[place, 1] = least, most
+                        near = a_most - a_least <= SPAN and b_most - b_least <= SPAN
+                        least_top = a_least + b_least + bias + offset + ABOVE if near else 0
                         cut = moved != 0 and not (moved < least and most < INFINITE + moved)
                         add_tile(
                             word.view(np.float32), exponents, others, part_of(b_parts, i * apart, apart),
-                            part_of(a_parts, j * apart, apart), steps, count, faces, lowest, moved, cut, mode,
-                            blackhole,
+                            part_of(a_parts, j * apart, apart), steps, count, faces, lowest, least_top, moved,
+                            cut, mode, blackhole,
                         )  # fmt: skip
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)
@@ -216,7 +231,7 @@ def matmul_by_singles(
 def room_for(start: int, stop: int, rows: int, cols: int) -> int:
     """How many words of memory the kernel works in."""
     height, width = panel_of(stop - start, rows, cols)
-    return (height * width + 1) * TILE + (height + width) * (HALF + 2 * TILE + LINE) + LINE
+    return (height * width + 1) * TILE + (height + width) * (EXPONENTS + 2 * TILE + LINE) + LINE
 
 
 def panel_of(items: int, rows: int, cols: int) -> tuple[int, int]:

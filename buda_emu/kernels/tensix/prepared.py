@@ -1,6 +1,6 @@
 """Operand tiles of the matrix unit taken apart once for all their products (`group_sums`): exponents as 16-bit
-integers, COUNTS times the field each; parts for the fidelity phases as singles, each in the place of the first one's
-bits.
+integers, COUNTS times the field each, and as bytes where they are near each other; parts for the fidelity phases as
+singles, each in the place of the first one's bits.
 
 In a kernel that is vector code, one pass over the words (`intrinsics/prepared.py`); called from Python the functions
 compute the same in numpy, and so define it.
@@ -9,24 +9,32 @@ compute the same in numpy, and so define it.
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper
 from buda_emu.kernels.parts import part_of
 from buda_emu.kernels.tensix.words import GROUP, TILE, i32
 
 Exponents: TypeAlias = Any
-"""int32[512]: in a word those of both groups of an inner face, the first in its lower half. Those of SrcA at [face][k
-in a group][column], those of SrcB at [row][face][k in a group]."""
+"""int32[EXPONENTS]. In each of the first HALVES words those of both groups of an inner face, the first in its lower
+half: of SrcA at [face][k in a group][column], of SrcB at [row][face][k in a group]. Then in each word those of both
+groups of both faces, the first in the lowest byte: of SrcA at [k in a group][column], of SrcB at [row][k in a group].
+
+A byte is 0 for a zero, SPAN + 1 for the least exponent of all, and so on; those of SrcA are less by 128. Bytes mean
+nothing where exponents are more than SPAN apart."""
 Parts: TypeAlias = Any
 """float32[2 * 1024]: the parts of two phases, one behind the other."""
 
 __all__ = [
     "COUNTS",
+    "EXPONENTS",
+    "HALVES",
     "INFINITE",
     "MORE",
     "MORE_OF_POWER",
     "NO_EXPONENT",
     "POWER",
+    "SPAN",
     "SRCA_BOTH",
     "SRCA_FIRST",
     "SRCB_FIRST",
@@ -42,6 +50,10 @@ INFINITE: Final = 255
 
 COUNTS: Final = 64
 """Half of what an exponent of 1 is in the upper 16 bits of a single, so that sums of two fit."""
+HALVES: Final = TILE // 2
+EXPONENTS: Final = HALVES + TILE // 4
+SPAN: Final = 63
+"""So that the sum of two bytes is one, and tells whether none of them is of a zero: then it is above 127."""
 NO_EXPONENT: Final = -(1 << 14)
 """Of a zero: the sum of two still fits 16 bits."""
 _LINE: Final = 64
@@ -90,9 +102,11 @@ def cut_words(word: Any, moved: int) -> None:
 
 
 def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int) -> None:
-    """Of int32[1024], a tile of words: its exponents, the parts that `phases` need, which has a bit for each phase, and
-    as `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the parts."""
+    """Of int32[1024], a tile of words: its exponents, int32[EXPONENTS], the parts that `phases` need, which has a bit
+    for each phase, and as `range_of` in `ends`, int32[2]. `lift` is added to the exponents of the parts."""
     _put_exponents(exponent, ends, words[:TILE].reshape(2, 2, -1), 0)
+    faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(GROUP, -1, 2, 2)
+    faces[...] = _bytes(words[:TILE].reshape(2, 2, GROUP, -1), ends).transpose(2, 3, 0, 1) ^ np.uint8(0x80)
     lifted = _lifted(words, lift)
     first = (lifted & i32(SRCA_FIRST)).view(np.float32)
     parts[:TILE] = first
@@ -104,6 +118,8 @@ def prepare_srca(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, 
 def prepare_srcb(exponent: Any, parts: Any, words: Any, ends: Any, phases: int, lift: int, plus: int) -> None:
     """The same of SrcB. `plus` is added to what counts exponents."""
     _put_exponents(exponent, ends, words[:TILE].reshape(-1, 2, GROUP), plus)
+    faces = exponent[HALVES:EXPONENTS].view(np.uint8).reshape(-1, GROUP, 2, 2)
+    faces[...] = _bytes(words[:TILE].reshape(-1, 2, 2, GROUP), ends).transpose(0, 3, 1, 2)
     lifted = _lifted(words, lift)
     first = lifted & i32(SRCB_FIRST)
     parts[:TILE] = np.where(lifted == 0, i32(0), first | i32(MORE)).view(np.float32)
@@ -119,7 +135,12 @@ def _put_exponents(exponent: Any, ends: Any, words: Any, plus: int) -> None:
     ends[0] = np.where(field == 0, 255, field).min()
     ends[1] = field.max()
     value = np.where(field == 0, NO_EXPONENT, COUNTS * field + plus)
-    exponent[: TILE // 2] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
+    exponent[:HALVES] = (value[:, 1] << 16 | value[:, 0] & 0xFFFF).reshape(-1)
+
+
+def _bytes(words: Any, ends: Any) -> NDArray[np.uint8]:
+    field = words >> 23 & 255
+    return np.where(field == 0, 0, field - ends[0] + SPAN + 1).astype(np.uint8)
 
 
 def _lifted(words: Any, lift: int) -> Any:
