@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.jit import helper, kernel
+from buda_emu.kernels.parts import part_of
 from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
 from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
@@ -41,6 +42,7 @@ BLOCKS: Final = 0
 HALVES: Final = 1
 WORDS: Final = 2
 
+ROOM: Final = 8 * TILE
 LEAST: Final = 24  # exponents of a first term, with room below for the later phases
 MOST: Final = 260  # and those from which the parts of a later phase are still no larger than an infinity
 LEAST_FP16: Final = 6
@@ -106,6 +108,7 @@ def pick_tiles(
     blackhole: bool,
     spill: int,
     in_l1: NDArray[np.uint16],
+    memory: NDArray[np.int32],
 ) -> None:
     """dst uint32[stop - start, 1024], Dst images of `mode` that are full of zeros, += the products of tiles start..stop
     of the result, counted over all entries: rows of `cols` tiles in groups of `group_cols`.
@@ -113,14 +116,16 @@ def pick_tiles(
     `index`, `pad` and `transposed` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it
     has; `spill`: the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros
     have exponents. `in_l1`, uint16[stop - start, 1024] or empty: where a bf16 Dst is packed after each strip, and added
-    up as Float16_b; then dst is not read, and what is in it afterwards is nothing.
+    up as Float16_b; then dst is not looked at, and may have any length. `memory`: ROOM words to work in; slices of an
+    array of the kernel's own would be counted, which takes longer than what is done with them.
     """
     sums = in_l1.size > 0
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
-    room = aligned(np.empty(8 * TILE, np.int32), 7 * TILE)
-    word, whole, own, before = room[:TILE], room[TILE : 2 * TILE], room[2 * TILE : 3 * TILE], room[3 * TILE : 4 * TILE]
-    factor, part, more = room[4 * TILE : 5 * TILE], room[5 * TILE : 6 * TILE], room[6 * TILE :]
+    room = aligned(memory, 7 * TILE)
+    word, whole, own = part_of(room, 0, TILE), part_of(room, TILE, TILE), part_of(room, 2 * TILE, TILE)
+    before, factor = part_of(room, 3 * TILE, TILE), part_of(room, 4 * TILE, TILE)
+    part, more = part_of(room, 5 * TILE, TILE), part_of(room, 6 * TILE, TILE)
     special = np.zeros(LANES, np.int32)
     narrow = (mode == BF16 and exponent_bits == 8) or (mode == FP16 and exponent_bits == 5)
     for item in range(start, stop):
@@ -128,13 +133,12 @@ def pick_tiles(
         tile = item - entry * rows * cols
         row = tile // cols
         column = tile - row * cols
-        image = dst[item - start].view(np.int32)
+        image = dst[0 if sums else item - start].view(np.int32)
         first, last = picks.begin[column // group_cols, row], picks.begin[column // group_cols, row + 1]
-        if sums:
-            for n in range(TILE):
-                in_l1[item - start, n] = np.uint16(0)
-                image[n] = i32(0)
         if first == last:
+            if sums:
+                for n in range(TILE):
+                    in_l1[item - start, n] = np.uint16(0)
             continue
         for n in range(TILE):
             word[n] = i32(0)
@@ -145,23 +149,21 @@ def pick_tiles(
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
                 _fetch(whole, source, entry if entries > 1 else 0, at, pad, exponent_bits)
-                if end < begin + EDGE:
+                if empty and _first_term(
+                    word, whole, own, picks, begin, end, transposed, phases, mode, exponent_bits
+                ):  # fmt: skip
+                    begin = end
+                elif end < begin + EDGE:
                     for n in range(TILE):
                         own[n] = i32(0)
                 for number in range(begin, end):
-                    to, place = EDGE * picks.line[number], picks.column[number]
-                    if transposed:
-                        for n in range(EDGE):
-                            own[to + n] = whole[EDGE * n + place]
-                    else:
-                        for n in range(EDGE):
-                            own[to + n] = whole[EDGE * place + n]
+                    to = EDGE * picks.line[number]
+                    line, factors = part_of(own, to, EDGE), part_of(factor, to, EDGE)
+                    _pick_line(line, whole, picks.column[number], transposed)
+                    one = picks.word[number]
                     for n in range(EDGE):
-                        factor[to + n] = picks.word[number]
-                if empty:
-                    if _first_term(word, own, factor, phases, mode, exponent_bits):
-                        begin = end
-                    empty = False
+                        factors[n] = one
+                empty = False
                 if begin < end and singles:
                     singles, moved = _add_in_singles(word, own, factor, phases, mode, moved, before, special)
                     if singles:
@@ -186,38 +188,92 @@ def pick_tiles(
                 if begun:
                     add_bf16_tile(in_l1[item - start], packed)
                 else:
-                    in_l1[item - start, :] = packed
+                    stored = in_l1[item - start]
+                    for n in range(TILE):
+                        stored[n] = packed[n]
                 begun, empty, singles, moved = True, True, narrow, 0
                 for n in range(TILE):
                     word[n] = i32(0)
             elif picks.ends[term]:
                 spill_any(word, spill)
-        store_words(image, word, mode)
+        if not sums:
+            store_words(image, word, mode)
 
 
 @helper
-def _first_term(word: Lanes, own: Lanes, factor: Lanes, phases: int, mode: int, exponent_bits: int) -> bool:
-    """All phases of the first term, if its numbers allow it; else the words are zeros, as before."""
+def _first_term(
+    word: Lanes,
+    whole: Lanes,
+    room: Lanes,
+    picks: Picks,
+    begin: int,
+    end: int,
+    transposed: bool,
+    phases: int,
+    mode: int,
+    exponent_bits: int,
+) -> bool:
+    """All phases of the first term, if its numbers allow it; else the words are zeros, as before. `room` is memory to
+    work in."""
     keep = i32(BOTH_PARTS if phases & 0b0010 else FIRST_PART)
     lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
     bias = exponent_bias(mode, exponent_bits, 0)
-    least, most, fraction = lowest, i32(0), i32(0)
-    for n in range(TILE):
-        exponent = i32(i32(own[n] >> i32(23)) & i32(255))
-        none = exponent == 0
-        exponent = i32(i32(exponent + i32(i32(factor[n] >> i32(23)) & i32(255))) + bias)
-        most = max(most, i32(0) if none else exponent)
-        least = min(least, lowest if none else exponent)
-        fraction = i32(fraction | (i32(0) if none else i32(factor[n] & i32(0x7FFFFF))))
-        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(own[n] & keep))
-        size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
-        sign = i32(i32(own[n] ^ factor[n]) & i32(-0x80000000))
-        word[n] = i32(0) if none else i32(size | sign)
-    if fraction == 0 and least >= lowest and most <= highest:
+    least, most, picked = part_of(room, 0, EDGE), part_of(room, EDGE, EDGE), part_of(room, 2 * EDGE, EDGE)
+    for n in range(EDGE):
+        least[n], most[n] = lowest, i32(0)
+    fraction = i32(0)
+    for number in range(begin, end):
+        factor, place = picks.word[number], picks.column[number]
+        fraction = i32(fraction | i32(factor & i32(0x7FFFFF)))
+        more, flip = i32(i32(i32(factor >> i32(23)) & i32(255)) + bias), i32(factor & i32(-0x80000000))
+        line = picked if transposed else part_of(whole, EDGE * place, EDGE)
+        if transposed:
+            _pick_line(line, whole, place, transposed)
+        _scaled(part_of(word, EDGE * picks.line[number], EDGE), line, least, most, more, flip, keep, lowest)
+    low, high = lowest, i32(0)
+    for n in range(EDGE):
+        low, high = min(low, least[n]), max(high, most[n])
+    if fraction == 0 and low >= lowest and high <= highest:
         return True
     for n in range(TILE):
         word[n] = i32(0)
     return False
+
+
+@helper
+def _pick_line(out: Lanes, whole: Lanes, place: int, transposed: bool) -> None:
+    """Row `place` of a tile, or its column."""
+    if transposed:
+        column = part_of(whole, place, TILE - place)
+        for n in range(EDGE):
+            out[n] = column[EDGE * n]
+    else:
+        row = part_of(whole, EDGE * place, EDGE)
+        for n in range(EDGE):
+            out[n] = row[n]
+
+
+@helper
+def _scaled(
+    out: Lanes,
+    line: Lanes,
+    least: Lanes,
+    most: Lanes,
+    more: np.int32,
+    flip: np.int32,
+    keep: np.int32,
+    lowest: np.int32,
+) -> None:
+    """A line times a power of two: `more` is added to exponents, which go into `least` and `most`."""
+    for n in range(EDGE):
+        own = line[n]
+        field = i32(i32(own >> i32(23)) & i32(255))
+        exponent = i32(field + more)
+        most[n] = max(most[n], i32(0) if field == 0 else exponent)
+        least[n] = min(least[n], lowest if field == 0 else exponent)
+        size = i32(i32(min(exponent, i32(INFINITE)) << i32(23)) | i32(own & keep))
+        size = i32(INFINITE << 23) if exponent >= i32(INFINITE) else size
+        out[n] = i32(0) if field == 0 else i32(size | i32(i32(own & i32(-0x80000000)) ^ flip))
 
 
 @helper
@@ -244,7 +300,8 @@ def _add_in_singles(
             move_words(own, moved)
     else:
         move_words(word, lift)
-    before[:] = word
+    for n in range(TILE):
+        before[n] = word[n]
     for phase in range(PHASES):
         if phases >> phase & 1:
             multiply_words(word, own, factor, phase, lift << 23, mode, special)
@@ -255,7 +312,8 @@ def _add_in_singles(
         found = i32(found | special[n])
         special[n] = i32(0)
     if found != 0:
-        word[:] = before
+        for n in range(TILE):
+            word[n] = before[n]
         if moved:
             move_words(own, -moved)
     if lift:

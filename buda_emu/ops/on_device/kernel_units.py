@@ -232,6 +232,7 @@ class KernelUnits:
 
         def pick(images: U32, start: int, stop: int) -> None:
             every: list[Any] = [start, stop, images, *arguments, way, np.empty((0, TILE_ELEMENTS), np.uint16)]
+            every.append(np.empty(pick_kernels.ROOM, np.int32))
             pick_kernels.pick_tiles(*every)
 
         return pick
@@ -245,8 +246,9 @@ class KernelUnits:
             return None
 
         def pick(out: Bits, start: int, stop: int) -> None:
-            images = np.empty(out.datums.shape, np.uint32)
-            every: list[Any] = [start, stop, images, *arguments, AS_IT_WAS, out.datums]
+            none = np.empty((1, TILE_ELEMENTS), np.uint32)
+            memory = np.empty(pick_kernels.ROOM, np.int32)
+            every: list[Any] = [start, stop, none, *arguments, AS_IT_WAS, out.datums, memory]
             pick_kernels.pick_tiles(*every)
 
         return pick
