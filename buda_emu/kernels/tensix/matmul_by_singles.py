@@ -40,6 +40,7 @@ from buda_emu.kernels.tensix.words import (
     TILE,
     Index,
     Tensor,
+    i32,
     load_words,
     store_words,
     words_at,
@@ -87,12 +88,13 @@ def matmul_by_singles(
     spill: int,
     ends: NDArray[np.bool_],
     moved: int,
+    fresh: bool,
     left_out: NDArray[np.bool_],
     memory: NDArray[np.int32],
 ) -> None:
     """Arguments as for `tile_matmul.matmul_tiles`. `spill`, of `spills`: the way that a tile goes after those inner
     tiles for which `ends` is set, but for the last. `moved`, even: by how much exponents are greater here; 0 for
-    operands of family A, and not above 0 for a way through blocks.
+    operands of family A, and not above 0 for a way through blocks. `fresh`: dst is not read, as if full of zeros.
 
     left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
     memory: `room_for(start, stop, rows, cols)` words to work in; slices of an array of the kernel's own would be
@@ -149,14 +151,20 @@ def matmul_by_singles(
                 taken[place] = begin <= number < end
                 if taken[place]:
                     word = part_of(panel, place * TILE, TILE)
-                    load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
-                    least, most = range_of(word, 0)
+                    least, most = INFINITE, 0
+                    if fresh:
+                        for n in range(TILE):
+                            word[n] = i32(0)
+                    else:
+                        load_words(word, dst[entry, part * per_slice + number].view(np.int32), mode)
+                        least, most = range_of(word, 0)
                     beyond = most > 0 and (least + moved < floor or most + moved > MOST_WORD or most == INFINITE)
                     if mode != FP16 and beyond:
                         taken[place] = False
                         left_out[group * per_slice + number - start] = True
                         continue
-                    move_words(word, offset + above)
+                    if not fresh:
+                        move_words(word, offset + above)
                     dst_ranges[place, 0], dst_ranges[place, 1] = least + min(moved, 0), most + max(moved, 0)
                     left_here += 1
             for k in range(first, last):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
 from buda_emu.kernels.tensix.matmul_by_singles import matmul_by_singles, room_for
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, BLOCKS
-from buda_emu.kernels.tensix.words import Index, Tensor
+from buda_emu.kernels.tensix.words import TILE, Index, Tensor
 
 __all__ = ["matmul_blocks", "matmul_tiles", "runs"]
 
@@ -46,6 +46,7 @@ def matmul_tiles(
     exponent_bits: int,
     blackhole: bool,
     faces_first: bool,
+    fresh: bool = False,
 ) -> None:
     """dst += in0 x in1 over the inner tiles first to last - 1, in the chip's order.
 
@@ -54,38 +55,44 @@ def matmul_tiles(
     post-TM tile, negative for a tile full of the word `in0_pad`; in1_index: int32[t * inner * cols] and `in1_pad`
     likewise. `in1_transposed`: each of its tiles is transposed inside first. `faces`: how many faces the inner
     dimension of a tile has, 1 or 2. `phases`: bit p is set where phase p runs. `exponent_bits`: 5 for operands of
-    family A, 8 for B. `faces_first`: the phases run inside a face, as on Grayskull.
+    family A, 8 for B. `faces_first`: the phases run inside a face, as on Grayskull. `fresh`: what is in those items of
+    dst before is not looked at, as if it were zeros.
     Items: the w * t * rows * cols tiles of `dst`. An operand tile is prepared once for all items of a call, so several
     rows of tiles in one call are faster.
     """
     operands = (dst, in0, in0_index, in0_pad, in1, in1_index, in1_pad, in1_transposed)
     setting = (t, rows, inner, cols, first, last, faces, phases, mode, exponent_bits, blackhole, faces_first)
-    for item in matmul_blocks(start, stop, AS_IT_WAS, _NO_ENDS, *operands, *setting):
+    for item in matmul_blocks(start, stop, AS_IT_WAS, _NO_ENDS, fresh, *operands, *setting):
         matmul_by_integers(item, item + 1, *operands, *setting)
 
 
-def matmul_blocks(start: int, stop: int, spill: int, ends: NDArray[np.bool_], *arguments: Any) -> list[int]:
+def matmul_blocks(
+    start: int, stop: int, spill: int, ends: NDArray[np.bool_], fresh: bool, *arguments: Any
+) -> list[int]:  # fmt: skip
     """`matmul_tiles` of those other arguments, with the way `spill` (`spills`) after inner tiles where `ends` is set.
 
-    Gives back the items that are not done, whose tiles are as they were: what is in them singles cannot hold.
+    Gives back the items that are not done, whose tiles are as they were, or zeros: what is in them singles cannot hold.
     """
-    left = _left_out(start, stop, spill, ends, 0, arguments)
+    way = spill, ends, fresh
+    left = _left_out(start, stop, *way, 0, arguments)
     if left and arguments[_EXPONENT_BITS] == 8:
         for moved in _MOVED:
             if moved < 0 or spill != BLOCKS:
                 left = [
-                    item for run in runs(left) for item in _left_out(*run, spill, ends, moved, arguments)
+                    item for run in runs(left) for item in _left_out(*run, *way, moved, arguments)
                 ]  # fmt: skip
+    if fresh and left:
+        arguments[0].reshape(-1, TILE)[left] = 0
     return left
 
 
 def _left_out(
-    start: int, stop: int, spill: int, ends: NDArray[np.bool_], moved: int, arguments: tuple[Any, ...]
+    start: int, stop: int, spill: int, ends: NDArray[np.bool_], fresh: bool, moved: int, arguments: tuple[Any, ...]
 ) -> list[int]:
     """What the kernel of singles leaves out of start..stop."""
     left_out = np.zeros(stop - start, np.bool_)
     memory = np.empty(room_for(start, stop, arguments[_ROWS], arguments[_COLS]), np.int32)
-    every: list[Any] = [start, stop, *arguments, spill, ends, moved, left_out, memory]
+    every: list[Any] = [start, stop, *arguments, spill, ends, moved, fresh, left_out, memory]
     matmul_by_singles(*every)
     return [start + item for item in np.flatnonzero(left_out).tolist()] if left_out.any() else []
 

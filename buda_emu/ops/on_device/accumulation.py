@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import FIRST_ROW
 from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.numerics.stored import Bits
 from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, packed, vector_mode
 from buda_emu.ops.on_device.operands import Source, Stored, arranged
-from buda_emu.ops.on_device.units import Product, Spill, Units, Words
+from buda_emu.ops.on_device.units import Product, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
 from buda_emu.tensix.functions import bind, single
 from buda_emu.tensix.intermediate import intermediate
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import IN_DST, REGISTERS, OpRegisters
 
-Block = Callable[[U32, int, int], None]
-"""Adds the products of one block to tiles start..stop of dst [w, n, 1024]."""
+Block = Callable[[U32, int, int, bool], None]
+"""Adds the products of one block to tiles start..stop of dst [w, n, 1024], or, if they are fresh, to zeros."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,21 @@ class Accumulation:
     def run(self, blocks: Sequence[Block], dst: U32, start: int, stop: int, first: int | None = None) -> Made | Bits:
         """Tiles start..stop of dst [w, n, 1024], uint32, which is memory to work in. `first`: which of the op's tiles
         `start` is, by default the same."""
-        rows = dst.reshape(-1, TILE_ELEMENTS)[start:stop]
+        rows = tiles_of(dst)[start:stop]
         at = start if first is None else first
         mine = at, at + stop - start
-        rows[...] = self._initial(*mine)
+        initial = self._initial(*mine)
+        if initial is not None:
+            rows[...] = initial
         partial: Bits | None = None
         bias = self.bias is not None and not self.registers.integer
         for number, block in enumerate(blocks):
             last = number == len(blocks) - 1
             adding = self._adds_in_l1 and partial is not None and (not last or bias or self._shared)
-            if partial is not None:
-                rows[...] = 0 if adding else self._reloaded(partial)
-            block(dst, start, stop)
+            fresh = adding if number else initial is None
+            if partial is not None and not adding:
+                rows[...] = self._reloaded(partial)
+            block(dst, start, stop, fresh)
             if last and not (bias or self._scaled or adding):
                 break
             new = self._spilled(rows)
@@ -103,8 +106,8 @@ class Accumulation:
         """
 
         def block(k: range, spill: Spill | None) -> Block:
-            def add(dst: U32, start: int, stop: int) -> None:
-                self.units.matmul(dst, start, stop, in0, in1, product, self.registers.dst, k, spill)
+            def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
+                self.units.matmul(dst, start, stop, in0, in1, product, self.registers.dst, k, spill, fresh)
 
             return add
 
@@ -151,13 +154,14 @@ class Accumulation:
         same = self.call.op.intermed_df == self.call.op.out_df
         return same and not attributes.relu_en and not self._has_gelu and not self._scaled
 
-    def _initial(self, start: int, stop: int) -> U32 | int:
-        """What Dst holds before the first block: the running value of a gradient op, the bias of an integer one."""
+    def _initial(self, start: int, stop: int) -> U32 | None:
+        """What Dst holds before the first block: the running value of a gradient op, the bias of an integer one, or
+        zeros."""
         if self.previous is not None:
             return self.previous.image(self.units, start, stop)
         if self.bias is not None and self.registers.integer:
             return self.bias.image(self.units, start, stop)
-        return 0
+        return None
 
     def _spilled(self, image: U32) -> Bits:
         made = Made(image, self.registers.dst)
@@ -206,8 +210,10 @@ class Accumulation:
         return made._replace(image=self.units.function(gelu, made.mode, image, vector=vector_mode(op)))
 
 
-def _nothing(dst: U32, start: int, stop: int) -> None:
+def _nothing(dst: U32, start: int, stop: int, fresh: bool) -> None:
     """A block without products."""
+    if fresh:
+        tiles_of(dst)[start:stop] = 0
 
 
 def tail_sources(call: DeviceCall, sources: Sequence[Source], first: int) -> tuple[Source | None, Source | None]:

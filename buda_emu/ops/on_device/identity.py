@@ -164,7 +164,9 @@ class _Identity:
             images = np.empty((end - begin, TILE_ELEMENTS), np.uint32)
             if add is not None:
 
-                def block(dst: U32, first: int, last: int) -> None:
+                def block(dst: U32, first: int, last: int, fresh: bool) -> None:
+                    if fresh:
+                        dst[first:last] = 0
                     add(dst[first:last], begin, end)
 
                 return self.around.run([block], images, 0, end - begin, begin)

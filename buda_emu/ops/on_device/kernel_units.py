@@ -32,6 +32,7 @@ from buda_emu.ops.on_device.units import (
     block_by_block,
     float_family,
     float_mode,
+    tiles_of,
 )
 from buda_emu.spec.formats import FORMATS
 from buda_emu.tensix import functions, moves, unpack
@@ -182,32 +183,36 @@ class KernelUnits:
 
     def matmul(
         self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None,
+        spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
         if spill is not None:
-            self._matmul_in_blocks(dst, start, stop, in0, in1, product, mode, k, spill)
+            self._matmul_in_blocks(dst, start, stop, in0, in1, product, mode, k, spill, fresh)
             return
         inner = *_dims(dst, product), k.start, k.stop, product.faces
         faces_first = self.core == "grayskull"
         if REGISTERS[in0.register] is None:
+            if fresh:
+                tiles_of(dst)[start:stop] = 0
             integer_kernels.int_matmul_tiles(
                 start, stop, dst, in0.tiles, in0.index, in1.tiles, in1.index, in1.transposed, *inner, faces_first
             )
             return
-        matmul_kernels.matmul_tiles(start, stop, dst, *self._product(dst, in0, in1, product, mode, k))
+        matmul_kernels.matmul_tiles(start, stop, dst, *self._product(dst, in0, in1, product, mode, k), fresh)
 
     def _matmul_in_blocks(
         self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-        spill: Spill,
+        spill: Spill, fresh: bool,
     ) -> None:  # fmt: skip
         """In one kernel where one knows the way to intermed_df and back."""
         way = SPILLS.get(_way(spill, mode))
         left = [(start, stop)]
         if way is not None and REGISTERS[in0.register] is not None:
             arguments = self._product(dst, in0, in1, product, mode, k)
-            items = matmul_kernels.matmul_blocks(start, stop, way, spill.ends, dst, *arguments)
+            items = matmul_kernels.matmul_blocks(start, stop, way, spill.ends, fresh, dst, *arguments)
             left = _each(items)
+        elif fresh:
+            tiles_of(dst)[start:stop] = 0
         for first, last in left:
             block_by_block(self, dst, first, last, in0, in1, product, mode, k, spill)
 

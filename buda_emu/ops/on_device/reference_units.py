@@ -14,6 +14,7 @@ from buda_emu.ops.on_device.units import (
     block_by_block,
     float_family,
     float_mode,
+    tiles_of,
 )
 from buda_emu.tensix import eltwise, functions, integer, l1_acc, maxpool, moves, pack, tile_matmul, unpack
 from buda_emu.tensix.fidelity import PHASES
@@ -75,9 +76,11 @@ class ReferenceUnits:
 
     def matmul(
         self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None,
+        spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
+        if fresh:
+            tiles_of(dst)[start:stop] = 0
         if spill is not None:
             block_by_block(self, dst, start, stop, in0, in1, product, mode, k, spill)
             return

@@ -115,9 +115,10 @@ class Units(Protocol):
 
     def matmul(
         self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None,
+        spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for tiles start..stop of dst counted over w (2.8)."""
+        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for tiles start..stop of dst counted over w (2.8).
+        `fresh`: they hold nothing yet, which counts as zeros."""
         ...
 
     def picker(
@@ -177,12 +178,17 @@ def float_family(register: str) -> Family:
     return REGISTERS[register] or "b"
 
 
+def tiles_of(dst: U32) -> U32:
+    """dst[w, n, 1024], its tiles counted over w."""
+    return dst.reshape(-1, 1024)
+
+
 def block_by_block(
     units: Units, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
     spill: Spill,
 ) -> None:  # fmt: skip
     """`Units.matmul` with a spill, of the units' other steps."""
-    rows = dst.reshape(-1, 1024)[start:stop]
+    rows = tiles_of(dst)[start:stop]
     after = [n + 1 for n in k[:-1] if spill.ends[n]]
     for first, last in pairwise([k.start, *after, k.stop]):
         if first > k.start:
