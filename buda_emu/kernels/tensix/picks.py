@@ -145,7 +145,7 @@ def pick_tiles(
         begun, empty, singles, moved = False, True, narrow, 0
         for term in range(first, last):
             weight = picks.weight[term]
-            begin, end = picks.begin_of[weight], picks.begin_of[weight + 1]
+            begin, end = int(picks.begin_of[weight]), int(picks.begin_of[weight + 1])
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
                 _fetch(whole, source, entry if entries > 1 else 0, at, pad, exponent_bits)

@@ -198,7 +198,8 @@ class KernelUnits:
                 start, stop, dst, in0.tiles, in0.index, in1.tiles, in1.index, in1.transposed, *inner, faces_first
             )
             return
-        matmul_kernels.matmul_tiles(start, stop, dst, *self._product(dst, in0, in1, product, mode, k), fresh)
+        arguments = self._product(dst, in0, in1, product, mode, k)
+        matmul_kernels.matmul_tiles(start, stop, dst, *arguments, fresh=fresh)
 
     def _matmul_in_blocks(
         self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,

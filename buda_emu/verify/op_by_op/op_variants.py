@@ -89,11 +89,11 @@ class Watching(KernelUnits):
 
     def matmul(
         self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-        spill: Spill | None = None,
+        spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
         self.used.add("fidelity")
-        KernelUnits.matmul(self, dst, start, stop, in0, in1, product, mode, k, spill)
+        KernelUnits.matmul(self, dst, start, stop, in0, in1, product, mode, k, spill, fresh)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         """See `Units`."""
