@@ -1,7 +1,8 @@
 """What a tile in Dst is after it went to intermed_df and back between two blocks of a product (DEVICE_NUMERICS 2.8):
 packed, unpacked and copied, without leaving the cache. `spilled` says what a pair of formats does to a word.
 
-The words are those of `matmul_by_singles`: no exponent is 0 but that of +0, and in 16 bits none is near 255.
+The words are those of `matmul_by_singles`: no exponent is 0 but that of +0, and in 16 bits none is near 255. There a
+zero of `group_sums.add_tile`, with an exponent of ABOVE or less, stays one: it is kept or becomes 0, beside others 0.
 """
 
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ INVERSE: Final = (2 * 127 + FRACTION_BITS) << 23
 SMALLEST: Final = 1 << 23
 NEAREST_LEAST: Final = 20  # exponents with which `through_blocks` is left alone
 NEAREST_MOST: Final = 220
-LEAST: Final = 11 << 23  # as `group_sums.LOWEST_COMMON`; a group of zeros has none
+LEAST: Final = 11 << 23  # below that of any word but a zero; a group of zeros has none
 
 
 @helper

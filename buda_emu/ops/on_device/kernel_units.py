@@ -237,8 +237,9 @@ class KernelUnits:
             return None
 
         def pick(images: U32, start: int, stop: int) -> None:
-            every: list[Any] = [start, stop, images, *arguments, way, np.empty((0, TILE_ELEMENTS), np.uint16)]
-            every.append(np.empty(pick_kernels.ROOM, np.int32))
+            none = np.empty((0, TILE_ELEMENTS), np.uint16)
+            memory = np.empty(pick_kernels.ROOM, np.int32)
+            every: list[Any] = [start, stop, images, *arguments, way, none, memory]
             pick_kernels.pick_tiles(*every)
 
         return pick

@@ -60,11 +60,8 @@ class WorkerPool:
         first needed them: the default, whatever a listener has done to it."""
         set_exact()
         crew = self._crew
-        if crew is None or items < 2:
-            kernel(0, items, *args)
-            return
-        least = _WORTH_SHARING if getattr(kernel, "shares", False) else _WORTH_DIVIDING
-        if not _have_bytes(args, least):
+        least = _WORTH_SHARING if _shares(kernel) else _WORTH_DIVIDING
+        if crew is None or items < 2 or not _have_bytes(args, least):
             kernel(0, items, *args)
             return
         alone = not _have_bytes(args, self._worth_sharing(crew))
@@ -158,7 +155,7 @@ class _Crew:
         """All of a task. Raises what any part of it raised."""
         if not self._helpers:
             self._start()
-        if getattr(kernel, "shares", False):
+        if _shares(kernel):
             self._share(kernel, items, args)
         else:
             self._divide(kernel, items, args)
@@ -286,6 +283,11 @@ def parts(items: int, threads: int) -> list[tuple[int, int]]:
     """Ranges that cover 0..items: a few more than there are threads, as they and the processors differ in speed."""
     count = min(items, PARTS_PER_THREAD * threads)
     return list(pairwise(items * part // count for part in range(count + 1)))
+
+
+def _shares(function: Callable[..., Any]) -> bool:
+    """Whether it is a kernel whose items the threads claim."""
+    return getattr(function, "shares", False)
 
 
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
