@@ -32,6 +32,7 @@ __all__ = [
     "RAISED",
     "SHARED",
     "Board",
+    "await_helpers",
     "breathe",
     "claimed",
     "looks_in",
@@ -47,6 +48,7 @@ HELPING: Final = -2
 # Words of a board, those that several threads write a cache line apart.
 NUMBER: Final = 0  # of the latest job
 ELSEWHERE: Final = 1  # the number of the latest job that is done in Python
+BUSY: Final = 2  # how many helpers are, with a job that is done in Python
 ITEMS: Final = 8
 GRAIN: Final = 9  # items in a part
 PARTS: Final = 10
@@ -97,6 +99,10 @@ class Board:
         words[PARTS] = -(-items // grain)
         words[LOOKS] = looks
         words[RAISED] = words[CLAIMED] = words[HELPED] = 0
+
+    def note_busy(self, helpers: int) -> None:
+        """So many are with the latest job, which is done in Python."""
+        self._words[BUSY] = helpers
 
     def announce(self) -> None:
         """The next job is done in Python: helpers come back from `serve`."""
@@ -155,6 +161,15 @@ def claimed(start: int, stop: int) -> Iterator[int]:
             own += 1
             for item in range(part * grain, min(part * grain + grain, items)):
                 yield item
+
+
+@kernel
+def await_helpers(board: int, looks: int) -> None:
+    """Until none of them is busy with a job that is done in Python, for `looks` looks at most."""
+    for _ in range(looks):
+        if read(board, BUSY) == 0:
+            break
+        breathe()
 
 
 @kernel

@@ -2,7 +2,7 @@
 that the kernel was compiled for, takes them apart, and calls it without the GIL.
 
 Where threads share the kernel's items, the door puts the arguments on their board, too, and opens and shuts the job
-there.
+there. Where they share a Python function, it waits for its turn before it asks for the GIL (`machine_code/turn.py`).
 
 Arrays are read where numpy's and CPython's headers declare their fields, and never copied or counted: the caller holds
 them meanwhile.
@@ -19,6 +19,7 @@ from buda_emu.errors import InternalError
 from buda_emu.kernels import crew
 from buda_emu.kernels.intrinsics.code import Builder, Value
 from buda_emu.kernels.intrinsics.crew import emit_add, emit_breathe, emit_read, word_place
+from buda_emu.kernels.machine_code import turn
 
 __all__ = ["emit_entry_point"]
 
@@ -113,10 +114,12 @@ class _Door:
             with builder.if_then(is_shared):
                 job.open(builder, values[0], values)
         thread = self.call("PyEval_SaveThread", _POINTER)
+        self.give_turn()
         status, result = self.context.call_conv.call_function(builder, native, kernel.restype, kernel.argtypes, values)
         if job:
             with builder.if_then(is_shared):
                 job.shut(builder, values[0], status.is_error)
+        self.take_turn()
         self.call("PyEval_RestoreThread", ir.VoidType(), thread)
         with builder.if_then(status.is_error, likely=False):
             self.tell(builder.load(status.excinfoptr))
@@ -124,6 +127,34 @@ class _Door:
         builder.ret(self.result(result, types.unliteral(kernel.restype)))
         builder.position_at_end(self.other)
         builder.ret(self.call("Py_NewRef", _POINTER, self.known("NotImplemented")))
+
+    # --------------------------------------------------------------------------------------------------------- turns
+    def turn(self) -> Value:
+        """Where the word of `machine_code/turn.py` is."""
+        return self.builder.bitcast(self.field(self.known("turn"), _ARRAY_DATA, _POINTER), _SIZE.as_pointer())
+
+    def give_turn(self) -> None:
+        """It is free, where somebody may wait for it."""
+        builder, word = self.builder, self.turn()
+        with builder.if_then(builder.icmp_signed("==", self.seen(word), _SIZE(turn.TAKEN))):
+            builder.cmpxchg(word, _SIZE(turn.TAKEN), _SIZE(turn.FREE), "seq_cst", "monotonic")
+
+    def take_turn(self) -> None:
+        """Wait for it a while, where threads take turns."""
+        builder, word = self.builder, self.turn()
+        with cgutils.for_range(builder, _SIZE(turn.LOOKS)) as loop:
+            seen = self.seen(word)
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.NOBODY_WAITS))):
+                loop.do_break()
+            with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.FREE))):
+                swapped = builder.cmpxchg(word, _SIZE(turn.FREE), _SIZE(turn.TAKEN), "seq_cst", "monotonic")
+                with builder.if_then(builder.extract_value(swapped, 1)):
+                    loop.do_break()
+            emit_breathe(self.context, builder)
+
+    def seen(self, word: Value) -> Value:
+        """A word that other threads change, as it is now."""
+        return self.builder.load_atomic(word, "monotonic", 8)
 
     # ------------------------------------------------------------------------------------------------ pieces of code
     def call(self, name: str, kind: Any, *arguments: Value) -> Value:

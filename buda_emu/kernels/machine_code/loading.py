@@ -9,6 +9,7 @@ import numpy as np
 
 from buda_emu.kernels.machine_code import placing
 from buda_emu.kernels.machine_code.kinds import Raised
+from buda_emu.kernels.machine_code.turn import TURN
 
 __all__ = ["ENTRY", "OBJECTS", "load", "processor"]
 
@@ -23,6 +24,7 @@ OBJECTS: Final[dict[str, Any]] = {
     "buda_emu.None": None,
     "buda_emu.false": False,
     "buda_emu.ndarray": np.ndarray,
+    "buda_emu.turn": TURN,
     **{
         f"buda_emu.{kind.__name__}": kind
         for kind in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64)

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from buda_emu.kernels.crew import SHARED, Board, looks_in, serve
+from buda_emu.kernels.crew import SHARED, Board, await_helpers, looks_in, serve
 from buda_emu.kernels.machine_code.kinds import raised_at
+from buda_emu.kernels.machine_code.turn import take_turns, turns_are_over
 from buda_emu.numerics.float_state import set_exact
 from buda_emu.ops.base import Work
 
@@ -186,11 +187,13 @@ class _Crew:
 
     def _divide(self, function: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
         """A function that is called with ranges of items."""
-        self._ranges = ranges = _Ranges(self._ring(), function, parts(items, self.threads), args)
+        self._ranges = ranges = _Ranges(self._ring(), function, parts(items, self.threads), args, self._board)
+        take_turns()
         self._board.announce()
         try:
-            ranges.own()
+            ranges.own(self._looks)
         finally:
+            turns_are_over()
             self._ranges = None
 
     def _wait(self) -> None:
@@ -240,19 +243,28 @@ class _Ranges:
     """A function that is called with ranges of items."""
 
     def __init__(
-        self, number: int, function: Callable[..., Any], ranges: list[tuple[int, int]], args: tuple[Any, ...]
+        self,
+        number: int,
+        function: Callable[..., Any],
+        ranges: list[tuple[int, int]],
+        args: tuple[Any, ...],
+        board: Board,
     ) -> None:
         self.number = number
         self._function = function
         self._args = args
+        self._board = board
         self._error: BaseException | None = None
         self._todo = deque(ranges)
         self._changed = threading.Condition()
         self._working = 0
 
-    def own(self) -> None:
-        """The part of the caller, who comes back when all is done. Raises what any part raised."""
+    def own(self, looks: int) -> None:
+        """The part of the caller, who comes back when all is done; first it looks so often whether that is so. Raises
+        what any part raised."""
         self.help()
+        if self._working:
+            await_helpers(self._board.address, looks)
         with self._changed:
             while self._working:
                 self._changed.wait()
@@ -262,7 +274,7 @@ class _Ranges:
     def help(self) -> None:
         """The part of any thread."""
         with self._changed:
-            self._working += 1
+            self._count(1)
         try:
             while True:
                 try:
@@ -275,8 +287,12 @@ class _Ranges:
             self._error = error
         finally:
             with self._changed:
-                self._working -= 1
+                self._count(-1)
                 self._changed.notify_all()
+
+    def _count(self, change: int) -> None:
+        self._working += change
+        self._board.note_busy(self._working)
 
 
 def parts(items: int, threads: int) -> list[tuple[int, int]]:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import buda_emu.kernels
 from buda_emu.errors import InternalError
-from buda_emu.kernels.crew import breathe, claimed, looks_in, read
-from buda_emu.kernels.jit import Kernel, kernel
+from buda_emu.kernels.crew import Board, await_helpers, breathe, claimed, looks_in, read
+from buda_emu.kernels.jit import Kernel, disabled, kernel
+from buda_emu.kernels.machine_code import turn
 from buda_emu.runtime.graph import threads
 from buda_emu.runtime.graph.threads import WorkerPool, parts
 
@@ -235,6 +236,84 @@ def test_a_forgotten_pool_sends_its_helpers_home():
 
 def test_looks_take_the_time_asked_for():
     assert looks_in(1e-3) > 100 or not isinstance(count_items, Kernel)
+
+
+# -------------------------------------------------------------------------------------------------- turns at Python
+compiled_only = pytest.mark.skipif(disabled, reason="kernels that are not compiled have no doors")
+
+
+@kernel
+def until_told(address):
+    """What stands there, once it is not 0."""
+    while read(address, 0) == 0:
+        breathe()
+    return read(address, 0)
+
+
+@pytest.fixture
+def turns():
+    assert turn.TURN[0] == turn.NOBODY_WAITS
+    yield turn.TURN
+    turn.turns_are_over()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_take_turns_as_long_as_they_share_a_function(pool, turns, fails):
+    seen = set()
+
+    def function(_start, _stop, _big):
+        seen.add(int(turns[0]))
+        if fails:
+            raise ValueError("here")
+
+    try:
+        pool(function, 8, BIG)
+    except ValueError:
+        assert fails
+    assert seen <= {turn.TAKEN, turn.FREE}
+    assert turns[0] == turn.NOBODY_WAITS
+
+
+@compiled_only
+@pytest.mark.parametrize("before", [turn.TAKEN, turn.FREE, turn.NOBODY_WAITS])
+def test_a_kernel_takes_the_turn_at_its_end_where_threads_take_turns(turns, before):
+    told = np.ones(1, np.int64)
+    turns[0] = before
+    until_told(told.ctypes.data)
+    assert turns[0] == (turn.NOBODY_WAITS if before == turn.NOBODY_WAITS else turn.TAKEN)
+
+
+@compiled_only
+@pytest.mark.parametrize("given_back", [False, True])
+def test_a_kernel_gives_the_turn_away_and_goes_on_if_it_never_comes_back(turns, given_back):
+    told, results = np.zeros(1, np.int64), []
+    until_told(np.ones(1, np.int64).ctypes.data)  # compiled
+    turn.take_turns()
+    thread = threading.Thread(target=lambda: results.append(until_told(told.ctypes.data)))
+    thread.start()
+    until = time.monotonic() + 10
+    while turns[0] != turn.FREE and time.monotonic() < until:
+        time.sleep(1e-4)
+    assert turns[0] == turn.FREE
+    turn.take_turns()
+    told[0] = 5
+    if given_back:
+        turns[0] = turn.FREE
+    thread.join(10)
+    assert results == [5]
+    assert turns[0] == turn.TAKEN
+
+
+@compiled_only
+def test_helpers_are_awaited_while_they_are_busy_and_so_long_at_most():
+    board = Board()
+    await_helpers(board.address, 1 << 62)  # or it hangs
+    board.note_busy(1)
+    start = time.perf_counter()
+    await_helpers(board.address, looks_in(5e-3))
+    assert time.perf_counter() - start > 5e-4
+    board.note_busy(0)
+    await_helpers(board.address, 1 << 62)
 
 
 def of_this_loop(node):
