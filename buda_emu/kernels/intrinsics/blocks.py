@@ -1,24 +1,30 @@
 """The code of `kernels/tensix/blocks.py`: a vector is the 16 datums that share an exponent."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
 from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
-from buda_emu.kernels.intrinsics.vectors import Vectors
+from buda_emu.kernels.intrinsics.vectors import I8, I32, Vectors
 from buda_emu.kernels.tensix.blocks import (
     FARTHEST,
     FRACTION,
     GROUP,
     LEADING,
     MOST,
+    SHARED_ONE,
     assemble_groups,
+    spread_groups,
 )
 from buda_emu.kernels.tile_memory import TILE
 
 changes_arrays(assemble_groups)
+changes_arrays(spread_groups)
+
+_EXPONENT: Final = 23  # where that of a single begins
 
 
 @lower_builtin(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
@@ -47,6 +53,61 @@ def _emit(builder: Builder, row: Value, down: Value, most: Value, cut: Value, co
         size = builder.lshr(code.least(size, code.word(MOST)), cut)
         signed = builder.or_(size, builder.shl(builder.lshr(x, code.word(31)), sign_place))
         signed = builder.select(builder.icmp_signed("==", size, code.word(0)), code.word(0), signed)
-        byte = ir.IntType(8)
-        code.store(builder.trunc(signed, ir.VectorType(byte, GROUP)), codes, place, align=1)
-        builder.store(builder.trunc(shared, byte), builder.gep(exponents, [loop.index]))
+        code.store(builder.trunc(signed, ir.VectorType(I8, GROUP)), codes, place, align=1)
+        builder.store(builder.trunc(shared, I8), builder.gep(exponents, [loop.index]))
+
+
+@lower_builtin(spread_groups, types.Array, types.Array, types.Array, types.intp, types.intp)
+def _lower_spread_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
+    *plain, exponent_bits = on_data(context, builder, call, arguments)
+    name = f"spread_groups_{call.args[0].dtype.bitwidth}"
+    wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
+    with builder.if_else(wide) as (then, otherwise):
+        with then:
+            call_shared(builder, f"{name}_wide", plain, _emit_wide)
+        with otherwise:
+            call_shared(builder, f"{name}_narrow", plain, _emit_narrow)
+    return context.get_dummy_value()
+
+
+def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+    def moved(code: Vectors, pattern: Value, shared: Value) -> Value:
+        """Exponents are counted modulo 256."""
+        added = builder.add(pattern, code.every(builder.shl(shared, I32(_EXPONENT))))
+        return builder.and_(added, code.word(0x7FFFFFFF))
+
+    _emit_spread(builder, words, codes, exponents, align, 255, moved)
+
+
+def _emit_narrow(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:
+    def moved(code: Vectors, pattern: Value, shared: Value) -> Value:
+        """Exponents end at 0."""
+        exponent = builder.add(builder.lshr(pattern, code.word(_EXPONENT)), code.every(shared))
+        exponent = builder.shl(code.largest(exponent, code.word(0)), code.word(_EXPONENT))
+        return builder.or_(exponent, builder.and_(pattern, code.word((1 << _EXPONENT) - 1)))
+
+    _emit_spread(builder, words, codes, exponents, align, 31, moved)
+
+
+def _emit_spread(
+    builder: Builder, words: Value, codes: Value, exponents: Value, align: Value, most: int,
+    moved: Callable[[Vectors, Value, Value], Value],
+) -> None:  # fmt: skip
+    code = Vectors(builder, GROUP)
+    align = code.every_word(align)
+    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
+        place = builder.mul(loop.index, SIZE(GROUP))
+        shared = builder.zext(builder.load(builder.gep(exponents, [loop.index])), I32)
+        x = builder.zext(code.load(codes, place, ir.VectorType(I8, GROUP), align=1), code.words)
+        x = builder.shl(x, align)
+        magnitude = builder.and_(x, code.word(FRACTION))
+        pattern = code.as_words(builder.sitofp(magnitude, code.floats))
+        word = moved(code, pattern, builder.sub(shared, I32(SHARED_ONE)))
+        none = builder.icmp_signed("==", x, code.word(0))
+        word = builder.select(builder.icmp_signed("==", magnitude, code.word(0)), code.word(most << _EXPONENT), word)
+        word = builder.select(none, code.word(0), word)
+        sign = builder.shl(builder.lshr(x, code.word(7)), code.word(31))
+        word = builder.or_(word, sign)
+        if words.type.pointee.width == 16:
+            word = builder.trunc(builder.lshr(word, code.word(16)), code.halves)
+        code.store(word, words, place)

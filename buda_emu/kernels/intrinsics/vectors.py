@@ -33,10 +33,10 @@ class Vectors:
         self.words = ir.VectorType(I32, width)
         self.halves = ir.VectorType(I16, lanes or width)
 
-    def load(self, pointer: Value, place: Value, kind: ir.Type) -> Value:
-        """A vector of `kind` from element `place` on."""
+    def load(self, pointer: Value, place: Value, kind: ir.Type, align: int = 2) -> Value:
+        """A vector of `kind` from element `place` on; `align`: bytes that an element takes, or less."""
         address = self.builder.bitcast(self.builder.gep(pointer, [place]), kind.as_pointer())
-        return self.builder.load(address, align=2)
+        return self.builder.load(address, align=align)
 
     def store(self, value: Value, pointer: Value, place: Value, align: int = 2) -> None:
         """Write a vector from element `place` on; `align`: bytes that an element takes, or less."""

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from buda_emu.kernels.jit import helper, kernel
 from buda_emu.kernels.parts import part_of
 from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.blocks import spread_groups
 from buda_emu.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
 from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
 from buda_emu.kernels.tensix.l1_acc import add_bf16_tile
 from buda_emu.kernels.tensix.prepared import INFINITE, aligned, cut_words, move_words, range_of
 from buda_emu.kernels.tensix.spills import spill_any
-from buda_emu.kernels.tensix.unpack import unpack_block_tile
 from buda_emu.kernels.tensix.words import (
     BF16,
     EDGE,
@@ -351,7 +351,7 @@ def _fetch(out: Lanes, source: Codes, entry: int, at: int, pad: np.uint32, expon
         for n in range(TILE):
             out[n] = i32(pad)
     elif source.kind == BLOCKS:
-        unpack_block_tile(out, source.bytes[entry, at], source.exponents[entry, at], i32(source.align), exponent_bits)
+        spread_groups(out, source.bytes[entry, at], source.exponents[entry, at], source.align, exponent_bits)
     elif source.kind == HALVES:
         halves = source.halves[entry, at]
         mode = FP16 if exponent_bits == 5 else BF16

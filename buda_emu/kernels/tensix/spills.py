@@ -13,9 +13,8 @@ import numpy as np
 
 from buda_emu.kernels.fma import fma_f32
 from buda_emu.kernels.jit import helper
-from buda_emu.kernels.tensix.blocks import assemble_row
+from buda_emu.kernels.tensix.blocks import assemble_row, spread_groups
 from buda_emu.kernels.tensix.prepared import range_of
-from buda_emu.kernels.tensix.unpack import unpack_block_tile
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, i32
 
 __all__ = [
@@ -79,7 +78,7 @@ def spill_any(word: Lanes, kind: int) -> None:
         size = i32(i32(size + i32(HALF)) & i32(KEPT)) if size >= i32(SMALLEST) else i32(0)
         word[n] = i32(0) if size == 0 else i32(i32(word[n] & i32(SIGN)) | size)
     assemble_row(word, 7, False, codes, shared)
-    unpack_block_tile(word, codes, shared, i32(0), 8)
+    spread_groups(word, codes, shared, 0, 8)
     for n in range(TILE):
         word[n] = i32(0) if i32(word[n] & i32(EXPONENT)) == 0 else word[n]
 

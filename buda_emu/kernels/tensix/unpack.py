@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.words import TILE, Lanes, Tiles, i32
+from buda_emu.kernels.jit import kernel
+from buda_emu.kernels.tensix.blocks import spread_groups
+from buda_emu.kernels.tensix.words import TILE, Tiles, i32
 
 TO_TF32: Final = 0
 TO_BF16: Final = 1
@@ -72,27 +73,14 @@ def unpack_blocks(
 ) -> None:
     """Block formats of `bits` bits for a datum; exponents: uint8[n, 64], those of the 16 datums of a face row."""
     for item in range(start, stop):
-        unpack_block_tile(out[item].view(np.int32), codes[item], exponents[item], i32(8 - bits), exponent_bits)
+        spread_groups(out[item].view(np.int32), codes[item], exponents[item], 8 - bits, exponent_bits)
 
 
-@helper
-def unpack_block_tile(
-    words: Lanes, codes: NDArray[np.uint8], shared: NDArray[np.uint8], align: np.int32, exponent_bits: int
+@kernel
+def unpack_blocks_to_halves(
+    start: int, stop: int, out: NDArray[np.uint16], codes: NDArray[np.uint8], exponents: NDArray[np.uint8], bits: int
 ) -> None:
-    """The words of a tile of a block format; `align` shifts a code to fill 8 bits."""
-    for group in range(TILE // 16):
-        # The pattern of the magnitude as a single is normalised; in it 2^6 stands for the shared exponent.
-        moved = i32(i32(shared[group]) - i32(127 + 6))
-        for n in range(16 * group, 16 * group + 16):
-            code = i32(i32(codes[n]) << align)
-            magnitude = i32(code & i32(0x7F))
-            pattern = np.float32(magnitude).view(np.int32)
-            exponent = i32(i32(pattern >> i32(23)) + moved)
-            if exponent_bits == 8:
-                exponent, infinite = i32(exponent & i32(255)), i32(255 << 23)
-            else:
-                exponent, infinite = max(exponent, i32(0)), i32(31 << 23)
-            word = i32(i32(exponent << i32(23)) | i32(pattern & i32(0x7FFFFF)))
-            if magnitude == 0:
-                word = infinite if code != 0 else i32(0)
-            words[n] = i32(word | i32(i32(code >> i32(7)) << i32(31)))
+    """The same with exponents of 8 bits, as Float16_b has the numbers: the upper halves of the words, whose lower ones
+    are empty. out: uint16[n, 1024]."""
+    for item in range(start, stop):
+        spread_groups(out[item].view(np.int16), codes[item], exponents[item], 8 - bits, 8)

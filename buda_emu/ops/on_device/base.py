@@ -221,8 +221,13 @@ def run(
         running = Stored(previous, index, 0.0, AS_IS, registers.intermediate, registers.dst)
     maker = op.maker(Job(call, registers, sources, running, len(out), units, parallel))
     packing = Packing(registers.integer, _packer_relu(call), call.makes_output_of_single)
-    block = PRODUCT_BLOCK if call.op.type in ("matmul", "depthwise") else BLOCK
-    make(maker, out, packing, kept_dims(call), units, parallel, sum(bits.datums.size for bits in inputs), block)
+    operands = sum(bits.datums.size for bits in inputs)
+    make(maker, out, packing, kept_dims(call), units, parallel, operands, block_of(call.op))
+
+
+def block_of(op: OpCall) -> int:
+    """How many tiles of an op's result are made at a time."""
+    return PRODUCT_BLOCK if op.type in ("matmul", "depthwise") else BLOCK
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
@@ -234,7 +239,7 @@ def _packer_relu(call: DeviceCall) -> Relu:
 
 def make(
     maker: Maker | Filler, out: Bits, packing: Packing, dims: tuple[int, int], units: Units, parallel: Parallel,
-    operands: int = 0, block: int = BLOCK,
+    operands: int, block: int,
 ) -> None:  # fmt: skip
     """All tiles of `out` [w, n], `block` at a time. `operands`: how many datums they have. It tells whether threads are
     worth it, whatever their format: they are computed with as words."""

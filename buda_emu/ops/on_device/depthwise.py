@@ -8,6 +8,7 @@ from buda_emu.ops.on_device.accumulation import Accumulation, require_stored, ta
 from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
 from buda_emu.ops.on_device.operands import frozen
 from buda_emu.ops.on_device.units import Product
+from buda_emu.spec.blocking import FULL_TILE
 from buda_emu.tensix.registers import OpRegisters
 
 
@@ -25,7 +26,7 @@ class Depthwise:
         op, entries, parallel = call.op, job.entries, job.parallel
         bias, _ = tail_sources(call, sources, 2)
         around = Accumulation(call, registers, units, bias, None, job.previous)
-        in0, in1 = (require_stored(call, source).all_words(units, parallel) for source in sources[:2])
+        in0, in1 = (require_stored(call, source).product_words(units, parallel, FULL_TILE) for source in sources[:2])
         t, rows, width = op.operands[0].map.shape
         m_k, cols = op.attributes.m_k, op.operands[1].map.shape[2]
         data = in0.index.reshape(t, rows, m_k, cols).transpose(0, 1, 3, 2)

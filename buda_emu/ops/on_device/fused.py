@@ -17,6 +17,7 @@ from buda_emu.ops.on_device.base import (
     Maker,
     Packing,
     arrangement,
+    block_of,
     kept_dims,
     make,
     on_device,
@@ -87,14 +88,14 @@ class _Schedule:
                 maker = self._relu_in_dest(maker, relu.mode, relu.threshold)
             images = self.units.room(*shape)
             flat, modes = images.reshape(-1, TILE_ELEMENTS), set[DstMode]()
-            self.parallel(_keep, len(flat), flat, maker, modes, kept_dims(call), Work(4 * datums))
+            self.parallel(_keep, len(flat), flat, maker, modes, kept_dims(call), block_of(call.op), Work(4 * datums))
             result: Made | Bits = Made(images, modes.pop())
         else:
             df = self.call.op.out_df if step.target == OUTPUT else self.call.op.intermed_df
             result = Bits.empty(df, *shape)
             from_single = step.target == OUTPUT and self.call.makes_output_of_single
             packing = Packing(self.registers.integer, relu, from_single, fused=True)
-            make(maker, result, packing, kept_dims(call), self.units, self.parallel, datums)
+            make(maker, result, packing, kept_dims(call), self.units, self.parallel, datums, block_of(call.op))
         for name in step.emptied:
             self.stored.pop(name, None)
         self.dest = result if isinstance(result, Made) else None
@@ -180,8 +181,10 @@ def _image(made: Made | Bits) -> Made:
 
 
 def _keep(
-    start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], _work: Work
+    start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
 ) -> None:  # fmt: skip
-    made = _image(maker(start, stop))
-    flat[start:stop] = blanked(made.image, dims)
-    modes.add(made.mode)
+    for begin in range(start, stop, block):
+        end = min(begin + block, stop)
+        made = _image(maker(begin, end))
+        flat[begin:end] = blanked(made.image, dims)
+        modes.add(made.mode)

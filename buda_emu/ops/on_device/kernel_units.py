@@ -19,6 +19,7 @@ from buda_emu.kernels.tensix import moves as move_kernels
 from buda_emu.kernels.tensix import pack as pack_kernels
 from buda_emu.kernels.tensix import picks as pick_kernels
 from buda_emu.kernels.tensix import tile_matmul as matmul_kernels
+from buda_emu.kernels.tensix import unpack as unpack_kernels
 from buda_emu.kernels.tensix.spills import AS_IT_WAS, SPILLS
 from buda_emu.kernels.tensix.tile_matmul import runs
 from buda_emu.kernels.tensix.words import MODES
@@ -34,7 +35,7 @@ from buda_emu.ops.on_device.units import (
     float_mode,
     tiles_of,
 )
-from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix import functions, moves, unpack
 from buda_emu.tensix.fidelity import phase_mask
 from buda_emu.tensix.functions import Bound
@@ -123,6 +124,20 @@ class KernelUnits:
         if not (datums.flags.c_contiguous and datums.flags.writeable) or datums.ctypes.data % 4:
             return None  # one compiled kernel serves all that is left
         return datums.view(np.uint32)
+
+    def halving(self, df: str) -> Callable[[Bits, U32], None] | None:
+        """See `Units`."""
+        if not is_block(df) or FORMATS[df].family != "b" or byteorder != "little":
+            return None
+        bits = FORMATS[df].bits
+
+        def halve(tiles: Bits, out: U32) -> None:
+            assert tiles.exponents is not None
+            unpack_kernels.unpack_blocks_to_halves(
+                0, len(out), out.view(np.uint16), tiles.datums, tiles.exponents, bits
+            )
+
+        return halve
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""

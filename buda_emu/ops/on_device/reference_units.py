@@ -1,5 +1,6 @@
 """The units of a core as they are defined: in plain numpy, of `buda_emu.tensix`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,10 @@ class ReferenceUnits:
         return np.empty((*leading, 1024), np.uint32)
 
     def halves(self, tiles: Bits, register: str) -> U32 | None:  # noqa: ARG002
+        """See `Units`."""
+        return None
+
+    def halving(self, df: str) -> Callable[[Bits, U32], None] | None:  # noqa: ARG002
         """See `Units`."""
         return None
 

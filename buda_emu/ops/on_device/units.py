@@ -96,6 +96,11 @@ class Units(Protocol):
         """Stored tiles [w, n] as they lie, uint32[w, n, 512], where `matmul` reads such tiles; None where not."""
         ...
 
+    def halving(self, df: str) -> Callable[[Bits, U32], None] | None:
+        """What writes stored tiles [n] as such halves uint32[n, 512], where register words of the format have empty
+        lower halves and `matmul` reads such tiles; None where not."""
+        ...
+
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """Register words of stored tiles [n, 1024], in `out` where it is given; a Dst image for registers of `IN_DST`
         (1)."""
