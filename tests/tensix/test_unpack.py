@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.kernels.tensix.unpack import unpack_blocks_to_halves
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix.unpack import unpack
 from buda_emu.tensix.unpack_tiles import unpacker
@@ -145,6 +146,22 @@ def test_kernels_are_the_reference(seed, pair):
     exponents = shared if is_block(df) else None
     expected = unpack(codes, df, register, "blackhole", exponents)
     assert mismatches(by_kernel(codes, df, register, "blackhole", exponents), expected) == 0
+
+
+@pytest.mark.tiny
+@pytest.mark.parametrize("bits", [8, 4, 2])
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_halves_say_all_that_words_do(seed, bits):
+    """Where products read blocks as halves: all codes, all shared exponents."""
+    stream = np.random.default_rng(seed)
+    codes = stream.integers(0, 1 << bits, (3, 1024)).astype(np.uint8)
+    exponents = stream.permutation(256)[:192].reshape(3, 64).astype(np.uint8)
+    words = unpack(codes, f"Bfp{bits}_b", "Bfp8_b", "wormhole_b0", exponents)
+    halves = np.zeros((3, 1024), np.uint16)
+    unpack_blocks_to_halves(1, 3, halves, codes, exponents, bits)
+    assert (halves[1:].astype(np.uint32) << 16 == words[1:]).all()
+    assert not halves[0].any()
 
 
 @pytest.mark.tiny

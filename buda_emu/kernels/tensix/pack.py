@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.blocks import assemble_row
+from buda_emu.kernels.tensix.blocks import assemble_row, early_groups, early_halves, packed_as
 from buda_emu.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 
@@ -167,8 +167,21 @@ def pack_floats(
 ) -> None:
     """Tiles of floats. `up` brings Dst to the top of a word; `width` is 32, 16, 8, or 4 for e4m3. `small_sign`: the
     bits that stay of what is below `least`."""
+    plain = relu_mode == 0 and change == 0
+    down, greatest = packed_as(narrow_block)
     row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
+        source = dst[tile].view(np.int32)
+        if plain and block_bits != 0:
+            codes, shared = bytes_[tile], exponents[tile]
+            cut = 7 - block_bits
+            early_groups(
+                source, up, kept, most, first, half, mask, least, down, greatest, cut, codes, shared
+            )  # fmt: skip
+            continue
+        if plain and width == 16:
+            early_halves(source, up, kept, most, first, half, mask, least, halves[tile].view(np.int16))
+            continue
         _early(dst[tile], U(up), U(kept), U(most), U(first), U(half), U(mask), U(least), U(small_sign), row)
         if relu_mode != 0:
             _relu(row, relu_mode, U(limit))
