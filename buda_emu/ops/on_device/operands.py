@@ -35,6 +35,10 @@ class Source(Protocol):
         """The same as a Dst image, copied as the op does it (2.7)."""
         ...
 
+    def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
+        """The image of the post-TM tiles of these numbers."""
+        ...
+
 
 def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tuple[slice | NDArray[np.int64], Index]:
     """Rows of a tensor [w or 1, tiles] for post-TM tiles start..stop, and their source tiles, negative for a pad."""
@@ -43,12 +47,17 @@ def _places(index: Index, shape: tuple[int, ...], start: int, stop: int) -> tupl
         at = index[first : first + stop - start]
         rows = np.maximum(at, 0) + (entry * shape[1] if shape[0] > 1 else 0)
     else:
-        entries, tile = np.divmod(np.arange(start, stop), index.size)
-        at = index[tile]
-        rows = np.maximum(at, 0) + (entries * shape[1] if shape[0] > 1 else 0)
+        rows, at = _places_at(index, shape, np.arange(start, stop))
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
         return slice(int(rows[0]), int(rows[0]) + len(rows)), at
     return rows, at
+
+
+def _places_at(index: Index, shape: tuple[int, ...], positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
+    """The same for post-TM tiles of these numbers."""
+    entries, tile = np.divmod(positions, index.size)
+    at = index[tile]
+    return np.maximum(at, 0) + (entries * shape[1] if shape[0] > 1 else 0), at
 
 
 def arranged(tiles: U32, arrange: int) -> U32:
@@ -82,7 +91,9 @@ class Stored:
         """See `Source`."""
         if self._lies_at(stop):
             return arranged(units.unpack(self.bits.rows()[start:stop], self.register), self.arrange)
-        rows, at = _places(self.index, self.bits.shape, start, stop)
+        return self._words(units, *_places(self.index, self.bits.shape, start, stop))
+
+    def _words(self, units: Units, rows: slice | NDArray[np.int64], at: Index) -> U32:
         found = units.unpack(self.bits.rows()[rows], self.register)
         missing = at < 0
         if missing.any():
@@ -108,6 +119,11 @@ class Stored:
     def image(self, units: Units, start: int, stop: int) -> U32:
         """See `Source`."""
         return units.copy(self.words(units, start, stop), self.register, self.mode)
+
+    def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:
+        """See `Source`."""
+        words = self._words(units, *_places_at(self.index, self.bits.shape, positions))
+        return units.copy(words, self.register, self.mode)
 
     def pad(self, units: Units) -> np.uint32:
         """The word of the pad value, which stands in L1 in the operand's format."""
@@ -196,3 +212,8 @@ class InDest:
         """See `Source`: it is there already."""
         rows, _ = _places(self.index, self.images.shape, start, stop)
         return np.ascontiguousarray(self.images.reshape(-1, TILE_ELEMENTS)[rows])
+
+    def image_at(self, units: Units, positions: NDArray[np.int64]) -> U32:  # noqa: ARG002
+        """See `Source`."""
+        rows, _ = _places_at(self.index, self.images.shape, positions)
+        return self.images.reshape(-1, TILE_ELEMENTS)[rows]

@@ -1,10 +1,8 @@
 """reduce: max pool along r and c, a chain of maxima along z (DEVICE_NUMERICS 2.6, 2.8, 3.5)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS
 from buda_emu.ops.base import OpCall, Parallel
 from buda_emu.ops.on_device.base import (
@@ -87,19 +85,12 @@ def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, un
 
     def tiles(start: int, stop: int) -> Made:
         run, tile = np.divmod(np.arange(start, stop), per_slice)  # runs of z slices, counted over all entries
-        image = _rows(source, units, run * z * per_slice + tile)
+        image = source.image_at(units, run * z * per_slice + tile)
         for step in range(1, z):
             stored = packed(units, Made(image, mode), call.op.intermed_df, Packing(registers.integer))
             running = units.copy(units.unpack(stored, registers.intermediate), registers.intermediate, mode)
-            new = _rows(source, units, (run * z + step) * per_slice + tile)
+            new = source.image_at(units, (run * z + step) * per_slice + tile)
             image = units.function(bound, mode, new, running)
         return Made(image, mode)
 
     return tiles
-
-
-def _rows(source: Source, units: Units, positions: NDArray[np.int64]) -> U32:
-    """The images of tiles at rising positions, run by run."""
-    cuts = np.flatnonzero(np.diff(positions) != 1) + 1
-    parts = np.split(positions, cuts)
-    return np.concatenate([source.image(units, int(part[0]), int(part[-1]) + 1) for part in parts])
