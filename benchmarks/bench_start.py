@@ -161,7 +161,11 @@ def small() -> None:
 
 def cold_and_warm(job: Job) -> None:
     """The first run of a new process beside its second, and the most memory that it held. Another process ran the
-    netlist before: to compile kernels is no matter of memory."""
+    netlist before: to compile kernels is no matter of memory.
+
+    Beside it what two threads of another process need to touch as much memory as the first run took, and nothing else:
+    a virtual machine whose host takes back what nobody uses waits for the host at each first touch.
+    """
     script = (
         "import resource, sys, time\n"
         f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'benchmarks')!r}]\n"
@@ -173,23 +177,50 @@ def cold_and_warm(job: Job) -> None:
         "    with be.Emulator(netlist, threads=2) as emulator:\n"
         "        for name, array in job.inputs(netlist):\n"
         "            emulator.push(name, array)\n"
+        "        held = int(open('/proc/self/statm').read().split()[1])\n"
         "        before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()\n"
         "        for program in job.programs:\n"
         "            emulator.run(program, job.parameters)\n"
         "        took, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)\n"
         "        system = now.ru_stime - before.ru_stime\n"
-        "        print(took, system + now.ru_utime - before.ru_utime, system, now.ru_maxrss / 1024)\n"
+        "        held = (int(open('/proc/self/statm').read().split()[1]) - held) * resource.getpagesize() / 2**20\n"
+        "        print(took, system + now.ru_utime - before.ru_utime, system, held, now.ru_maxrss / 1024)\n"
     )
     _, measured = (
         subprocess.run((sys.executable, "-c", script, runs), stdout=subprocess.PIPE, text=True, check=True).stdout
         for runs in ("1", "2")
     )
-    (cold, cold_cpu, cold_system, _), (warm, warm_cpu, warm_system, peak) = (
+    (cold, cold_cpu, cold_system, held, _), (warm, warm_cpu, warm_system, _, peak) = (
         map(float, row.split()) for row in measured.splitlines()
     )
     line(f"{Path(job.name).stem[:40]}, cold, warm", f"{cold:.1f}, {warm:.1f} s, {cold / warm:.2f}", "1.25")
     value = f"{cold_cpu:.1f}, {warm_cpu:.1f} s, {cold_cpu / warm_cpu:.2f}"
     line(f"  processors; in the system {cold_system:.1f}, {warm_system:.1f}; peak {peak:.0f} MiB", value, "")
+    alone = touching(held)
+    line(f"  to touch {held:.0f} MiB and nothing else", f"{alone:.1f} s of {cold - warm:.1f} s", "")
+
+
+def touching(mebibytes: float) -> float:
+    """Seconds in which two threads of a new process touch so much memory, in large pages where the system has them.
+    Before it waits as long as a netlist takes to load: hosts take memory back a little after it was given up."""
+    script = (
+        "import mmap, sys, threading, time\n"
+        "import numpy as np\n"
+        "half = int(float(sys.argv[1]) * 2**19)\n"
+        "memory = mmap.mmap(-1, 2 * half, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "if hasattr(mmap, 'MADV_HUGEPAGE'):\n"
+        "    memory.madvise(mmap.MADV_HUGEPAGE)\n"
+        "pages = np.frombuffer(memory, np.uint8)[:: mmap.PAGESIZE]\n"
+        "parts = np.array_split(pages, 2)\n"
+        "threads = [threading.Thread(target=part.fill, args=(1,)) for part in parts]\n"
+        "time.sleep(5)\n"
+        "start = time.perf_counter()\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print(time.perf_counter() - start)\n"
+    )
+    command = (sys.executable, "-c", script, str(mebibytes))
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def main() -> None:
