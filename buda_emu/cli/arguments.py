@@ -131,6 +131,11 @@ def add_config(parser: Taker) -> None:
     )
 
 
+def add_verbose(parser: Taker) -> None:
+    """--verbose, of every verb."""
+    parser.add_argument("-v", "--verbose", action="store_true", help="name the settings in use")
+
+
 def path(text: str) -> "Path":
     """argparse type: a path. A run without one does not import pathlib, which takes a thirtieth of its time."""
     from pathlib import Path

@@ -8,10 +8,11 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from buda_emu.checker.choice import Choice
 from buda_emu.cli.parser import ExampleParser
+from buda_emu.cli.trust import LOWERS, NEVER, highest, refusal, require_within, why_not
 from buda_emu.errors import HostError
 from buda_emu.screen import WHEN
 
@@ -35,17 +36,28 @@ _NOT_KEPT: Final = frozenset({"help", "config", *RULES})
 _TYPES: Final = {"array": "a list", "boolean": "true or false", "object": "a table", "string": "a text"}
 
 
-def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given: Sequence[str]) -> Choice:
-    """Give the options of a verb the defaults of the project's settings; which findings are told.
+class Settings(NamedTuple):
+    """Settings in use: which findings are told, the file ("" without one), and files that were passed over, each with
+    the reason."""
+
+    choice: Choice = Choice()
+    path: str = ""
+    passed_over: tuple[str, ...] = ()
+
+
+def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given: Sequence[str]) -> Settings:
+    """Give the options of a verb the defaults of the project's settings.
 
     `verbs`: all there are, with what they are for; `given`: the words of the command line. Raises HostError.
     """
-    path = _named(given) or _found(os.getcwd())  # noqa: PTH109 - importing pathlib takes longer than all of this
+    path, passed_over = _named(given), ()
+    if not path:
+        path, passed_over = _found(os.getcwd())  # noqa: PTH109 - importing pathlib takes longer than all of this
     if path == NONE or not path:
-        return Choice()
+        return Settings(passed_over=passed_over)
     table = read(path)
     if not table:
-        return Choice()
+        return Settings(path=path, passed_over=passed_over)
     _validate(path, table, schema({verb: parser}, verbs))
     _set_defaults(path, [verb], parser, table.get(verb, {}))
     choice = Choice(*(tuple(table.get(name, ())) for name in RULES))
@@ -53,7 +65,7 @@ def configure(parser: ExampleParser, verb: str, verbs: Mapping[str, str], given:
     for leaf in parser.leaves():
         if "color" in table and "color" not in table.get(verb, {}):
             leaf.set_defaults(color=table["color"])
-    return choice
+    return Settings(choice, path, passed_over)
 
 
 def _named(given: Sequence[str]) -> str:
@@ -66,18 +78,19 @@ def _named(given: Sequence[str]) -> str:
     return ""
 
 
-def _found(folder: str) -> str:
-    """The nearest file with settings, in this folder or above it, "" where there is none."""
-    here = folder
+def _found(folder: str) -> tuple[str, tuple[str, ...]]:
+    """The nearest file with settings, in this folder or above it, "" where there is none; and what was passed over
+    because others may have written it (`trust`)."""
+    here, last = folder, highest(folder)
     while True:
         for name in (OWN_FILE, _SHARED_FILE):
             path = os.path.join(folder, name)  # noqa: PTH118
             if os.path.isfile(path) and (name == OWN_FILE or _mentions(path)):  # noqa: PTH113
-                return name if folder == here else path
-        above = os.path.dirname(folder)  # noqa: PTH120
-        if above == folder:
-            return ""
-        folder = above
+                reason = why_not(folder)
+                return ("", (f"{path}: {reason}",)) if reason else (name if folder == here else path, ())
+        if folder == last or why_not(folder):
+            return "", ()
+        folder = os.path.dirname(folder)  # noqa: PTH120
 
 
 def _mentions(path: str) -> bool:
@@ -130,7 +143,8 @@ def schema(parsers: Mapping[str, ExampleParser], verbs: Mapping[str, str]) -> di
 def _form(parser: ExampleParser, text: str) -> dict[str, Any]:
     fields = {name: _form(leaf, leaf.description or "") for name, leaf in parser.below.items()}
     if not fields:
-        fields = {name: _value(action) for name, action in parser.options.items() if name not in _NOT_KEPT}
+        kept = {name: action for name, action in parser.options.items() if name not in _NOT_KEPT}
+        fields = {name: _value(action) for name, action in kept.items() if name not in NEVER}
     return {"type": "object", "description": text, "properties": fields, "additionalProperties": False}
 
 
@@ -165,7 +179,9 @@ def _words(error: Any) -> Iterator[str]:
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
         for key in error.instance:
-            if key not in known:
+            if refused := refusal(key):
+                yield f"{place}.{key}: {refused}"
+            elif key not in known:
                 hint = near(key, known) or f"known: {', '.join(known) or 'none'}"
                 yield f"{f'{place}.' if place else ''}{key}: no such key ({hint})"
     elif error.validator == "enum":
@@ -190,7 +206,13 @@ def _set_defaults(path: str, place: list[str], parser: ExampleParser, table: Map
     for key, value in table.items():
         action = options[key]
         try:
+            for one in cast(list[Any], value) if isinstance(value, list) else [value]:
+                require_within(key, action, str(one), os.path.dirname(path))  # noqa: PTH120
             default = _default(action, value)
+            if key == LOWERS:
+                default = min(_without(action), default)
+        except HostError as error:
+            raise HostError(f"{path}: {'.'.join([*place, key])}: {error}") from None
         except (argparse.ArgumentTypeError, ValueError, TypeError) as error:
             raise HostError(f"{path}: {'.'.join([*place, key])}: {error}") from None
         if default is not argparse.SUPPRESS:
@@ -206,6 +228,15 @@ def _default(action: argparse.Action, value: Any) -> Any:
     if isinstance(value, list):
         return [convert(str(item)) for item in value]  # type: ignore[misc]  # of a TOML list
     return convert(str(value))
+
+
+def _without(action: argparse.Action) -> float:
+    """What a limit is where nobody gives one."""
+    if action.default is not None:
+        return action.default
+    from buda_emu.device.host_memory import default_memory_limit
+
+    return default_memory_limit()
 
 
 def _check_rules(path: str, choice: Choice) -> None:

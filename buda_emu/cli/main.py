@@ -11,8 +11,8 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from buda_emu.cli import findings
-from buda_emu.cli.arguments import add_color, add_config
-from buda_emu.cli.config import WITHOUT_SETTINGS, configure
+from buda_emu.cli.arguments import add_color, add_config, add_verbose
+from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
 from buda_emu.cli.parser import ExampleParser
 from buda_emu.errors import BudaError, DocumentError
@@ -78,6 +78,8 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             general = parser_of_arguments.add_argument_group("of every verb")
             add_color(general)
             add_config(general)
+            if "verbose" not in parser_of_arguments.options:
+                add_verbose(general)
         own.set_defaults(verb=module.main, color="auto")
     return parser
 
@@ -87,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
     verb = next((text for text in given if not text.startswith("-")), "")
+    settings = Settings()
     try:
         if not given:
             say(build_parser(verb).format_help().rstrip())
@@ -95,8 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _unknown_verb(verb)
         parser = build_parser(verb, alone=given[0] == verb)
         if verb and verb not in WITHOUT_SETTINGS:
-            findings.choose(configure(parser.below[verb], verb, VERBS, given))
+            settings = configure(parser.below[verb], verb, VERBS, given)
+            findings.choose(settings.choice)
         args = parser.parse_args(given)
+        _tell(settings, getattr(args, "verbose", False))
         keep_stdout_for_results(vars(args).values())
         with printing_on(screen_of(stream_for_words(), args.color)):
             return args.verb(args)
@@ -123,6 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             complain("buda-emu: interrupted")
             return Exit.INTERRUPTED
         return _internal_error()
+
+
+def _tell(settings: Settings, verbose: bool) -> None:
+    """Which settings hold, where that is asked; and which might have been meant to, always."""
+    for reason in settings.passed_over:
+        complain(f"buda-emu: settings not used: {reason} (--config takes them all the same)")
+    if verbose:
+        complain(f"buda-emu: settings: {settings.path or 'none'}")
 
 
 def _stems_from_interrupt(error: BaseException) -> bool:

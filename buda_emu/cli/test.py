@@ -118,8 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
     shown.add_argument(
-        "-v", action="store_true", dest="verbose", help="a line for each netlist, tables for passing ones"
-    )
+        "-v", "--verbose", action="store_true",
+        help="a line for each netlist, tables for passing ones; name the settings in use",
+    )  # fmt: skip
     shown.add_argument("-q", "--quiet", action="store_true", help="only what does not pass, and the last line")
 
 

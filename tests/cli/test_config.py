@@ -7,6 +7,7 @@ import pytest
 from buda_emu.cli.arguments import natural
 from buda_emu.cli.config import WITHOUT_SETTINGS
 from buda_emu.cli.main import VERBS, build_parser, main
+from buda_emu.cli.trust import NEVER
 from buda_emu.darwinn.writing import build
 from darwinn import example_trees as ex
 from netlist.rules.cases import edited
@@ -95,6 +96,7 @@ def test_what_refuses_a_netlist_stays(place, capsys):
 
 
 def test_the_nearest_file_counts(place, capsys, monkeypatch):
+    (place / ".git").mkdir()
     (place / "buda-emu.toml").write_text('error = ["V208"]')
     (place / "pyproject.toml").write_text("[tool.buda-emu]\nselct = 3")  # its neighbour goes first
     below = place / "a" / "b"
@@ -177,7 +179,7 @@ def test_every_option_of_every_verb_can_be_set_to_its_default(verb, place, capsy
             return
         lines.append(f"[{name}]")
         for option, action in parser.options.items():
-            if option in ("help", "config", "select", "ignore", "error"):
+            if option in ("help", "config", "select", "ignore", "error", *NEVER):
                 continue
             if action.nargs == 0:
                 lines.append(f"{option} = false")
