@@ -8,6 +8,7 @@ from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Variant
 from buda_emu.advice.search import Found, Tried
+from buda_emu.checker.text import plural
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
@@ -101,8 +102,8 @@ class Advice:
 
     def __repr__(self) -> str:
         before, after = self.before.slowest, self.after.slowest
-        taken = len(self.found.taken)
-        return f"<Advice for {self.netlist}: {taken} changes, slowest epoch {before:.0f} to {after:.0f} cycles>"
+        taken = plural(len(self.found.taken), "change")
+        return f"<Advice for {self.netlist}: {taken}, slowest epoch {before:.0f} to {after:.0f} cycles>"
 
 
 def _lost(loss: Loss | None) -> float:

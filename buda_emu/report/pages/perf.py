@@ -147,7 +147,7 @@ def _steady(epoch: EpochReport) -> str:
         return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
     which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
     pace = f"{epoch.pace:,.0f} cycles each, away from filling and draining"
-    return f"{which}, {pace}; {epoch.timing.inputs:,} inputs in all."
+    return f"{which}, {pace}; {plural(epoch.timing.inputs, 'input')} in all."
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:

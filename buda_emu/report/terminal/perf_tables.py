@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import number, table, whole, wrapped
 
@@ -141,4 +142,4 @@ def ops_lines(
     )  # fmt: skip
     left = len(epoch.timing.ops) - len(rows)
     if left:
-        yield f"... and {left:,} more op{'s' * (left != 1)}"
+        yield f"... and {plural(left, 'more op')}"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from buda_emu.checker.text import plural as plural
+
 _ENORMOUS = 1e12
 
 
@@ -78,8 +80,3 @@ def percent(share: float) -> str:
 def shape(dims: Iterable[int]) -> str:
     """4x1x64x128."""
     return "x".join(map(str, dims))
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 netlist`, `2 netlists`."""
-    return f"{count} {noun}{'s' * (count != 1)}"
