@@ -11,7 +11,7 @@ from buda_emu.report.folder import write_report
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.pages.testing import Picture, html_page
 from buda_emu.timing.critical import critical_steps
-from buda_emu.timing.steady import steady
+from buda_emu.timing.steady import filled, steady
 from report.browsing import in_browser, opened, opens_all, problems, settled
 from report.results import finished_run
 from shared_files import corpus_files
@@ -245,7 +245,7 @@ def test_big_netlists(browser, big_pages, path):
         order = sorted(found.epochs, key=lambda epoch: -epoch.timing.total * epoch.runs)
         assert len(views) == len(order)
         for epoch, view in zip(order, views, strict=True):
-            stretch = steady(epoch.timing, epoch.bottleneck.name)
+            stretch = steady(filled(epoch.timing, epoch.bottleneck.name), epoch.bottleneck.name)
             parts = next(op.parts for op in epoch.timing.ops if op.op == stretch.op)
             own = view["slices"][view["lanes"].index(stretch.op)]
             whole = Counter(item["name"] for item in own if view["from"] <= item["start"] and item["end"] <= view["to"])

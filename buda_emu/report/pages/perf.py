@@ -17,10 +17,11 @@ from buda_emu.report.pictures.steady_picture import steady_picture
 from buda_emu.report.terminal.text import number, percent, plural
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
+from buda_emu.timing.epoch import EpochTiming
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.rates import STREAM
 from buda_emu.timing.result import EpochReport, PerfRun
-from buda_emu.timing.steady import steady
+from buda_emu.timing.steady import at_work, filled, steady
 
 MOST_EPOCHS: Final = 40
 """Epochs with pictures in the page; the tables have all."""
@@ -100,6 +101,7 @@ def _held(epoch: EpochReport) -> str:
 
 def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Markup:
     timing = epoch.timing
+    full = filled(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
     busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
@@ -110,7 +112,7 @@ def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Ma
     return render(
         "epoch.html", sentence=epoch.bottleneck.sentence, chain=chain_sentence(steps, assumed=run.assumed),
         path=_path(steps), limits=_limits(epoch),
-        steady=_steady(epoch), timeline=timeline_data(steady_picture(epoch)),
+        steady=_steady(epoch, full), timeline=timeline_data(steady_picture(epoch, full)),
         picture=Markup(grid_svg(
             netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
         )),
@@ -139,15 +141,18 @@ def _bytes(epoch: EpochReport) -> dict[str, float]:
     return found
 
 
-def _steady(epoch: EpochReport) -> str:
-    stretch = steady(epoch.timing, epoch.bottleneck.name)
+def _steady(epoch: EpochReport, full: EpochTiming) -> str:
+    stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
-    if stretch.last - stretch.first + 1 == epoch.timing.modelled:
+    if stretch.last - stretch.first + 1 == full.modelled:
         return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
     which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
-    pace = f"{epoch.pace:,.0f} cycles each, away from filling and draining"
-    return f"{which}, {pace}; {plural(epoch.timing.inputs, 'input')} in all."
+    if stretch.working < len(full.ops):
+        away = f"the pipeline is filled so far: {at_work(full, stretch)}"
+    else:
+        away = f"away from filling and draining: {at_work(full, stretch)}"
+    return f"{which}, {epoch.pace:,.0f} cycles each, {away}; {plural(epoch.timing.inputs, 'input')} in all."
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:
