@@ -9,11 +9,13 @@ from markupsafe import Markup
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import as_script, packed, render
 from buda_emu.report.pages.source_lines import entries
-from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, status
+from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, named, status
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.pictures.perf_charts import roofline_chart
 from buda_emu.report.pictures.steady_picture import steady_picture
+from buda_emu.report.terminal.fit import cut
+from buda_emu.report.terminal.perf_tables import Sources
 from buda_emu.report.terminal.text import number, percent, plural
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
@@ -25,6 +27,8 @@ from buda_emu.timing.steady import at_work, filled, steady
 
 MOST_EPOCHS: Final = 40
 """Epochs with pictures in the page; the tables have all."""
+_MOST_NAMED: Final = 2  # streams and ops that a link of the critical path names
+_SHORT: Final = 60  # characters of such a name
 _MOST_BUSY: Final = 60
 """Units in the table of what limits an epoch."""
 
@@ -74,7 +78,7 @@ def _checks(checks: Sequence[CheckResult]) -> Table | None:
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
     whole = max(sum(epoch.timing.total * epoch.runs for epoch in order), 1.0)
     columns = [
-        Column("graph"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
+        Column("graph", "name"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
         Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, set-up left out"), Column("share", "number"),
         Column("kind", choose=True, tip="of what holds it back"), Column("held back by", "words"),
@@ -85,7 +89,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         place = places.get(id(epoch))
         rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
         rows.append(Row([
-            Cell(" + ".join(epoch.graphs), href=f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
+            named(" + ".join(epoch.graphs), f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
             figure(epoch.timing.inputs), figure(epoch.pace), Cell(number(rate), -1.0 if rate is None else rate),
             figure(epoch.timing.first_input), figure(cycles), Cell(percent(cycles / whole), cycles, cycles / whole),
             Cell(epoch.bottleneck.kind), Cell(_held(epoch)),
@@ -107,6 +111,7 @@ def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Ma
     busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
     path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
+    sources = Sources()
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
     return render(
@@ -117,7 +122,8 @@ def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Ma
             netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
         )),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
-        ops=_ops(netlist, run, epoch, steps), lines=entries(netlist, _names(netlist, epoch)),
+        ops=_ops(netlist, run, epoch, steps, sources), sources=sources.meanings,
+        lines=entries(netlist, _names(netlist, epoch)),
     )  # fmt: skip
 
 
@@ -162,13 +168,20 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     ]  # fmt: skip
     rows: list[Row] = []
     for step in steps:
-        through = f": {', '.join(step.through)}" if step.through else ""
-        alike = f"; as long beside it: {', '.join(step.alike)}" if step.alike else ""
+        through = f": {_some(step.through)}" if step.through else ""
+        alike = f"; as long beside it: {_some(step.alike)}" if step.alike else ""
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
-        cells = [share, figure(step.cycles), Cell(step.kind), Cell(f"{step.name}{through}{alike}"), Cell(causes)]
+        link = f"{cut(step.name, _SHORT)}{through}{alike}"
+        cells = [share, figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
         rows.append(Row(cells, _chosen(step.through[0] if step.through else step.name)))
     return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of many names, which perf.json lists."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{more}"
 
 
 def _chosen(unit: str) -> str:
@@ -179,25 +192,27 @@ def _chosen(unit: str) -> str:
 def _limits(epoch: EpochReport) -> Table:
     columns = [
         Column("of an input", "number"), Column("cycles", "number"), Column("kind", choose=True),
-        Column("what", "words"),
+        Column("what", "name"),
     ]  # fmt: skip
     found = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:_MOST_BUSY]
     rows: list[Row] = []
     for kind, item in found:
         share = min(item.cycles / max(epoch.pace, 1.0), 1.0)
-        cells = [Cell(percent(share), item.cycles, share), figure(item.cycles), Cell(kind), Cell(item.name)]
+        cells = [Cell(percent(share), item.cycles, share), figure(item.cycles), Cell(kind), named(item.name)]
         rows.append(Row(cells, "" if kind in ("memory", "link") else _chosen(item.name)))
     return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
 
 
-def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep]) -> Table:
+def _ops(
+    netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources
+) -> Table:
     columns = [
-        Column("op"), Column("type", choose=True), Column("cores", "number"),
+        Column("op", "name"), Column("type", choose=True), Column("cores", "number"),
         Column("cycles", "number", tip="of one input on each core"),
         Column("math %", "number", tip="share of the pace that the math unit works"),
         Column("waits for input", "number"), Column("waits for room", "number"),
         Column("of the path", "number", tip="share of the critical path"), Column("line", "number"),
-        Column("cycles known from", "words"),
+        Column("from", choose=True, tip="what the cycles are known from; the letters are explained below"),
     ]  # fmt: skip
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
@@ -205,11 +220,11 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
     rows = [
         Row(
             [
-                Cell(op.op), Cell(op.type), figure(op.cores),
+                named(op.op), Cell(op.type), figure(op.cores),
                 figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
                 figure(100 * op.math / max(epoch.pace, 1.0), 1), figure(op.waiting_for_input),
                 figure(op.waiting_for_room), Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
-                figure(ops[op.op].at().line), Cell(op.provenance),
+                figure(ops[op.op].at().line), Cell(sources.letter(op.provenance), tip=op.provenance),
             ],
             op.op,
         )

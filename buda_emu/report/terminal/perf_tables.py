@@ -110,11 +110,16 @@ class Sources:
         count = len(self._letters)
         return self._letters.setdefault(provenance, f"{chr(ord('a') + count % 26)}{count // 26 or ''}")
 
+    @property
+    def meanings(self) -> list[tuple[str, str]]:
+        """(letter, where the cycles come from) of each that was asked for."""
+        return [(letter, provenance) for provenance, letter in self._letters.items()]
+
     def lines(self) -> Iterator[str]:
         """What the letters mean."""
         if self._letters:
             yield "cycles are (from):"
-            for provenance, letter in self._letters.items():
+            for letter, provenance in self.meanings:
                 yield wrapped(f"  {letter}  {provenance}", "     ")
 
 
