@@ -11,10 +11,10 @@ from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
+from buda_emu.spec.varinst import OPCODES
 
 SHOWN = 4
 """How many names a message lists."""
-OPCODES = ("set", "add", "mul", "inc", "incwrap")
 
 
 @program_check("V113")
