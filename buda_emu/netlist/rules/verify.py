@@ -1,7 +1,8 @@
 """Runs the checks over one netlist and leaves follow-on findings out (NETLIST 1.1, 2).
 
 Three phases: objects with broken fields of their own (`basic` checks); then everything else that loading refuses, only
-about intact objects; last what the device's compiler and runtime refuse, only in a netlist that can be loaded.
+about intact objects; last what the device's compiler and runtime refuse, and what programs do, only in a netlist that
+can be loaded.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -112,5 +113,5 @@ def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
 
 
 def _phase(check: Check) -> Phase:
-    """Rules of the device compiler and runtime come last (NETLIST 2, "by")."""
-    return "device" if check.rule.stage in ("N", "R", "W") else "basic" if check.basic else "load"
+    """Rules of the device compiler and runtime, and of what programs do, come last (NETLIST 2, "by")."""
+    return "device" if check.rule.stage in ("N", "R", "X", "W") else "basic" if check.basic else "load"
