@@ -33,7 +33,7 @@ def text(number: int, others: Sequence[str] = ()) -> str:
     documents = [*SMALL * 3, *others]
     if draw.random() < 0.05:
         documents = [path.read_text(encoding="utf-8") for path in OWN]
-    document = yaml.load(draw.choice(documents), yaml.BaseLoader)  # noqa: S506 - texts of the project; all words stay words
+    document = yaml.load(draw.choice(documents), yaml.BaseLoader)
     for program in document["programs"]:
         for name in program:
             body: list[Instruction] = program[name] or []
@@ -50,7 +50,7 @@ def _generated(draw: random.Random, executes: Sequence[Instruction]) -> list[Ins
     """Declarations, loops around executes, counters: mostly sound."""
     names = ["$lp", "$gp", "$z", "$c_one", "$i"]
     body: list[Instruction] = [{"param": ["$p_n"]}] if draw.random() < 0.3 else []
-    body.append({"staticvar": {name: "0" for name in names[:2]}})
+    body.append({"staticvar": dict.fromkeys(names[:2], "0")})
     body.append({"var": {"$z": "0", "$c_one": "1", "$i": draw.choice(("0", "1", "2"))}})
     open_loops = 0
     for _ in range(draw.randint(1, 7)):

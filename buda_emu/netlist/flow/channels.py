@@ -20,25 +20,41 @@ class Channels:
         self._queues = around.netlist.queues
         self._around = around
         self._program = program
+        self._blind = False
         self._notes = notes
         self._rings: dict[str, RingPointers | None] = {}  # of queues that ops feed; None: not known
         self._seen: dict[str, KnownSettings] = {}  # the latest settings of each in this run
+        self._bound: dict[str, dict[str, None]] = {}  # by the text of a variable: those whose settings name it
 
     def ring(self, name: str) -> RingPointers | None:
         """Pointers of a queue whose entries can be told."""
+        if self._blind:
+            return None
         if name not in self._rings:
             queue = self._queues[name]
             known = queue.entries > 0 and self._around.begins_empty(queue, self._program)
             self._rings[name] = RingPointers(queue.entries) if known else None
         return self._rings[name]
 
+    @property
+    def count(self) -> int:
+        """How many were executed."""
+        return len(self._seen)
+
+    def forget_all(self) -> None:
+        """No pointer is known any more."""
+        self._blind = True
+        self.forget(frozenset(self._seen))
+
     def forget(self, names: frozenset[str]) -> None:
-        """The pointers of these cannot be said any longer."""
+        """The pointers and settings of these cannot be said any longer."""
         self._rings.update(dict.fromkeys(names))
+        for name in names & self._seen.keys():
+            self._seen[name] = self._seen[name].forgotten()
 
     def bound_to(self, texts: frozenset[str]) -> frozenset[str]:
         """Queues and rams that follow one of these variables."""
-        return frozenset(name for name, settings in self._seen.items() if settings.texts & texts)
+        return frozenset(name for text in texts for name in self._bound.get(text, ()))
 
     def reset(self, name: str) -> None:
         """allocate_queue: pointers at 0."""
@@ -49,11 +65,15 @@ class Channels:
     def place(self, settings: KnownSettings) -> None:
         """A queue's settings where an epoch begins (NETLIST 4.3 steps 3e and 3f)."""
         name = settings.queue
-        first = name not in self._seen
+        before = self._seen.get(name)
+        for text in before.texts if before is not None else ():
+            del self._bound[text][name]
+        for text in settings.texts:
+            self._bound.setdefault(text, {})[name] = None
         self._seen[name] = settings
         queue = self._queues[name]
         if queue.is_ram:
-            self._require_slots(queue, settings, first=first)
+            self._require_slots(queue, settings, first=before is None)
             return
         for field in ("rd_ptr_local", "rd_ptr_global"):
             value = settings.number(field)
@@ -62,10 +82,10 @@ class Channels:
         ring = self.ring(name)
         local, read = settings.number("rd_ptr_local"), settings.number("rd_ptr_global")
         if ring is None or local is None or read is None or local < 0 or read < 0:
-            self.forget(frozenset((name,)))
+            self._rings[name] = None
             return
         ring.place_local(local)
-        if first:
+        if before is None:
             ring.place_read(read)
         else:
             ring.pop_to(read)
@@ -73,10 +93,8 @@ class Channels:
     def follow(self, step: VarInst, value: Value, wrap: Value) -> None:
         """A varinst wrote a variable (NETLIST 4.3 "Propagation"); `wrap`: the modulus of an incwrap."""
         text = step.out
-        for name, settings in self._seen.items():
-            if text not in settings.texts:
-                continue
-            self._seen[name] = settings = settings.changed(text, value)
+        for name in self._bound.get(text, ()):
+            self._seen[name] = settings = self._seen[name].changed(text, value)
             queue = self._queues[name]
             self._require_reach(queue, settings, text, value, step.at())
             if queue.is_ram:

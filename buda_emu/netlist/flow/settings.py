@@ -48,6 +48,10 @@ class KnownSettings(NamedTuple):
             values={field: value if getattr(self.source, field) == text else old for field, old in self.values.items()}
         )
 
+    def forgotten(self) -> "KnownSettings":
+        """Without the values."""
+        return self._replace(values=dict.fromkeys(self.values))
+
 
 def evaluated(source: QueueSettings, queue: Queue, variables: Variables, notes: Notes) -> KnownSettings:
     """The settings at an execute. For a ram rd_ptr_local is not evaluated, for a queue wr_ptr_global is not."""

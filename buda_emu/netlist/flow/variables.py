@@ -22,6 +22,7 @@ class Variables:
 
     def __init__(self, program: Program, notes: Notes) -> None:
         self._notes = notes
+        self._blind = False
         self._kinds: dict[str, str] = {}
         self._values: dict[str, Value] = {}
         self._declared = [*_names(program, Declare), *_names(program, Param)]
@@ -41,7 +42,7 @@ class Variables:
             hint = "it is declared further down" if later else partial(near, text, self._declared)
             self._notes.add(UNDEFINED, place, f"{said}variable {text} has no value here", hint, said)
             return None
-        return self._values[name]
+        return None if self._blind else self._values[name]
 
     def is_param(self, text: str) -> bool:
         """Does the text name a parameter?"""
@@ -90,6 +91,10 @@ class Variables:
                 what = f"writes {step.out}, which is declared nowhere before"
                 self._notes.add(UNDECLARED, operand_mark(step, 0), what, partial(near, step.out, self._writable))
         self._values[name] = value
+
+    def forget_all(self) -> None:
+        """No value of a variable is known any more."""
+        self._blind = True
 
     def forget(self, texts: frozenset[str]) -> None:
         """The values of these variables cannot be said any longer."""

@@ -5,6 +5,7 @@ meets is certain. Where a loop's rounds are not known or too many, all that its 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from buda_emu.netlist.flow.channels import Channels
 from buda_emu.netlist.flow.epochs import Surroundings
@@ -29,19 +30,22 @@ from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.operands import is_variable
 
 DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS = "V225", "V223", "V224", "V226", "V235", "V234"
-BUDGET = 4_000
-"""Instructions and queue settings that are passed again in loops, in all programs of a netlist."""
+PASSED_AGAIN = 4_000
+WIDENED = 100_000
+"""Instructions and queue settings that are passed again in loops, and that are looked at where a loop is widened, in
+all programs of a netlist: a check takes no longer than its document is long."""
+_MANY = 1 << 62  # rounds; more are not counted
 
 
 def notes_of(netlist: Netlist) -> Mapping[str, Sequence[Note]]:
     """What the walks of a netlist's programs notice, by program. The netlist is one that loads."""
-    around, budget = Surroundings(netlist), Budget(BUDGET)
-    return {name: _Walk(around, program, budget).run() for name, program in netlist.programs.items()}
+    around, again, widened = Surroundings(netlist), Budget(PASSED_AGAIN), Budget(WIDENED)
+    return {name: _Walk(around, program, again, widened).run() for name, program in netlist.programs.items()}
 
 
 @dataclass(slots=True)
 class Budget:
-    """What is left for passing instructions again."""
+    """How much may still be done."""
 
     left: int
 
@@ -57,18 +61,19 @@ class Budget:
 class _RunningLoop:
     source: Loop
     first: int  # index of the first instruction of the body
-    count: Value
     left: Value
+    every: int  # rounds of its body in all, as far as they and those of the loops around it are known
 
 
 class _Walk:
     """Of one program, in its first run."""
 
-    def __init__(self, around: Surroundings, program: Program, budget: Budget) -> None:
+    def __init__(self, around: Surroundings, program: Program, again: Budget, widened: Budget) -> None:
         self._around = around
         self._queues = around.netlist.queues
         self._instructions = program.instructions
-        self._budget = budget
+        self._again = again
+        self._widened = widened
         self._notes = Notes()
         self._variables = Variables(program, self._notes)
         self._channels = Channels(around, program.name, self._notes)
@@ -76,6 +81,7 @@ class _Walk:
         self._executed: dict[int, set[str]] = {}  # graphs of each temporal graph, since it ran last
         self._pending: dict[int, dict[str, KnownSettings]] = {}
         self._ends = _ends(program.instructions)
+        self._costs = [0, *accumulate(map(_cost, program.instructions))]  # of all instructions before each
 
     def run(self) -> Sequence[Note]:
         """Walk to the end."""
@@ -148,15 +154,12 @@ class _Walk:
         if rounds is not None and rounds < 1:
             self._notes.add(NO_ROUND, place, f"loop count {_shown(step.count, rounds)}; a loop runs at least once")
             rounds = 1
-        self._loops.append(_RunningLoop(step, counter + 1, rounds, None if rounds is None else rounds - 1))
+        # The rounds that a variable gives may change from round to round of the loops around.
+        around = self._loops[-1].every if self._loops and not is_variable(step.count) else 1
+        every = min(around * (rounds or 1), _MANY)
+        self._loops.append(_RunningLoop(step, counter + 1, None if rounds is None else rounds - 1, every))
         end = self._ends.get(counter)
-        if end is None or rounds is None:
-            return
-        every = rounds  # of the loops around this one, as far as they are known
-        for outer in self._loops[:-1]:
-            every *= outer.count or 1
-        # Inner loops count once. Of the loops around it the rounds of this one may change from round to round.
-        least = max(rounds, every if not is_variable(step.count) else rounds) * (end - counter)
+        least = every * (end - counter) if end is not None else 0  # inner loops count once
         if least > DEFAULT_STEP_LIMIT:
             what = f"takes {least:,} instructions at least, a run is given {DEFAULT_STEP_LIMIT:,}"
             self._notes.add(ENDLESS, place, what, "count less, or give --step-limit")
@@ -169,12 +172,16 @@ class _Walk:
         if loop.left == 0:
             self._loops.pop()
             return counter + 1
-        body = self._instructions[loop.first : counter]
-        if loop.left is not None and self._budget.take(1 + sum(map(_cost, body))):
+        cost = 1 + self._costs[counter] - self._costs[loop.first]
+        if loop.left is not None and self._again.take(cost):
             loop.left -= 1
             return loop.first
-        self._widen(body)
         self._loops.pop()
+        if self._widened.take(cost + self._channels.count):
+            self._widen(self._instructions[loop.first : counter])
+        else:  # loops in loops in loops: from here on nothing is known
+            self._variables.forget_all()
+            self._channels.forget_all()
         return counter + 1
 
     def _widen(self, body: Sequence[Instruction]) -> None:

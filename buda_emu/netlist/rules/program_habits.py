@@ -1,7 +1,7 @@
 """What a program does in vain, or hardly anybody means (V227, V229-V231, V240, V241; stage W)."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 
 from buda_emu.netlist.flow.places import name_mark
 from buda_emu.netlist.model import (
@@ -31,15 +31,15 @@ _CONSTANT = "c_"  # NETLIST 3
 def loop_over_nothing(_: Context, program: Program) -> Findings:
     """A loop whose body has no execute and no allocation computes variables, or nothing."""
     steps = program.instructions
+    works = [0, *accumulate(isinstance(step, Execute | Allocate) for step in steps)]  # before each instruction
     open_loops: list[tuple[Loop, int]] = []
     for index, step in enumerate(steps):
         if isinstance(step, Loop):
             open_loops.append((step, index))
         elif isinstance(step, EndLoop) and open_loops:
             loop, first = open_loops.pop()
-            body = steps[first + 1 : index]
-            if not any(isinstance(one, Execute | Allocate) for one in body):
-                what = "the body of this loop executes no graph" if body else "this loop has no body"
+            if works[first] == works[index]:
+                what = "the body of this loop executes no graph" if index > first + 1 else "this loop has no body"
                 yield Finding(loop.at(), what)
 
 
@@ -52,7 +52,7 @@ def never_read(_: Context, program: Program) -> Findings:
     for step in (one for one in program.instructions if isinstance(one, Declare)):
         for name in (pair[0] for pair in step.variables):
             stored = stored_name(name)
-            if is_variable(name) and stored not in read | declared and not stored.startswith(_CONSTANT):
+            if is_variable(name) and not (stored in read or stored in declared or stored.startswith(_CONSTANT)):
                 declared.add(stored)
                 yield Finding(name_mark(step, name), f"variable {name} is never read")
 
@@ -136,15 +136,11 @@ def after_the_last_execute(_: Context, program: Program) -> Findings:
     last = max((index for index, step in enumerate(steps) if isinstance(step, Execute)), default=None)
     if last is None:
         return
-    locals_ = {
-        stored_name(name)
-        for step in steps
-        if isinstance(step, Declare) and step.kind == "var"
-        for name, _ in step.variables
-    }
+    declared = [step for step in steps if isinstance(step, Declare) and step.kind == "var"]
     bound = {stored_name(text) for step in steps if isinstance(step, Execute) for text in _read(step)}
+    forgotten = {stored_name(name) for step in declared for name, _ in step.variables} - bound
     for step in steps[_behind(steps, last) :]:
-        if isinstance(step, VarInst) and stored_name(step.out) in locals_ - bound:
+        if isinstance(step, VarInst) and stored_name(step.out) in forgotten:
             yield Finding(step.at(), f"writes {step.out} where no graph is executed any more")
         elif isinstance(step, Declare) and step.kind == "var":
             yield Finding(step.at(), "declares variables where no graph is executed any more")
