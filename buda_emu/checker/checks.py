@@ -63,9 +63,14 @@ def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
 class Judge:
     """Turns what checks find into diagnostics of one document; `found` has them in the order of finding."""
 
-    def __init__(self, path: str, strict: bool = False, found: Iterable[Diagnostic] = ()) -> None:
+    def __init__(
+        self, path: str, strict: bool = False, found: Iterable[Diagnostic] = (), read: Set[str] = frozenset()
+    ) -> None:
+        """`read`: ids of rules that reading found broken somewhere in the document. What a check with one of them in
+        its `unless` finds is left out; its object counts as broken all the same."""
         self.path = path
         self.strict = strict
+        self.read = read
         self.found = list(found)
         self.errors = any(item.severity == "error" for item in self.found)
         self._seen: set[tuple[str, Place, str]] = set()
@@ -77,9 +82,11 @@ class Judge:
         for check in checks:
             if broken and not check.unless.isdisjoint(broken):
                 continue
+            follows = not check.unless.isdisjoint(self.read)
             for finding in check.run(*subject):
                 broken.add(check.rule.id)
-                self.report(check.rule, finding, name)
+                if not follows:
+                    self.report(check.rule, finding, name)
         return broken
 
     def report(self, rule: Rule, finding: Finding, name: str = "") -> None:

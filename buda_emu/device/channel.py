@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.device.ring import RingPointers
 from buda_emu.device.store import EntryView
 from buda_emu.errors import ProgramError
 from buda_emu.records import dataclass
+from buda_emu.spec.ring import RingPointers
 
 
 @dataclass(slots=True)

@@ -33,7 +33,8 @@ def judge(
         netlist = build(document)
     except UnreadableError as error:
         return None, root, [*findings, error.diagnostic(path)]
-    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist))]
+    read = {item.rule for item in findings}
+    findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read)]
     if "test-config" in netlist.sections:
         from buda_emu.netlist import test_config  # only where it is needed: check is quick
 

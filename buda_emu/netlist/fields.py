@@ -199,10 +199,3 @@ INSTRUCTIONS: Mapping[str, InstructionForm] = {
         InstructionForm("deallocate_queue", "names", "take the memory of dynamic queues back"),
     )
 }
-OPCODES: Mapping[str, str] = {
-    "set": "[out, set, a]: out = a",
-    "add": "[out, add, a, b]: out = a + b",
-    "mul": "[out, mul, a, b]: out = a * b",
-    "inc": "[out, inc, a]: out = out + a",
-    "incwrap": "[out, incwrap, a, wrap]: out = (out + a) modulo wrap",
-}

@@ -25,6 +25,7 @@ _TAR = b"ustar"
 _TAR_AT = 257
 MAX_DEPTH = 100  # a netlist needs 9 levels
 MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
+_TAB = "invalid YAML: a tab stands where only spaces may"
 
 
 class UnreadableError(Exception):
@@ -104,7 +105,8 @@ def _first_document(text: str) -> Node:
         lines = split_lines(text)
         if line > len(lines):  # the end of the text counts as a line of its own
             line, column = len(lines), len(lines[-1]) + 1
-        raise UnreadableError(_sentence(error), line, column) from None
+        stands = lines[line - 1][column - 1 : column]
+        raise UnreadableError(_TAB if stands == "\t" else _sentence(error), line, column) from None
     except ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "replace")
         line_start = max(before.rfind("\n"), before.rfind("\r")) + 1

@@ -18,11 +18,12 @@ from buda_emu.netlist.model import (
     Program,
     VarInst,
 )
-from buda_emu.program.arithmetic import OPCODES
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget
-from buda_emu.program.values import Kind, Variables, by_text, is_variable, wrap32
+from buda_emu.program.values import Kind, Variables, by_text
 from buda_emu.records import dataclass
+from buda_emu.spec.operands import is_variable, wrap32
+from buda_emu.spec.varinst import OPCODES
 from buda_emu.stopped import Round
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.for_each import ForEach
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings
-from buda_emu.program.values import Variables, immediate, is_variable, stored_name
+from buda_emu.program.values import Variables
+from buda_emu.spec.operands import immediate, is_variable, stored_name
 
 
 class EvaluatedSettings(NamedTuple):

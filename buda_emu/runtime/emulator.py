@@ -25,12 +25,13 @@ from buda_emu.runtime.machine.gate import Gate
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.runtime.machine.memory import Memory, MemoryUse, Watched
 from buda_emu.runtime.machine.running import ProgressCallback, Run
+from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
     from buda_emu.runtime.snapshots.state import Machine
 
-DEFAULT_STEP_LIMIT = 10_000_000
+
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
 
 

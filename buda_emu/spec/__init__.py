@@ -1,1 +1,4 @@
-"""Tables of facts, pure data: formats, architectures, op types, attributes, TMs. Every other room derives from them."""
+"""Tables of facts: formats, architectures, op types, attributes, TMs, and what a program computes with.
+
+Every other room derives from them.
+"""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from buda_emu.netlist.model import Execute, Netlist, Program, TemporalGraph
+from buda_emu.program.epochs import GatheredExecutes
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables
@@ -26,7 +27,7 @@ def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
     without data. Raises ProgramError as the run would."""
     found: list[Epoch] = []
     for program in programs:
-        walk = _Walk(netlist, program.name)
+        walk = _Walk(program.name, GatheredExecutes(netlist))
         steps = StepBudget(_STEP_LIMIT)
         steps.begin_run()
         Interpreter(program, walk, steps, looks_ahead=True).run(parameters)
@@ -38,23 +39,16 @@ def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
 class _Walk:
     """A `program.interpreter.Machine` that only counts executes."""
 
-    netlist: Netlist
     program: str
+    gathered: GatheredExecutes
     found: dict[int, Epoch] = field(default_factory=dict[int, Epoch])
-    _temporal: dict[str, TemporalGraph] = field(default_factory=dict[str, "TemporalGraph"])
-    _pending: dict[int, dict[str, Execute]] = field(default_factory=dict[int, dict[str, Execute]])
 
-    def execute(self, instruction: Execute, variables: Variables) -> None:  # noqa: ARG002 - pointers do not matter
+    def execute(self, instruction: Execute, variables: Variables) -> None:
         """An epoch runs when all its graphs have been executed (NETLIST 4.3)."""
-        if not self._temporal:
-            self._temporal.update((graph, item) for item in self.netlist.temporal_graphs for graph in item.graphs)
-        temporal = self._temporal[instruction.graph]
-        pending = self._pending.setdefault(temporal.id, {})
-        pending[instruction.graph] = instruction
-        if len(pending) == len(temporal.graphs):
-            epoch = self.found.setdefault(temporal.id, Epoch(self.program, temporal, dict(pending)))
-            epoch.runs += 1
-            pending.clear()
+        epoch = self.gathered.add(instruction, variables)
+        if epoch is not None:
+            temporal = epoch.temporal
+            self.found.setdefault(temporal.id, Epoch(self.program, temporal, epoch.executes)).runs += 1
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Pointers do not matter."""

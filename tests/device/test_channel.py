@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
-from buda_emu.device.ring import RingPointers
 from buda_emu.device.store import EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError
+from buda_emu.spec.ring import RingPointers
 
 ENTRIES = 5
 

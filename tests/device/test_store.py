@@ -3,9 +3,9 @@ import pytest
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
-from buda_emu.device.ring import RingPointers
 from buda_emu.device.store import EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.spec.ring import RingPointers
 
 TILE_BYTES = 4096
 

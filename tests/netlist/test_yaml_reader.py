@@ -202,3 +202,8 @@ def test_a_large_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_lines_are_split_as_yaml_does() -> None:
     assert split_lines("a\nb\r\nc\rd\x85e\u2028f\x0cg") == ["a", "b", "c", "d", "e", "f\x0cg"]
+
+
+@pytest.mark.parametrize("text", ["a:\n\t- b\n", "a:\n  b: 1\n\tc: 2\n"])
+def test_a_tab_is_called_a_tab(text: str) -> None:
+    assert refusal(text).message == "invalid YAML: a tab stands where only spaces may"

@@ -6,7 +6,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.rules.context import Context
-from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, queue_check
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, queue_check
 from buda_emu.spec.formats import tile_bytes
 
 
@@ -17,7 +17,7 @@ def not_itself(_: Context, queue: Queue) -> Findings:
         yield Finding(queue.at("alias"), "is an alias of itself")
 
 
-@queue_check("V105")
+@queue_check("V105", unless=TWICE)
 def target_exists(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 2."""
     if queue.alias and queue.alias not in ctx.queues:

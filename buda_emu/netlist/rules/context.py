@@ -1,10 +1,11 @@
 """What the checks share: the netlist with its objects indexed by name, made once."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from buda_emu.netlist import nodes
+from buda_emu.netlist.flow.notes import Note
 from buda_emu.netlist.model import Allocate, Netlist, Op, Queue, Sourced
 from buda_emu.netlist.nodes import Mark
 from buda_emu.records import dataclass
@@ -35,6 +36,8 @@ class Context:
     """Graphs that are broken or hold a broken op: what they read and write cannot be said."""
     read: Mapping[str, frozenset[str]]
     """Names that the ops of a graph read, by the graph's name."""
+    notes: dict[str, Sequence[Note]] = field(default_factory=dict[str, Sequence[Note]], compare=False, repr=False)
+    """What the walks of the programs notice, by program: made when it is first asked for."""
 
     @classmethod
     def of(cls, netlist: Netlist, broken: frozenset[str]) -> "Context":

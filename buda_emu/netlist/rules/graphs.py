@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark, size_problem
-from buda_emu.netlist.rules.registry import Finding, Findings, graph_check, netlist_check, op_check, queue_check
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, graph_check, netlist_check, op_check, queue_check
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
 
@@ -21,7 +21,7 @@ def graph_fields(_: Context, graph: Graph) -> Findings:
             yield Finding(graph.at(key), what)
 
 
-@op_check("V017", basic=True)
+@op_check("V017", basic=True, unless=TWICE)
 def inputs_exist(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.7: the inputs of an expanded graph carry the suffix of their device."""
     for index, name in enumerate(op.inputs):

@@ -10,11 +10,11 @@ from itertools import islice
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
 from buda_emu.netlist.rules.context import Context, item_mark
-from buda_emu.netlist.rules.registry import Finding, Findings, program_check
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check
+from buda_emu.spec.varinst import OPCODES
 
 SHOWN = 4
 """How many names a message lists."""
-OPCODES = ("set", "add", "mul", "inc", "incwrap")
 
 
 @program_check("V113")
@@ -33,7 +33,7 @@ def param_first(_: Context, program: Program) -> Findings:
             yield Finding(step.at(), "param must be the first instruction, once")
 
 
-@program_check("V128")
+@program_check("V128", unless=TWICE)
 def graph_exists(ctx: Context, program: Program) -> Findings:
     """NETLIST 2, 11.2 B11: without graph_name the graph is ""; grayskull looks at it when it runs."""
     for step in _executes(program):
@@ -58,7 +58,7 @@ def named_once(_: Context, program: Program) -> Findings:
             seen.add(setting.queue)
 
 
-@program_check("V116")
+@program_check("V116", unless=TWICE)
 def queue_exists(ctx: Context, program: Program) -> Findings:
     """NETLIST 2."""
     for setting in _settings(program):

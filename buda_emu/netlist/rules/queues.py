@@ -5,7 +5,7 @@ from functools import partial
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Queue
 from buda_emu.netlist.rules.context import Context, size_problem, written
-from buda_emu.netlist.rules.registry import Finding, Findings, queue_check
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, queue_check
 
 LOCATIONS = ("dram", "host")
 QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
@@ -64,7 +64,7 @@ def allocations(_: Context, queue: Queue) -> Findings:
     )
 
 
-@queue_check("V016", basic=True)
+@queue_check("V016", basic=True, unless=TWICE)
 def input_exists(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 11.1 A3: before graphs are expanded, `input` is an op, or an op with "." and the queue's device."""
     if queue.host_fed or _known_before_expansion(queue, ctx.names_before_expansion):

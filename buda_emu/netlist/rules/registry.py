@@ -6,7 +6,7 @@ has a rule in the catalogue but no check here. `rules.verify` runs the checks.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from buda_emu.checker import Check, Finding, Rule
 from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
@@ -41,6 +41,9 @@ class Checks(Generic[T]):
 
         return register
 
+
+TWICE: Final = ("V009", "V020")
+"""A name that stands twice: a name that is missing beside it is most likely the one that was meant."""
 
 # Filled while the rule files are imported, only read afterwards.
 queue_check: Checks[Queue] = Checks()

@@ -5,7 +5,7 @@ from typing import Literal
 
 from buda_emu.checker import Rule, Severity
 
-Stage = Literal["P", "F", "G", "N", "R", "T", "W"]
+Stage = Literal["P", "F", "G", "N", "R", "T", "X", "W"]
 
 STAGES: Mapping[str, str] = {
     "P": "The netlist is refused when it is loaded.",
@@ -14,6 +14,7 @@ STAGES: Mapping[str, str] = {
     "N": "The device's compiler refuses it: a warning here, an error with --strict.",
     "R": "The device's runtime refuses it: a warning here, an error with --strict.",
     "T": "A test of the netlist refuses it: a warning here, an error with --strict.",
+    "X": "Its programs are bound to fail when they run: a warning here, an error with --strict.",
     "W": "A warning, nothing refuses it.",
 }
 _SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # and with --strict
@@ -23,6 +24,7 @@ _SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # and with --strict
     "N": ("warning", "error"),
     "R": ("warning", "error"),
     "T": ("warning", "error"),
+    "X": ("warning", "error"),
     "W": ("warning", "warning"),
 }
 

@@ -4,10 +4,10 @@ The reference notices at run time or not at all. Splice, embedding, fused ops an
 matmul are judged when they run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from buda_emu.netlist.model import Op, Pad, Queue, Tm
-from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.ops import OP_TYPES
@@ -18,8 +18,12 @@ Expected = tuple[int | None, int | None, int | None]
 
 @op_check("V179")
 def operand_shapes(ctx: Context, op: Op) -> Findings:
-    """Unpad, TMs in order, pad, and then what the kernel expects."""
-    for (index, source), expected in zip(ctx.sources(op), _expected(op), strict=False):
+    """Unpad, TMs in order, pad, and then what the kernel expects.
+
+    Where the inputs fit each other and the op in all but the inner dimension, m_k or u_kt is wrong.
+    """
+    shapes: dict[int, Shape] = {}
+    for index, source in ctx.sources(op):
         shape = _unpadded(source.blocking.shape, op.input_unpad[index] if index < len(op.input_unpad) else Pad())
         try:
             for tm in op.input_tms[index] if index < len(op.input_tms) else ():
@@ -27,10 +31,16 @@ def operand_shapes(ctx: Context, op: Op) -> Findings:
         except ValueError as error:
             yield Finding(item_mark(op, "inputs", index), f"input {index}: {error}")
             continue
-        shape = _padded(shape, op.input_pad[index] if index < len(op.input_pad) else Pad())
-        if any(want not in (None, have) for want, have in zip(expected, shape, strict=True)):
-            what = f"input {index} has {_text(shape)} after its TMs, {op.type} needs {_text(expected)}"
-            yield Finding(item_mark(op, "inputs", index), what, "numbers are t, tile rows, tile columns")
+        shapes[index] = _padded(shape, op.input_pad[index] if index < len(op.input_pad) else Pad())
+    expected = dict(enumerate(_expected(op, op.attributes.m_k, op.attributes.u_kt)))
+    wrong = [index for index, shape in shapes.items() if not _fits(shape, expected.get(index))]
+    inner = _inner_of(op, shapes) if wrong else None
+    if inner is not None:
+        yield _wrong_inner(op, shapes[0], inner)
+        return
+    for index in wrong:
+        what = f"input {index} has {_text(shapes[index])} after its TMs, {op.type} needs {_text(expected[index])}"
+        yield Finding(item_mark(op, "inputs", index), what, "numbers are t, tile rows, tile columns")
 
 
 @queue_check("V179", unless=("V076", "V077"))
@@ -76,11 +86,55 @@ def after(tm: Tm, shape: Shape) -> Shape:
     }.get(tm.name, shape)
 
 
-def _expected(op: Op) -> Iterator[Expected]:
+def _fits(shape: Shape, expected: Expected | None) -> bool:
+    return expected is None or all(want in (None, have) for want, have in zip(expected, shape, strict=True))
+
+
+def _inner_of(op: Op, shapes: Mapping[int, Shape]) -> tuple[int, int] | None:
+    """The m_k and u_kt with which all inputs would fit. None where no numbers would help, or they are right."""
+    own, first = op.attributes, shapes.get(0)
+    cuts = {"matmul": 1, "depthwise": op.blocking.block_cols, "topk": op.blocking.grid_size[1]}
+    if op.type == "reduce":
+        along, parts = (1, op.blocking.grid_size[0]) if own.dim == "r" else (2, op.blocking.grid_size[1])
+    else:
+        along, parts = 2, cuts.get(op.type, 0)
+    if (
+        first is None
+        or len(shapes) < len(op.inputs)
+        or own.identity
+        or own.m_k < 1
+        or own.u_kt < 1
+        or parts < 1
+        or first[along] % parts
+    ):
+        return None
+    inner = first[along] // parts
+    if op.type == "depthwise" or inner % own.u_kt == 0:
+        found = inner // own.u_kt, own.u_kt
+    else:
+        found = (own.m_k, inner // own.m_k) if inner % own.m_k == 0 else (inner, 1)
+    expected = enumerate(_expected(op, *found))
+    return found if all(_fits(shapes[index], want) for index, want in expected if index in shapes) else None
+
+
+def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
+    """m_k or u_kt of an op whose inputs are `right` but for these."""
+    own = op.attributes
+    names = "m_k" if op.type == "depthwise" else "m_k * u_kt"
+    have, need = own.m_k * own.u_kt, right[0] * right[1]
+    key = "m_k" if right[0] != own.m_k else "u_kt"
+    what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {_text(first)} after its TMs"
+    both = right[0] != own.m_k and right[1] != own.u_kt
+    values = f"m_k: {right[0]}, u_kt: {right[1]}" if both else f"{key}: {right[key == 'u_kt']}"
+    return Finding(attribute_mark(op, key), what, f"write `{values}`; numbers are t, tile rows, tile columns")
+
+
+def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
+    """Of each input of an op with these values in place of its own m_k and u_kt."""
     own = op.attributes
     t, rows, columns = op.blocking.shape
     family = OP_TYPES[op.type].family
-    inner = own.m_k * own.u_kt
+    inner = m_k * u_kt
     if family in ("unary", "ethernet", "sfpu", "binary", "quantization", "tilizer"):
         yield from [(t, rows, columns)] * len(op.inputs)
     elif op.type == "matmul" and own.identity:
@@ -92,8 +146,8 @@ def _expected(op: Op) -> Iterator[Expected]:
         yield (slices, inner, columns)
         yield from [(t, rows, columns)] * (len(op.inputs) - 2)
     elif op.type == "depthwise":
-        yield (t, rows, op.blocking.block_cols * own.m_k)
-        yield (t, own.m_k, columns)
+        yield (t, rows, op.blocking.block_cols * m_k)
+        yield (t, m_k, columns)
         yield from [(t, rows, columns)] * (len(op.inputs) - 2)
     elif op.type == "reduce" and own.dim in ("r", "c"):
         across = inner or None

@@ -3,6 +3,7 @@
 from buda_emu.netlist.rules import (
     aliases,
     constants,
+    flow,
     formats,
     fused,
     fused_formats,
@@ -16,6 +17,7 @@ from buda_emu.netlist.rules import (
     ops,
     pipes,
     placement,
+    program_habits,
     programs,
     queues,
     shapes,
@@ -26,5 +28,5 @@ from buda_emu.netlist.rules import (
 SUBJECTS = (
     queues, aliases, ops, graphs, untilize, tiles, formats, integers,
     fused, fused_tms, fused_life, fused_sizes, fused_formats, programs,
-    pipes, shapes, placement, memory, constants, habits,
+    pipes, shapes, placement, memory, constants, habits, flow, program_habits,
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """Runs the checks over one netlist and leaves follow-on findings out (NETLIST 1.1, 2).
 
 Three phases: objects with broken fields of their own (`basic` checks); then everything else that loading refuses, only
-about intact objects; last what the device's compiler and runtime refuse, only in a netlist that can be loaded.
+about intact objects; last what the device's compiler and runtime refuse, and what programs do, only in a netlist that
+can be loaded.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -28,13 +29,16 @@ Phase = Literal["basic", "load", "device"]
 __all__ = ["SUBJECTS", "verify"]
 
 
-def verify(netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset()) -> list[Diagnostic]:
+def verify(
+    netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset(), read: Set[str] = frozenset()
+) -> list[Diagnostic]:
     """Every finding about a netlist that was read, by object, not yet sorted by line.
 
-    `skip`: names of objects that could not be read as a whole. `strict` makes the device's rules (N and R) errors.
-    `source_line` of the findings is left to the renderer.
+    `skip`: names of objects that could not be read as a whole. `read`: rules that reading found broken; what follows
+    from them is left out, such as a name that is missing where another stands twice. `strict` makes the device's rules
+    (N and R) errors. `source_line` of the findings is left to the renderer.
     """
-    run = _Run(netlist.path, strict)
+    run = _Run(netlist.path, strict, read)
     context = Context.of(netlist, frozenset(skip) | _unread(netlist))
     context = context.without(context.broken | set(run.phase(context, "basic")))
     for _ in run.phase(context, "load"):
@@ -48,8 +52,8 @@ def verify(netlist: Netlist, *, strict: bool = False, skip: Set[str] = frozenset
 class _Run:
     """One verification."""
 
-    def __init__(self, path: str, strict: bool) -> None:
-        self.judge = Judge(path, strict)
+    def __init__(self, path: str, strict: bool, read: Set[str]) -> None:
+        self.judge = Judge(path, strict, read=read)
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:
@@ -109,5 +113,5 @@ def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
 
 
 def _phase(check: Check) -> Phase:
-    """Rules of the device compiler and runtime come last (NETLIST 2, "by")."""
-    return "device" if check.rule.stage in ("N", "R", "W") else "basic" if check.basic else "load"
+    """Rules of the device compiler and runtime, and of what programs do, come last (NETLIST 2, "by")."""
+    return "device" if check.rule.stage in ("N", "R", "X", "W") else "basic" if check.basic else "load"

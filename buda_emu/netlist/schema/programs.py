@@ -1,7 +1,8 @@
 """Programs and their instructions."""
 
-from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, OPCODES, SETTING_FIELDS
+from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
 from buda_emu.netlist.schema.shapes import Schema, list_of, object_of, ref
+from buda_emu.spec.varinst import OPCODES
 
 
 def programs() -> Schema:
@@ -14,12 +15,13 @@ def programs() -> Schema:
     execute = object_of(EXECUTE_FIELDS, INSTRUCTIONS["execute"].doc)
     execute["properties"]["queue_settings"] = settings
     names = list_of({"type": "string"})
+    forms_of_opcodes = "; ".join(opcode.doc for opcode in OPCODES.values())
     operands: dict[str, Schema] = {
         "names": names,
         "declarations": {"anyOf": [names, {"type": "object", "additionalProperties": ref("integer")}]},
         "varinst": {
             "type": "array",
-            "prefixItems": [{"type": "string"}, {"enum": [*OPCODES], "description": "; ".join(OPCODES.values())}],
+            "prefixItems": [{"type": "string"}, {"enum": [*OPCODES], "description": forms_of_opcodes}],
             "items": ref("value"),
             "minItems": 2,
             "maxItems": 4,

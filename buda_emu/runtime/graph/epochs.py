@@ -6,7 +6,8 @@ from buda_emu.checker.text import plural
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
-from buda_emu.program.settings import ALL_SETTINGS, Evaluated, EvaluatedSettings, PreparedSettings
+from buda_emu.program.epochs import GatheredExecutes
+from buda_emu.program.settings import EvaluatedSettings, PreparedSettings
 from buda_emu.program.values import Variables
 from buda_emu.runtime.machine.journal import SETTINGS
 from buda_emu.runtime.machine.memory import Memory, Watched
@@ -24,67 +25,35 @@ class Epochs:
         self._memory = memory
         self._run_graph = run_graph
         self._watched = watched
-        self._settings = ALL_SETTINGS.of(netlist)
-        self._temporal = {name: temporal for temporal in netlist.temporal_graphs for name in temporal.graphs}
-        self._pending: dict[int, dict[str, Evaluated]] = {}
-        self._done: dict[int, set[str]] = {}
+        self._gathered = GatheredExecutes(netlist)
         self._seen: dict[str, PreparedSettings] = {}
         self._late_checks = late_checks
         self._astray: dict[tuple[str, str], ProgramError] = {}  # by ram and field: pointers that left the slots
 
     def begin_run(self) -> None:
         """Forget what an earlier run_program left pending; pointers persist."""
-        self._pending.clear()
-        self._done.clear()
+        self._gathered.begin_run()
         self._seen.clear()
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
         """NETLIST 4.3 steps 1 to 6. Raises ProgramError."""
-        temporal = self._temporal.get(instruction.graph)
-        if temporal is None:
-            raise ProgramError(f"execute of graph {instruction.graph!r}, which is not defined")
-        pending = self._pending.get(temporal.id)
-        if pending is None:
-            pending = self._pending[temporal.id] = {}
-        own = self._settings.of(instruction)
-        for evaluated in own.evaluated(variables):
-            name = evaluated[0].queue
-            if name in pending and pending[name][1] != evaluated[1]:
-                raise ProgramError(
-                    f"execute of {instruction.graph}: settings of queue {name} differ from those that another "
-                    "graph of the same temporal graph gave",
-                    kind="settings", queue=name,
-                )  # fmt: skip
-            pending[name] = evaluated
-        done = self._done.get(temporal.id)
-        if done is None:
-            done = self._done[temporal.id] = set()
-        if instruction.graph in done:
-            raise ProgramError(
-                f"execute of {instruction.graph} twice before the other graphs of its temporal graph "
-                f"({', '.join(temporal.graphs)}) were executed",
-                kind="settings",
-            )
-        done.add(instruction.graph)
-        if len(done) < len(temporal.graphs):
+        epoch = self._gathered.add(instruction, variables)
+        if epoch is None:
             return
-        input_count = self._netlist.graphs[instruction.graph].input_count
         channels = self._memory.channels
         popping: list[Fifo] = []
-        for name, (prepared, settings) in pending.items():
+        for name, (prepared, settings) in epoch.settings.items():
             channel = channels[name]
-            self._apply(channel, prepared, settings, input_count)
+            self._apply(channel, prepared, settings, epoch.input_count)
             if isinstance(channel, Fifo):
                 popping.append(channel)
         if self._astray:
-            self._require_pointers(temporal)
-        self._run_graph(temporal, popping)
-        for prepared in own.prepared:
+            self._require_pointers(epoch.temporal)
+        self._run_graph(epoch.temporal, popping)
+        for prepared in epoch.last.prepared:
             channel = channels[prepared.queue]
             if isinstance(channel, Fifo):
                 channel.ring.local = channel.ring.local_base
-        done.clear()
-        pending.clear()
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Propagation of a varinst to queues seen in this run, by equality of texts (NETLIST 4.3)."""
@@ -125,16 +94,9 @@ class Epochs:
     def _apply(
         self, channel: Fifo | Ram, prepared: PreparedSettings, settings: EvaluatedSettings, input_count: int
     ) -> None:
-        """NETLIST 4.3 step 3 for one queue."""
-        if settings.zero and not settings.prologue:
-            raise ProgramError(f"zero without prologue on {channel.describe()}", kind="settings", queue=settings.queue)
-        if isinstance(channel, Ram):
-            if settings.global_wrptr_autoinc and (settings.prologue or settings.epilogue or settings.zero):
-                raise ProgramError(
-                    f"global_wrptr_autoinc together with prologue, epilogue or zero on {channel.describe()}",
-                    kind="settings", queue=settings.queue,
-                )  # fmt: skip
-        elif not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc) and settings.rd_ptr_autoinc:
+        """NETLIST 4.3 steps 3c to 3f for one queue. The device streams a queue of any size, so this is asked here."""
+        streamed = not (settings.prologue or settings.epilogue or settings.global_rdptr_autoinc)
+        if isinstance(channel, Fifo) and streamed and settings.rd_ptr_autoinc:
             entries = channel.ring.entries
             if input_count > entries or entries % input_count:
                 raise ProgramError(

@@ -9,7 +9,6 @@ from buda_emu.checker.suggest import ranked
 from buda_emu.device.bit_store import BitStore, BitView
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.regions import Region, RegionTable
-from buda_emu.device.ring import RingPointers
 from buda_emu.device.store import EntryView, MemoryBudget, TileStore
 from buda_emu.errors import HostError, ProgramError, UnsupportedError
 from buda_emu.netlist.model import Allocate, Netlist, Queue
@@ -17,6 +16,7 @@ from buda_emu.netlist.sizes import entry_bytes, has_tile_headers
 from buda_emu.records import dataclass
 from buda_emu.runtime.machine.journal import Journal
 from buda_emu.runtime.machine.listeners import Listener
+from buda_emu.spec.ring import RingPointers
 
 Channel = Fifo | Ram
 

@@ -5,11 +5,12 @@ from typing import Any
 
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.netlist.model import Netlist
-from buda_emu.program.values import INT_MAX, INT_MIN, Kind, is_variable
+from buda_emu.program.values import Kind
 from buda_emu.runtime.host.programs import Programs
 from buda_emu.runtime.machine.journal import HOST, SETTINGS, Entry, Traffic
 from buda_emu.runtime.machine.memory import Channel
 from buda_emu.runtime.snapshots.header_fields import MOST, Fields
+from buda_emu.spec.operands import INT_MAX, INT_MIN, is_variable
 
 _KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
 _FLAGS = ("prologue", "epilogue", "zero")

@@ -8,8 +8,9 @@ from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.settings import ALL_SETTINGS
 from buda_emu.program.steps import StepBudget
-from buda_emu.program.values import Variables, immediate, stored_name
+from buda_emu.program.values import Variables
 from buda_emu.runtime.machine.journal import Journal
+from buda_emu.spec.operands import immediate, stored_name
 
 # NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
 _HARNESS: Mapping[str, tuple[str, str]] = {

@@ -74,7 +74,7 @@ def graphs_netlist(
         "  - main:",
         "    - param: [$p_n]",
         "    - staticvar: {$lp: 0, $gp: 0}",
-        "    - var: [$z, $c_one]",
+        "    - var: [$z, $c_one]" if any("$z" in run for _, run in runs) else "    - var: [$c_one]",
         "    - varinst: [$c_one, set, 1]",
         "    - loop: $p_n",
         f"{executes}    - varinst: [$lp, incwrap, $c_one, 4]",

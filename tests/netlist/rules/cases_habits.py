@@ -4,6 +4,7 @@ from netlist.rules import bases as b
 from netlist.rules.cases import Case
 
 INPUTS = "inputs: [x, sp]"
+WRAP = ("", "[$gp, incwrap, $c_one, 4]", "[$gp, incwrap, $c_one, 6]")
 
 CASES: tuple[Case, ...] = (
     Case(  # a result queue
@@ -11,9 +12,9 @@ CASES: tuple[Case, ...] = (
         near=(("", "input_count: 1", "input_count: 2"),),
     ),
     Case(  # a streamed queue: batches of 2 do not divide 3 entries
-        "V208", b.COPY, (("", "input_count: 1", "input_count: 2"), ("a", "entries: 2", "entries: 3")), "3",
+        "V208", b.COPY, (("", "input_count: 1", "input_count: 2"), ("a", "entries: 2", "entries: 3"), WRAP), "3",
         near=(
-            ("", "input_count: 1", "input_count: 2"), ("a", "entries: 2", "entries: 3"),
+            ("", "input_count: 1", "input_count: 2"), ("a", "entries: 2", "entries: 3"), WRAP,
             ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local"),
         ),
     ),

@@ -102,7 +102,7 @@ CASES = (
     Case(
         "V121",
         b.COPY,
-        (("", "    - var: [$z, $c_one]", "    - param: [$p_m]\n    - var: [$z, $c_one]"),),
+        (("", "    - var: [$c_one]", "    - param: [$p_m]\n    - var: [$c_one]"),),
         "param",
         near=(("param", "param: [$p_n]", "param: [$p_n, $p_m]"),),
     ),

@@ -7,6 +7,7 @@ from buda_emu.netlist.rules import RULES
 from netlist.rules import bases
 from netlist.rules.cases import Case, edited, underlined
 from netlist.rules.cases_device import CASES as DEVICE
+from netlist.rules.cases_flow import CASES as FLOW
 from netlist.rules.cases_formats import CASES as FORMATS
 from netlist.rules.cases_fused import CASES as FUSED
 from netlist.rules.cases_habits import CASES as HABITS
@@ -15,7 +16,7 @@ from netlist.rules.cases_programs import CASES as PROGRAMS
 from netlist.rules.cases_queues import CASES as QUEUES
 from netlist.rules.cases_tiles import CASES as TILES
 
-CASES: tuple[Case, ...] = (*QUEUES, *OPS, *TILES, *FORMATS, *PROGRAMS, *FUSED, *DEVICE, *HABITS)
+CASES: tuple[Case, ...] = (*QUEUES, *OPS, *TILES, *FORMATS, *PROGRAMS, *FUSED, *DEVICE, *HABITS, *FLOW)
 LOADED = [case for case in CASES if RULES[case.rule].at() == "error"]
 ON_DEVICE = [case for case in CASES if case not in LOADED]
 

@@ -117,3 +117,55 @@ def test_huge_sizes_take_no_time() -> None:
     start = time.process_time()
     assert {"V150", "V152", "V164"} <= set(rules(text))
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("edits", "rule"),
+    [
+        ((("", "\n  w: {", "\n  x: {"),), "V009"),  # op mm reads w, the program has settings for it
+        ((("", "\n  b: {", "\n  x: {"),), "V009"),
+        ((("", "\n  o: {input: mm", "\n  o: {input: nm"), ("", "\n  w: {", "\n  x: {")), "V009"),
+        ((("", "input_count: 1\n", "input_count: 1\n    mm: {type: nop}\n"),), "V020"),
+    ],
+)
+def test_what_is_missing_beside_a_name_that_stands_twice_is_not_told(
+    edits: tuple[tuple[str, str, str], ...], rule: str
+) -> None:
+    text = edited(b.MATMUL, edits)
+    found = rules(text)
+    assert rule in found
+    assert not {"V016", "V017", "V116", "V128"} & set(found)
+
+
+def test_beside_a_graph_that_stands_twice_the_other_is_not_missed() -> None:
+    assert rules(edited(b.IN_TURN, (("", "\n  g1:", "\n  g0:"),))) == ["V020"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "what", "hint"),
+    [
+        (
+            ("mm", "m_k: 3, u_kt: 2", "m_k: 2, u_kt: 2"),
+            "m_k * u_kt is 4, by the shapes of the inputs it is 6",
+            "m_k: 3",
+        ),
+        (
+            ("mm", "m_k: 3, u_kt: 2", "m_k: 3, u_kt: 4"),
+            "m_k * u_kt is 12, by the shapes of the inputs it is 6",
+            "u_kt: 2",
+        ),
+        (("mm", "m_k: 3, u_kt: 2", "m_k: 4, u_kt: 4"), "m_k * u_kt is 16,", "m_k: 6, u_kt: 1"),
+    ],
+)
+def test_a_wrong_inner_dimension_is_told_as_what_it_should_be(edit: tuple[str, str, str], what: str, hint: str) -> None:
+    (found,) = check_text(edited(b.MATMUL, (edit,)), arch="wormhole_b0").diagnostics
+    assert found.rule == "V179"
+    assert what in found.message
+    assert "input 0 has [1, 2, 6] after its TMs" in found.message
+    assert f"write `{hint}`" in found.hint
+
+
+def test_inputs_that_do_not_fit_each_other_are_told_one_by_one() -> None:
+    found = check_text(edited(b.MATMUL, (("w", "mblock: [3, 2]", "mblock: [4, 2]"), ("mm", "m_k: 3", "m_k: 2"))))
+    assert [item.rule for item in found.diagnostics] == ["V179", "V179"]
+    assert "input 1 has [1, 8, 4] after its TMs, matmul needs [1, 4, 4]" in found.diagnostics[1].message

@@ -36,10 +36,10 @@ def _truncate_div(a: int, b: int) -> int:
 OPCODES: Mapping[str, Opcode] = {
     op.name: op
     for op in (
-        Opcode("set", 1, "out = a", lambda _, args: args[0]),
-        Opcode("add", 2, "out = a + b", lambda _, args: args[0] + args[1]),
-        Opcode("mul", 2, "out = a * b", lambda _, args: args[0] * args[1]),
-        Opcode("inc", 1, "out = out + a", lambda out, args: out + args[0], True),
-        Opcode("incwrap", 2, "out = (out + inc) mod wrap", _incwrap, True),
+        Opcode("set", 1, "[out, set, a]: out = a", lambda _, args: args[0]),
+        Opcode("add", 2, "[out, add, a, b]: out = a + b", lambda _, args: args[0] + args[1]),
+        Opcode("mul", 2, "[out, mul, a, b]: out = a * b", lambda _, args: args[0] * args[1]),
+        Opcode("inc", 1, "[out, inc, a]: out = out + a", lambda out, args: out + args[0], True),
+        Opcode("incwrap", 2, "[out, incwrap, a, wrap]: out = (out + a) modulo wrap", _incwrap, True),
     )
 }

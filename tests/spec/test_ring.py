@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buda_emu.device.ring import RingPointers
+from buda_emu.spec.ring import RingPointers
 
 
 def test_empty_and_full_differ():

@@ -1,0 +1,224 @@
+"""Rules on what programs do: bound to fail when they run (stage X), or hardly meant (W). NETLIST 3, 4."""
+
+from buda_emu.netlist.rules.rule import rule
+
+RULES = (
+    rule(
+        "V220",
+        "X",
+        "a variable is used that has no value",
+        "A variable has a value once var, staticvar or param declares it, or a varinst writes it. Programs have no "
+        "branches and loops run at least once, so the run ends with an error there.",
+        "[staticvar: [$rd_ptr], varinst: [$x, set, $rdd_ptr]]",
+        "[staticvar: [$rd_ptr], varinst: [$x, set, $rd_ptr]]",
+        "NETLIST 3.1",
+    ),
+    rule(
+        "V221",
+        "X",
+        "an instruction cannot be carried out as it is written",
+        "An operand is a number in decimal, true, false or a $variable; set and inc take one operand, add, mul and "
+        "incwrap two; incwrap needs a modulus other than 0; the name of a variable starts with $.",
+        "- varinst: [$x, incwrap, 1]",
+        "- varinst: [$x, incwrap, 1, 4]",
+        "NETLIST 3.1, 3.3, 11.2 B7",
+    ),
+    rule(
+        "V222",
+        "X",
+        "a variable is declared twice",
+        "var and param need a name that is not in use, a staticvar one that only staticvar declared. A var inside a"
+        " loop is declared again in the second round.",
+        "[var: [$x], loop: 2, var: [$y], endloop]",
+        "[var: [$x, $y], loop: 2, endloop]",
+        "NETLIST 3.2",
+    ),
+    rule(
+        "V223",
+        "X",
+        "an endloop without a loop",
+        "Each endloop ends the innermost loop that is open.",
+        "[execute: {graph_name: fwd}, endloop]",
+        "[loop: 2, execute: {graph_name: fwd}, endloop]",
+        "NETLIST 3.4",
+    ),
+    rule(
+        "V224",
+        "X",
+        "a loop runs less than once",
+        "The count is evaluated where the loop begins, and must be at least 1: there are no loops of no rounds.",
+        "- loop: 0",
+        "- loop: 1",
+        "NETLIST 3.4",
+    ),
+    rule(
+        "V225",
+        "X",
+        "queue settings that no run accepts",
+        "zero needs prologue; a ram with global_wrptr_autoinc has neither prologue, epilogue nor zero; prologue and"
+        " epilogue may not be parameters; pointers of a ram lie in its slots, those of a queue are not negative; "
+        "graphs that run at the same time give a queue the same settings.",
+        "q0: {zero: true, prologue: false, ...}",
+        "q0: {zero: true, prologue: true, ...}",
+        "NETLIST 3.5, 4.1, 4.3",
+    ),
+    rule(
+        "V226",
+        "W",
+        "a loop without an endloop",
+        "Nobody misses the endloop: the body is run once, whatever the count is.",
+        "[loop: 4, execute: {graph_name: fwd}]",
+        "[loop: 4, execute: {graph_name: fwd}, endloop]",
+        "NETLIST 3.4",
+    ),
+    rule(
+        "V227",
+        "W",
+        "a loop over nothing",
+        "A loop whose body executes no graph and allocates no queue only takes instructions. Perhaps its endloop "
+        "stands too far up.",
+        "[loop: 4, endloop, execute: {graph_name: fwd}]",
+        "[loop: 4, execute: {graph_name: fwd}, endloop]",
+        "NETLIST 3.4",
+    ),
+    rule(
+        "V228",
+        "W",
+        "a variable is written that is not declared",
+        "It comes to be, and keeps its value until the program runs again, as a staticvar does. Most likely it is "
+        "misspelt.",
+        "[staticvar: [$lptr], varinst: [$lprt, set, 1]]",
+        "[staticvar: [$lptr], varinst: [$lptr, set, 1]]",
+        "NETLIST 3.2",
+    ),
+    rule(
+        "V229",
+        "W",
+        "a variable is never read",
+        "No operand, loop or queue setting of the program uses it. That a varinst counts it up does not count as use.",
+        "[staticvar: [$lptr, $gptr], ... only $lptr in the settings]",
+        "[staticvar: [$lptr], ...]",
+        "NETLIST 3.2",
+    ),
+    rule(
+        "V230",
+        "W",
+        "an execute has no settings for a ram or queue that it reads",
+        "A ram, or a queue that an op of another graph feeds, may go without settings; it is then read at the "
+        "pointers that it happens to have, and nothing is popped. Input queues of the host need settings (V124).",
+        "execute: {graph_name: fwd, queue_settings: {x: {...}}} where fwd reads ram w, too",
+        "execute: {graph_name: fwd, queue_settings: {x: {...}, w: {...}}}",
+        "NETLIST 2, 4.3",
+    ),
+    rule(
+        "V231",
+        "W",
+        "settings for a queue that the graph does not read",
+        "The settings of a queue say where it is read and what is popped. The graph that fills it writes at the "
+        "queue's own write pointer, so they belong to the graph that reads it. A ram and a gradient's queue need "
+        "them where they are written, too.",
+        "execute: {graph_name: fwd, queue_settings: {result_of_fwd: {...}}}",
+        "execute: {graph_name: reader, queue_settings: {result_of_fwd: {...}}}",
+        "NETLIST 4.3",
+    ),
+    rule(
+        "V232",
+        "W",
+        "a queue is read that is empty, or beyond what it holds",
+        "Only the ops of this program fill the queue, and where its entries are counted from the beginning of the "
+        "first run, there are not enough of them. Unless the host fills it, too, the run fails or reads what is "
+        "old.",
+        "[execute: {graph_name: reads_q}, execute: {graph_name: writes_q}]",
+        "[execute: {graph_name: writes_q}, execute: {graph_name: reads_q}]",
+        "NETLIST 4.1, 4.3",
+    ),
+    rule(
+        "V233",
+        "W",
+        "a queue between graphs gets full",
+        "A graph writes one entry for each of its inputs. The queue is read by ops, so nobody else takes entries "
+        "out, and its settings have not popped enough of them by then.",
+        "{entries: 2} written by the second of two executes with input_count 2, nothing popped between",
+        "{entries: 4}",
+        "NETLIST 4.1, 4.3",
+    ),
+    rule(
+        "V234",
+        "W",
+        "a loop takes more instructions than a run is given",
+        "A run ends with an error after 10,000,000 instructions, and inputs of epochs: far beyond any real program.",
+        "- loop: 2000000000",
+        "- loop: 20",
+        "NETLIST 3.4",
+    ),
+    rule(
+        "V235",
+        "W",
+        "a variable is declared inside a loop",
+        "The second round declares it again, which is an error (V222). How often the loop runs is up to a "
+        "parameter, or to more than a check goes through.",
+        "[param: [$p_n], loop: $p_n, var: [$x], endloop]",
+        "[param: [$p_n], var: [$x], loop: $p_n, endloop]",
+        "NETLIST 3.2",
+    ),
+    rule(
+        "V236",
+        "W",
+        "a queue's pointer is wrapped at another place than the queue's",
+        "The pointers of a queue run modulo twice its entries, so that full and empty differ. A variable that "
+        "rd_ptr_global names and that incwrap wraps elsewhere loses its place there. Rams wrap at their entries.",
+        "varinst: [$gptr, incwrap, 1, 4] for a queue of 4 entries",
+        "varinst: [$gptr, incwrap, 1, 8] for a queue of 4 entries",
+        "NETLIST 4.1, 4.3",
+    ),
+    rule(
+        "V237",
+        "W",
+        "a varinst moves a ram's pointer beyond its slots",
+        "Rams that were executed before follow the variables of their settings at once. The reference refuses a "
+        "pointer beyond the last slot even when nothing uses it any more; the device only notes it.",
+        "varinst: [$wptr, inc, 1] in a loop of 4 rounds, for a ram of 2 entries",
+        "varinst: [$wptr, incwrap, 1, 2]",
+        "NETLIST 4.1, 4.3, 12",
+    ),
+    rule(
+        "V238",
+        "W",
+        "a DRAM address is not aligned",
+        "Buffers begin at multiples of 32 bytes, on Blackhole of 64: the device moves nothing smaller. Blackhole's "
+        "are refused (V005) where devices stand before queues.",
+        "dram: [[0, 0x10000010]]",
+        "dram: [[0, 0x10000020]]",
+        "NETLIST 1.9",
+    ),
+    rule(
+        "V239",
+        "W",
+        "zero on what is no sum of gradients",
+        "zero clears a gradient op's sum at the begin of an execute. Elsewhere it clears the entries that the graph"
+        " is about to read.",
+        "weights: {prologue: true, zero: true, ...}",
+        "weights: {prologue: true, zero: false, ...}",
+        "NETLIST 4.1, 4.4",
+    ),
+    rule(
+        "V240",
+        "W",
+        "the entries of a queue are never popped",
+        "An op fills it and an op reads it, but rd_ptr_global stays where it is and global_rdptr_autoinc is 0: when"
+        " all entries are written, the next one has no room.",
+        "q: {rd_ptr_local: $lptr, rd_ptr_global: $c_zero} in a loop",
+        "q: {rd_ptr_local: $lptr, rd_ptr_global: $gptr} with a varinst that moves $gptr",
+        "NETLIST 4.1, 4.3",
+    ),
+    rule(
+        "V241",
+        "W",
+        "an instruction has no effect: no graph is executed after it",
+        "A var is gone when the program ends. Behind the last execute and the loops around it, it matters only "
+        "where a queue's settings name it.",
+        "[execute: {graph_name: fwd}, varinst: [$i, inc, 1]]",
+        "[execute: {graph_name: fwd}]",
+        "NETLIST 3.2, 4.3",
+    ),
+)

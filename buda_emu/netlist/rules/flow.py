@@ -1,0 +1,29 @@
+"""What the walk of a program notices (buda_emu.netlist.flow): V220-V226, V228, V232-V237, V239; stages X and W."""
+
+from collections.abc import Callable
+from typing import Final
+
+from buda_emu.netlist.flow import notes_of
+from buda_emu.netlist.model import Program
+from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.registry import Finding, Findings, program_check
+
+WALKED: Final = (
+    "V220", "V221", "V222", "V223", "V224", "V225", "V226", "V228",
+    "V232", "V233", "V234", "V235", "V236", "V237", "V239",
+)  # fmt: skip
+
+
+def _noted(rule: str) -> Callable[[Context, Program], Findings]:
+    def noted(ctx: Context, program: Program) -> Findings:
+        if not ctx.notes:
+            ctx.notes.update(notes_of(ctx.netlist))
+        for note in ctx.notes[program.name]:
+            if note.rule == rule:
+                yield Finding(note.place, note.message, note.hint)
+
+    return noted
+
+
+for _rule in WALKED:
+    program_check(_rule)(_noted(_rule))

@@ -1,0 +1,88 @@
+"""Cases of what programs do when they run."""
+
+from netlist.rules import bases as b
+from netlist.rules.cases import Case, Edit
+
+AGAIN = "    - execute: {graph_name: g0, queue_settings: {a: {rd_ptr_local: $lp, rd_ptr_global: $gp}}}\n"
+RAM = "b: {prologue: true, rd_ptr_global: $z, wr_ptr_global: $z}"
+LOOP = "    - loop: $p_n\n"
+LOCAL = "          b: {rd_ptr_local: $lp"
+LOCAL_VARIABLE = "    - var: [$t]\n    - varinst: [$t, set, $t]\n"
+ZEROS = "{rd_ptr_local: 0, rd_ptr_global: 0}"
+DECLARED: Edit = ("", "[$z, $c_one]", "[$z, $c_one, $t]")
+BEHIND = "    - varinst: [$t, add, $t, 1]\n"
+POPS = ", rd_ptr_autoinc: 0, global_rdptr_autoinc: "
+COUNTED = "[$lp, incwrap, $c_one, 4]"
+WRAPPED = "[$gp, incwrap, $c_one, 4]"
+# g1 before g0, each with its settings
+EXCHANGED: tuple[Edit, ...] = (
+    ("", "graph_name: g0", "graph_name: g9"),
+    ("", "graph_name: g1", "graph_name: g0"),
+    ("", "graph_name: g9", "graph_name: g1"),
+    ("", "          a: {", "          x: {"),
+    ("", "          b: {", "          a: {"),
+    ("", "          x: {", "          b: {"),
+    ("", "          c: {", "          y: {"),
+    ("", "          d: {", "          c: {"),
+    ("", "          y: {", "          d: {"),
+)
+
+
+def replaced(old: str, new: str) -> tuple[Edit, ...]:
+    """An edit of the whole text."""
+    return (("", old, new),)
+
+
+CASES: tuple[Case, ...] = (
+    Case("V220", b.COPY, replaced("[$lp, incwrap, $c_one", "[$lp, incwrap, $c_on"), "$c_on"),
+    Case("V220", b.COPY, replaced("{rd_ptr_local: $lp", "{rd_ptr_local: $lp, prologue: $no"), "$no"),
+    Case("V220", b.COPY, replaced(LOOP, "    - loop: $n\n"), "$n", near=replaced(LOOP, "    - loop: $c_one\n")),
+    Case("V220", b.COPY, replaced("[$c_one, set, 1]", "[$c_two, inc, 1]"), "$c_two"),
+    Case("V221", b.COPY, replaced(COUNTED, "[$lp, incwrap, $c_one, four]"), "four"),
+    Case("V221", b.COPY, replaced(COUNTED, "[$lp, inc, $c_one, 4]"), "varinst"),
+    Case("V221", b.COPY, replaced(COUNTED, "[$lp, incwrap, $c_one, 0]"), "varinst"),
+    Case("V221", b.COPY, replaced(COUNTED, "[lp, incwrap, $c_one, 4]"), "varinst"),
+    Case("V221", b.COPY, replaced("[$c_one]", "[$c_one, two]"), "two"),
+    Case("V221", b.COPY, replaced("{rd_ptr_local: $lp", "{rd_ptr_local: $lp, prologue: perhaps"), "perhaps"),
+    Case("V222", b.COPY, replaced("[$c_one]", "[$c_one, $lp]"), "$lp"),
+    Case("V222", b.COPY, replaced(LOOP, f"    - loop: 2\n{LOCAL_VARIABLE}"), "$t", near=replaced(
+        LOOP, f"    - loop: 1\n{LOCAL_VARIABLE}")),
+    Case("V223", b.COPY, replaced("    - endloop\n", "    - endloop\n    - endloop\n"), "endloop"),
+    Case("V224", b.COPY, replaced(LOOP, "    - loop: 0\n"), "0", near=replaced(LOOP, "    - loop: 1\n")),
+    Case("V224", b.COPY, replaced(LOOP, "    - loop: $gp\n"), "$gp", near=replaced(LOOP, "    - loop: $c_one\n")),
+    Case("V225", b.ADD, replaced(RAM, RAM.replace("true", "true, global_wrptr_autoinc: 1")), "1", near=replaced(
+        RAM, RAM.replace("true", "false, global_wrptr_autoinc: 1"))),
+    Case("V225", b.ADD, replaced(RAM, RAM.replace("rd_ptr_global: $z", "rd_ptr_global: 1")), "1"),
+    Case("V225", b.ADD, replaced(RAM, RAM.replace("true", "$p_n")), "$p_n"),
+    Case("V225", b.COPY, replaced("{rd_ptr_local: $lp", "{rd_ptr_local: -1, rd_ptr_autoinc: $lp"), "-1"),
+    Case("V225", b.ADD, replaced(RAM, RAM.replace("prologue", "zero")), "true"),
+    Case("V226", b.COPY, replaced("    - endloop\n", ""), "loop"),
+    Case("V227", b.COPY, replaced(LOOP, f"    - loop: 2\n    - endloop\n{LOOP}"), "loop"),
+    Case("V228", b.COPY, replaced(LOOP, f"    - varinst: [$ne, set, 1]\n{LOOP}"), "$ne", near=replaced(
+        LOOP, f"    - var: [$ne]\n    - varinst: [$ne, set, 1]\n{LOOP}")),
+    Case("V229", b.COPY, replaced("[$c_one]", "[$c_one, $x]"), "$x", near=replaced("[$c_one]", "[$c_one, $c_x]")),
+    Case("V230", b.ADD, (*replaced(f"          {RAM}\n", ""), *replaced("[$z, ", "[")), "g"),
+    Case("V231", b.COPY, replaced("          a: {", f"          o: {ZEROS}\n          a: {{"), "o"),
+    Case("V232", b.IN_TURN, EXCHANGED, "g1"),
+    Case("V232", b.IN_TURN, replaced(LOCAL, "          b: {rd_ptr_local: 1"), "g1", near=replaced(
+        LOCAL, "          b: {rd_ptr_local: 4")),
+    Case("V232", b.IN_TURN, replaced(LOCAL, f"{LOCAL}{POPS}2"), "g1", near=replaced(LOCAL, f"{LOCAL}{POPS}1")),
+    Case("V233", b.IN_TURN, replaced(LOOP, f"{LOOP}{AGAIN}{AGAIN}"), "g0", near=replaced(LOOP, f"{LOOP}{AGAIN}")),
+    Case("V234", b.COPY, replaced(LOOP, "    - loop: 2000000000\n"), "2000000000", near=replaced(
+        LOOP, "    - loop: 2000000\n")),
+    Case("V234", b.COPY, (*replaced(LOOP, "    - loop: 1000000\n    - loop: 10\n"), *replaced(
+        "    - endloop\n", "    - endloop\n    - endloop\n")), "10"),
+    Case("V235", b.COPY, replaced(LOOP, f"{LOOP}{LOCAL_VARIABLE}"), "$t", near=replaced(
+        LOOP, f"{LOOP}{LOCAL_VARIABLE}".replace("var", "staticvar", 1))),
+    Case("V236", b.COPY, replaced(WRAPPED, "[$gp, incwrap, $c_one, 2]"), "2", near=replaced(
+        WRAPPED, "[$gp, incwrap, $c_one, 8]")),
+    Case("V237", b.ADD, replaced("    - endloop\n", "    - varinst: [$z, inc, 1]\n    - endloop\n"), "varinst",
+        near=replaced("    - endloop\n", "    - varinst: [$z, incwrap, 1, 1]\n    - endloop\n")),
+    Case("V238", b.COPY, (("a", "0x10100000", "0x10100010"),), "[[0, 0x10100010]]", near=(
+        ("a", "0x10100000", "0x10100020"),)),
+    Case("V239", b.ADD, replaced(RAM, RAM.replace("true", "true, zero: true")), "true"),
+    Case("V240", b.IN_TURN, replaced(f"{LOCAL}, rd_ptr_global: $gp", f"{LOCAL}, rd_ptr_global: 0"), "0"),
+    Case("V241", b.ADD, (DECLARED, *replaced("    - endloop\n", f"    - endloop\n{BEHIND}")), "varinst",
+        near=(DECLARED, *replaced("    - endloop\n", f"{BEHIND}    - endloop\n"))),
+    Case("V241", b.ADD, replaced("    - endloop\n", "    - endloop\n    - var: [$c_two]\n"), "var"),
+)  # fmt: skip

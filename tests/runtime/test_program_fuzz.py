@@ -1,0 +1,122 @@
+"""Programs of netlists, spoilt and made up: check and run end as documented, and say the same of a program.
+
+Where a run fails for what the checker claims to see, the checker has found it, and a program of which the checker says
+that it is bound to fail does fail. 250 programs always, 10,000 with --slow; what was found is kept by its number.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import buda_emu as be
+from buda_emu.errors import BudaError, InternalError, ProgramError
+from buda_emu.netlist.load import check_text
+from buda_emu.netlist.model import EndLoop, Loop, Netlist, Param, Program
+from buda_emu.netlist.test_config import read_test_config
+from buda_emu.verify.certain import FAILING
+from buda_emu.verify.inputs.default import default_inputs
+from buda_emu.verify.inputs.entries import default_parameters
+from netlist_programs import text
+
+MEMORY_LIMIT = 64 << 20
+STEP_LIMIT = 2_000
+# What a run says of a program, and the rules that tell it before. Where `certain` the values decide, which a parameter
+# of the caller hides.
+CLAIMED = (
+    ("unknown variable", {"V220"}, False),
+    ("endloop without a loop", {"V223"}, False),
+    ("a variable's name starts with \\$", {"V221"}, False),
+    ("takes \\d+ operands", {"V221"}, False),
+    ("is not a \\$variable|neither a number|empty operand|does not fit a 32-bit", {"V221"}, False),
+    ("a loop runs at least once", {"V224"}, True),
+    ("incwrap ", {"V221"}, True),
+    ("the name is already in use", {"V222", "V235"}, True),
+    ("may not be the parameter|settings of queue .* differ", {"V225"}, False),
+    ("zero without prologue|global_wrptr_autoinc together", {"V225"}, True),
+    (" is -\\d+ for queue", {"V225"}, True),
+    ("_ptr_global -?\\d+ outside ram", {"V225", "V237"}, True),
+    ("twice before the other graphs", {"V126"}, False),
+)
+SURE = "reads queue .* which is empty|pops .* which holds|which has room for"
+SEEDS: tuple[int, ...] = ()
+"""Numbers of programs that were once judged wrongly."""
+
+
+def failure(netlist: Netlist, program: Program) -> str:
+    """What a first run of a program on a new machine ends with; "" when it ends well. Only documented errors."""
+    try:
+        parameters = default_parameters([program], {})
+        with be.Emulator(netlist, threads=1, memory_limit=MEMORY_LIMIT, step_limit=STEP_LIMIT) as emulator:
+            config = read_test_config("net.yaml", netlist.sections)
+            for block in default_inputs(netlist, config, [program], parameters, seed=0):
+                emulator.push(block.queue, block.array, block.slot)
+            emulator.run(program.name, parameters)
+            emulator.outputs()
+    except InternalError:
+        raise
+    except ProgramError as error:
+        return str(error).partition("\n")[0]
+    except BudaError as error:
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return ""
+
+
+def judged(number: int, others: tuple[str, ...] = ()) -> Counter[str]:
+    """Check and run the netlist of a number; how it ended. Raises AssertionError where the two do not agree."""
+    endings: Counter[str] = Counter()
+    source = text(number, others)
+    found = check_text(source, "net.yaml")
+    strict = check_text(source, "net.yaml", strict=True)
+    netlist = found.netlist
+    if netlist is None:
+        assert not strict.ok
+        return Counter(refused=1)
+    for program in netlist.programs.values():
+        own = {item.rule for item in found.diagnostics if item.message.startswith(f"program {program.name}:")}
+        told = [item.message for item in found.diagnostics if item.message.startswith(f"program {program.name}:")]
+        said = failure(netlist, program)
+        endings["failed" if said else "ended"] += 1
+        open_loops = sum(isinstance(one, Loop) - isinstance(one, EndLoop) for one in program.instructions)
+        assert open_loops <= 0 or "V226" in own, (number, program.name, "a loop without an endloop")
+        bound = own & set(FAILING)
+        if bound:
+            assert not strict.ok, (number, bound)
+            assert said, (number, program.name, bound)
+            endings["told before"] += 1
+        certain = not any(isinstance(one, Param) for one in program.instructions)
+        for words, rules, by_value in CLAIMED:
+            if re.search(words, said) and (certain or not by_value):
+                assert own & rules, (number, program.name, said, own)
+                endings["claimed"] += 1
+        _judge_queues(netlist, number, said, told, certain=certain)
+    return endings
+
+
+def _judge_queues(netlist: Netlist, number: int, said: str, told: list[str], *, certain: bool) -> None:
+    """Queues that only ops fill: too few entries, or too many."""
+    sure = [words for words in told if re.search(SURE, words)]
+    assert said or not sure, (number, sure)
+    match = re.search(r"(read from an empty|push to a full|pop of \d+ from) queue (\S+)", said)
+    queue = netlist.queues.get(match.group(2)) if match is not None else None
+    if match is None or queue is None or queue.host_fed or not certain:
+        return
+    assert any(queue.name in words for words in told), (number, said, told)
+
+
+@pytest.mark.parametrize("number", SEEDS)
+def test_what_was_judged_wrongly_once(number: int) -> None:
+    judged(number)
+
+
+def test_spoilt_programs_are_judged_as_they_run() -> None:
+    endings = sum((judged(number) for number in range(250)), Counter[str]())
+    assert min(endings["ended"], endings["failed"], endings["claimed"], endings["told before"]) > 20, endings
+
+
+@pytest.mark.slow
+def test_ten_thousand_spoilt_programs_are_judged_as_they_run(corpus: Path) -> None:
+    others = tuple(path.read_text(encoding="utf-8") for path in sorted((corpus / "mutants").glob("*_valid_*.yaml")))
+    endings = sum((judged(number, others) for number in range(10_000, 20_000)), Counter[str]())
+    assert min(endings["ended"], endings["failed"], endings["claimed"], endings["told before"]) > 800, endings
