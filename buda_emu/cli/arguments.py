@@ -25,14 +25,14 @@ class Taker(Protocol):
         ...
 
 
-def add_arch(parser: Taker) -> None:
-    """--arch: of a netlist for several, the one that is meant."""
+def add_arch(parser: Taker, default: str = "wormhole_b0 where the netlist lists it, else the first") -> None:
+    """--arch: of a netlist for several, the one that is meant; `default` in words."""
     parser.add_argument(
         "--arch",
         type=str.lower,
         choices=tuple(ARCHS),
         metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: wormhole_b0 where the netlist lists it, else the first",
+        help=f"{', '.join(ARCHS)}; default: {default}",
     )
 
 

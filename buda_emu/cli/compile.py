@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write model.yaml and model.tti; default: nowhere"
     )
-    add_arch(parser)
+    add_arch(parser, DEFAULT_ARCH)
     parser.add_argument(
         "--df", default="Float16_b", metavar="FORMAT",
         help="of activations and parameters: Float32, Float16, Float16_b (default), Bfp8, Bfp8_b",

@@ -279,21 +279,21 @@ class CompiledModel:
         return report(judged(self.placement), first_placement(self.placement))
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
-        """Write `<name>.yaml` and `<name>.tti` to a folder; returns both. Raises OSError."""
+        """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. Raises OSError."""
+        from buda_emu.files import write_file
         from buda_emu.image.pack import Contents, write_image
         from buda_emu.version import __version__
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
-        text.write_text(self.text)
         result = check_text(self.text, str(text), strict=True)
         netlist = result.netlist or self.netlist
         chips = self.placement.instances
         io = self.io.on_chip(chips[0]) if chips else self.io
         contents = Contents(netlist, self.text.encode(), dict(self.tensors()), name, __version__, model=io.as_json())
-        with image.open("wb") as stream:
-            write_image(stream, contents)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(image, lambda stream: write_image(stream, contents))
+        write_file(text, lambda stream: stream.write(self.text.encode()))
         return text, image
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from buda_emu.cli import arguments
 from buda_emu.cli.main import VERBS, build_parser
+from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
@@ -20,6 +21,8 @@ SHARED = {
     "--memory-limit": (["run", "test", "numerics"], "2K", 2048),
     "--no-cache": (["run", "test", "numerics", "check"], None, False),
 }
+MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
+"""A model lists no architectures."""
 MORE = {"pack": ["--tensors", "t", "-o", "o.tti"]}
 CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
 
@@ -38,7 +41,8 @@ def test_every_verb_describes_them_alike(verb):
     in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
-        assert own[option].replace("to model", "to run").replace("to make faster", "to run") == in_run[option]
+        expected = MODELS if (verb, option) == ("compile", "--arch") else in_run[option]
+        assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 
 
 def _own(verb):

@@ -20,7 +20,8 @@ def flow(value: Any) -> str:
 
 
 def comment(text: str, width: int = 118, indent: int = 0) -> list[str]:
-    """Lines of a comment."""
+    """Lines of a comment, without what YAML has no place for."""
     import textwrap
 
-    return [f"{' ' * indent}# {line}" for line in textwrap.wrap(text, width - 2 - indent)]
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return [f"{' ' * indent}# {line}" for line in textwrap.wrap(plain, width - 2 - indent)]

@@ -1,6 +1,7 @@
 """Which importer reads a model."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ def read_model(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str]
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.suffix == ".onnx":
+            _need("onnx", path)
             from buda_emu.compiler.importers.from_onnx.reader import read_file
 
             return read_file(path, inputs, on_host)
         if path.suffix == ".pt2":
+            _need("torch", path)
             from buda_emu.compiler.importers.from_torch.reader import read_pt2
 
             return read_pt2(path)
@@ -32,3 +35,9 @@ def read_model(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str]
 
         return read_torch(source, inputs)
     raise HostError(f"compile: {kind.__name__} is none of: path, onnx.ModelProto, torch.nn.Module, ExportedProgram")
+
+
+def _need(package: str, path: Path) -> None:
+    """Raises HostError where what reads a file is not installed; the extra has the package's name."""
+    if find_spec(package) is None:
+        raise HostError(f"compile: {path} needs the package {package}: pip install 'buda-emu[{package}]'")

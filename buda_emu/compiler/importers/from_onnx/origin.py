@@ -28,7 +28,7 @@ class OnnxOrigin:
         try:
             runtime: Any = import_module("onnxruntime")
         except ImportError:
-            raise HostError("compare: onnxruntime is not installed: pip install onnxruntime") from None
+            raise HostError("compare: onnxruntime is not installed: pip install 'buda-emu[compare]'") from None
         own = onnx.ModelProto()
         own.CopyFrom(self._model)
         graph = own.graph

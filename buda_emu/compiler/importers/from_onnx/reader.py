@@ -13,7 +13,9 @@ from onnx import helper, numpy_helper
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
+from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
+from buda_emu.compiler.importers.from_onnx.external import elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
 from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
@@ -28,11 +30,12 @@ _RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUn
 def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] = ()) -> Graph:
     """Raises HostError for a file that is none, and what `read_proto` raises."""
     try:
-        model = onnx.load(path)
+        model = onnx.load(path, load_external_data=False)
     except FileNotFoundError:
         raise HostError(f"compile: {path}: no such file") from None
     except Exception as error:  # noqa: BLE001 - protobuf and onnx raise many kinds for damaged files
         raise HostError(f"compile: {path} is not an ONNX model: {error}") from None
+    take_in(model, path.parent)
     return read_proto(model, inputs, path.stem, on_host)
 
 
@@ -40,21 +43,29 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
     """The graph of an onnx.ModelProto. Raises UnsupportedError naming every operator, HostError for a broken model."""
     for family in FAMILIES:
         import_module(f"buda_emu.compiler.importers.from_onnx.{family}")
+    name = shown_name(name or model.graph.name or "model")
+    for tensor in elsewhere(model):
+        raise HostError(
+            f"compile: {name}: tensor {shown_name(tensor.name)!r} lies in another file: give the model's path, or load "
+            "it with onnx.load, which puts all tensors into the model"
+        )
     try:
-        if model.functions:
-            from onnx import inliner
-
-            model = inliner.inline_local_functions(model)
-        bound = _bound(model, inputs)
-        inferred = _inferred(bound)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
-        raise HostError(f"compile: {name or 'model'}: {error}") from None
-    try:
-        return _Reader(inferred, name or bound.graph.name, on_host).read()
-    except BudaError:
+        bound = _bound(_inlined(model), inputs)
+        return _Reader(_inferred(bound), name, on_host).read()
+    except (BudaError, MemoryError):
         raise
-    except Exception as error:  # a model may be broken in more ways than one can list
-        raise HostError(f"compile: {name or 'model'} is not a whole ONNX model: {error!r}") from error
+    except Exception as error:  # a model may be broken in more ways than one can list, and onnx raises what C++ does
+        said = shown_name(" ".join(str(error).split())) or type(error).__name__
+        raise HostError(f"compile: {name} is not a whole ONNX model (onnx.checker says more): {said}") from error
+
+
+def _inlined(model: Any) -> Any:
+    """Without functions of its own."""
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    return inliner.inline_local_functions(model)
 
 
 def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
@@ -82,7 +93,7 @@ class _Reader:
     def __init__(self, model: Any, name: str, on_host: Sequence[str]) -> None:
         self._model = model
         self._on_host = on_host
-        self._graph = Graph(name or "model")
+        self._graph = Graph(name)
         self._b = Builder(self._graph, decompose=False)
         self._opset = {item.domain: item.version for item in model.opset_import}
         self._shapes: dict[str, tuple[int, ...] | None] = {}
@@ -94,6 +105,8 @@ class _Reader:
 
     def read(self) -> Graph:
         graph = self._model.graph
+        if not graph.output:
+            raise HostError(f"compile: {self._graph.name}: the model has no outputs: nothing is to be computed")
         if graph.sparse_initializer:
             self._refuse("sparse initializers", "")
         values: dict[str, Node | None] = {}
@@ -106,11 +119,13 @@ class _Reader:
         self._known(values, [value.name for value in graph.output], "outputs")
         for value in graph.output:
             found = values.get(value.name)
-            if found is not None and 0 in found.shape:
+            dtype = _dtype(value) or (found.dtype if found is not None else "float32")
+            if dtype not in _TYPES:
+                self._refuse(f"output of type {dtype}", value.name)
+            elif found is not None and 0 in found.shape:
                 self._refuse("an output without elements", value.name)
             elif found is not None:
-                dtype = _dtype(value)
-                self._graph.outputs.append(Output(value.name, found.name, dtype or found.dtype))
+                self._graph.outputs.append(Output(value.name, found.name, dtype))
         self._raise()
         made = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
         self._graph.origin = OnnxOrigin(self._model, made)
@@ -148,7 +163,9 @@ class _Reader:
 
     def _known(self, values: Mapping[str, Node | None], names: Iterable[str], where: str) -> None:
         if unknown := [name for name in names if name and name not in values]:
-            raise HostError(f"compile: {self._graph.name}: {where}: nothing before gives {unknown[0]!r}")
+            raise HostError(
+                f"compile: {self._graph.name}: {shown_name(where)}: nothing before gives {shown_name(unknown[0])!r}"
+            )
 
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
         b = self._b
@@ -197,9 +214,8 @@ class _Reader:
         except BudaError:
             raise
         except Exception as error:
-            raise HostError(
-                f"compile: {self._graph.name}: {within or b.scope}: {_named(node)} cannot be: {error}"
-            ) from error
+            where = shown_name(within or b.scope)
+            raise HostError(f"compile: {self._graph.name}: {where}: {_named(node)} cannot be: {error}") from error
         return nothing
 
     def _hosted(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
@@ -321,7 +337,7 @@ class _Reader:
     # -------------------------------------------------------------------------------------------------- refusals
     def _refuse(self, what: str, where: str) -> None:
         self._refused[what] += 1
-        self._places.setdefault(what, f"{where} {self._line}".strip())
+        self._places.setdefault(what, f"{shown_name(where)} {self._line}".strip())
 
     def _raise(self) -> None:
         if not self._refused:
@@ -335,7 +351,8 @@ class _Reader:
 
 
 def _named(node: Any) -> str:
-    return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+    name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+    return shown_name(name) or "an operator without a name"
 
 
 def _has_graph(node: Any) -> bool:

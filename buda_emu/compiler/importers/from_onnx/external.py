@@ -1,0 +1,108 @@
+"""Tensors of an ONNX model that lie in other files: they are read from the folder of the model alone, and whole or not
+at all."""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import onnx
+from onnx import helper
+
+from buda_emu.compiler.graph.names import shown_name
+from buda_emu.errors import HostError
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_WHOLE_BYTES: Final = re.compile(r"(float|int|uint|bool|complex|bfloat)(8|16|32|64|128)?")
+
+
+def take_in(model: Any, folder: Path) -> None:
+    """Put the bytes of all tensors that lie in other files into the model. Raises HostError naming tensor and file for
+    files outside of the folder, by whatever way, for what is no file, and for bytes that are missing or too many."""
+    for tensor in elsewhere(model):
+        tensor.raw_data = _bytes(tensor, folder)
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+def elsewhere(model: Any) -> Iterator[Any]:
+    """Tensors that lie in other files: held ones, of attributes, of inner graphs and of functions."""
+    every = (*_of_graph(model.graph), *(found for body in model.functions for found in _of_nodes(body.node)))
+    return (tensor for tensor in every if tensor.data_location == onnx.TensorProto.EXTERNAL)
+
+
+def _of_graph(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    yield from _of_sparse(graph.sparse_initializer)
+    yield from _of_nodes(graph.node)
+
+
+def _of_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            yield from _of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
+            if attribute.HasField("g"):
+                yield from _of_graph(attribute.g)
+            for graph in attribute.graphs:
+                yield from _of_graph(graph)
+
+
+def _of_sparse(tensors: Iterable[Any]) -> Iterator[Any]:
+    for tensor in tensors:
+        yield from (tensor.values, tensor.indices)
+
+
+def _bytes(tensor: Any, folder: Path) -> bytes:
+    said = {entry.key: entry.value for entry in tensor.external_data}
+    location = said.get("location", "")
+    where = f"compile: tensor {shown_name(tensor.name)!r} in file {shown_name(location)!r}"
+    numbers = {key: said[key] for key in ("offset", "length") if key in said}
+    for key, value in numbers.items():
+        if not _NUMBER.fullmatch(value):
+            raise HostError(f"{where}: {key} {shown_name(value)!r} is no number of bytes")
+    with os.fdopen(_opened(location, folder, where), "rb") as file:
+        size, start = os.fstat(file.fileno()).st_size, int(numbers.get("offset", 0))
+        count = int(numbers.get("length", max(0, size - start)))
+        if start + count > size or start > size:
+            raise HostError(f"{where}: bytes {start} to {start + count}, the file has {size}: is it the right one?")
+        needed = _size(tensor)
+        if needed is not None and needed != count:
+            raise HostError(f"{where}: {count} bytes for {list(tensor.dims)}, which takes {needed}")
+        file.seek(start)
+        return file.read(count)
+
+
+def _opened(location: str, folder: Path, where: str) -> int:
+    """A file descriptor. Links are followed before it is asked whether the file lies in the folder."""
+    home = os.path.realpath(folder)
+    if not location or "\0" in location:
+        raise HostError(f"{where}: that names no file; save the model once more with onnx.save_model")
+    path = os.path.realpath(os.path.join(home, location))  # noqa: PTH118 - an absolute one replaces the folder
+    if os.path.commonpath([home, path]) != home:
+        raise HostError(f"{where}: outside of the model's folder {home}: copy it there, and name it without a path")
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise HostError(f"{where}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise HostError(f"{where}: no regular file")
+    return handle
+
+
+def _size(tensor: Any) -> int | None:
+    """The bytes of a tensor; None for types that share bytes, or that there are not: who reads the values says so."""
+    try:
+        kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError:
+        return None
+    if not _WHOLE_BYTES.fullmatch(kind.name) or min(tensor.dims, default=0) < 0:
+        return None
+    return prod(tensor.dims) * kind.itemsize
+
+
+__all__ = ["elsewhere", "take_in"]
