@@ -26,9 +26,10 @@ KERNELS_PAGE = """\
 Software kernels by entry point ([vpux.md](vpux.md)). Elements are computed in float64, or int64, and rounded once to
 the output's type: floats to nearest even; floats to integers are truncated and saturate, NaN is 0; integers saturate.
 Functions such as e^x are made of additions, products, quotients and roots, so bits are the same on every machine. An
-attribute `axis`, and those of reductions, count from the innermost dimension in memory of the first input. `x[n]` are
-as many as attribute n says; `x=0` may be left out. Too many attributes are ignored, too few are a fault (X046). A
-kernel is `exact` where its results do not depend on how it is computed.
+attribute `axis`, and those of reductions, count from the innermost dimension in memory of the first input, 0, outwards;
+negative ones are a fault (X046), as the compiler resolves them before. `x[n]` are as many as attribute n says; `x=0`
+may be left out. Too many attributes are ignored, too few are a fault (X046). A kernel is `exact` where its results do
+not depend on how it is computed.
 
 {tables}"""
 

@@ -133,6 +133,9 @@ def test_grayskull_has_no_such_products():
     assert "Int8" not in compiled.text
     want = expected(made, x)
     np.testing.assert_allclose(compiled(x)[0], want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+    for df in ("Float16_b", "Float16", "Bfp8_b"):
+        got = be.compile(made, arch="grayskull", df=df)(x, precision="device")[0]
+        assert np.corrcoef(got.ravel(), want.ravel())[0, 1] > 0.999, df
 
 
 def test_whole_numbers_that_the_host_reads_are_the_models():

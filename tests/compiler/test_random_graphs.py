@@ -287,7 +287,7 @@ JUMPS = {
        for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")},
     **{name: (lambda m, y, name: m.b.emit(name, m.b.greater(y, 0.0), m.b.less(y, 1.0)))
        for name in ("logical_and", "logical_or", "logical_xor")},
-    "modulo": lambda m, y, _: m.b.modulo(y, 1.5),
+    "modulo": lambda m, y, _: m.b.modulo(y, 1.5), "whole_quotient": lambda m, y, _: m.b.whole_quotient(y, 0.75),
     "argmax": lambda m, y, _: m.b.argmax(y, dim=m.dim(y)),
     "rank": lambda m, y, _: m.b.rank(m.small(y), descending=m.pick([True, False])),
     "ordered": lambda m, y, _: m.b.ordered(m.small(y), dim=0, count=1),

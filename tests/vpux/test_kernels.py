@@ -242,6 +242,34 @@ def test_normalize_l2() -> None:
     close(call("normalize_l2", [x], "[1.0, 1, 1, [1]]")[0], [[0.6, 0.8], [0, 0.25]])
 
 
+def test_axes_of_normalize_l2_are_logical_and_count_from_either_side() -> None:
+    x = np.linspace(-2, 2, 24, dtype=np.float32).reshape(1, 4, 3, 2)
+    for axes, positive in (("[-3]", "[1]"), ("[-1, 1]", "[1, 3]"), ("[-4, -2]", "[0, 2]")):
+        count = axes.count(",") + 1
+        got, want = (call("normalize_l2", [x], f"[1.0, 0, {count}, {given}]", order=NHWC) for given in (axes, positive))
+        assert got[0].tolist() == want[0].tolist()
+    for axes in ("[4]", "[-5]", "[1, -3]"):
+        with pytest.raises(ProgramError, match="X046"):
+            call("normalize_l2", [x], f"[1.0, 0, {axes.count(',') + 1}, {axes}]")
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "outputs"),
+    [
+        ("softmax", "[-1]", 1), ("log_softmax", "[-1]", 1), ("cum_sum", "[-1, 0, 0]", 1),
+        ("topk", "[-1, 0, 0, 2]", 2), ("reduce_sum", "[1, 1, [-1]]", 1),
+    ],
+)  # fmt: skip
+def test_axes_that_kernels_count_from_the_innermost_are_not_negative(name: str, attrs: str, outputs: int) -> None:
+    out = [((2, 2), "float16")] * outputs
+    with pytest.raises(ProgramError, match="axis -1 of 2 dimensions: a kernel counts from the innermost"):
+        call(name, [np.zeros((2, 2), np.float16)], attrs, out)
+    with pytest.raises(ProgramError, match="X046"):
+        call("gather", [np.zeros((2, 2), np.float16), np.zeros(2, np.int32)], "[-1, 0, 1]", [((2, 2), "float16")])
+    with pytest.raises(ProgramError, match="X046"):
+        call("gather", [np.zeros((2, 2), np.float16), np.zeros((2, 2), np.int32)], "[0, -1, 2]", [((2, 2), "float16")])
+
+
 REDUCE: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: sum(x),
     "mean": lambda x: sum(x) / len(x),

@@ -318,6 +318,47 @@ def test_sequential_functions_of_the_design_documents() -> None:
     assert [item.unit for item in result.tasks] == ["SEQ", "SEQ"]
 
 
+def sequential_softmax(attributes: str, shape: str = "2x3x4", op: str = "IE.SoftMax") -> RunResult:
+    of = f"tensor<{shape}xf32>"
+    text = f"""func.func @main(%x: {of}) -> {of} {{
+    %y = {op}(%x) {{{attributes}}} : {of} -> {of}
+    return %y : {of}
+}}"""
+    return run(text, inputs={0: np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)})
+
+
+@pytest.mark.parametrize("axis", range(-3, 3))
+@pytest.mark.parametrize("op", ["IE.SoftMax", "IERT.SoftMax"])
+def test_an_axis_of_a_layer_counts_from_either_side(axis: int, op: str) -> None:
+    weights = np.exp(np.linspace(-1, 1, 24).reshape(2, 3, 4))
+    got = sequential_softmax(f"axisInd = {axis} : i64", op=op).outputs[0]
+    np.testing.assert_allclose(got, weights / weights.sum(axis=axis, keepdims=True), rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("axisInd = 3", "axisInd 3 of 3 dimensions: -3 to 2 are there"),
+        ("axisInd = -4", "axisInd -4 of 3 dimensions"),
+        ("", "has no axisInd"),
+        ("axisInd = 1.0", "axisInd is no whole number"),
+        ("axisInd = true", "axisInd is no whole number"),
+        ("axisInd = -1, padSize = 5", "5 elements of padding in a dimension of 4"),
+    ],
+)
+def test_axes_that_a_layer_does_not_have(attributes: str, message: str) -> None:
+    with pytest.raises(ProgramError, match=message) as caught:
+        sequential_softmax(attributes)
+    assert caught.value.rule == "X046"
+
+
+def test_padding_of_a_layer_takes_no_part() -> None:
+    got = sequential_softmax("axisInd = -1 : i64, padSize = 2 : i64").outputs[0]
+    weights = np.exp(np.linspace(-1, 1, 24).reshape(2, 3, 4)[..., :2])
+    np.testing.assert_allclose(got[..., :2], weights / weights.sum(axis=-1, keepdims=True), rtol=2e-6)
+    assert not got[..., 2:].any()
+
+
 SIZE = 64
 
 

@@ -18,11 +18,12 @@ def _constants(x: Node, y: Node) -> bool:
 
 @_op
 def greater_equal(b: Builder, x: Node, y: Node) -> Node:
-    """x >= y: (x - y) * 1e30 + 1, then relu from 1, then relu up to 1"""
+    """x >= y: (x - y) * 1e30 + 1, then relu from 0.5, then relu up to 1"""
     if _constants(x, y):
         return b.constant(x.value >= y.value)
     steep = b.add(b.multiply(b.subtract(x, y, dtype="float32"), _STEEP), 1.0)
-    return b.relu(b.relu(steep, threshold=1.0), threshold=1.0, mode="max", dtype="bool")
+    # from 0.5: the packer's relu drops what is just its threshold (DEVICE_NUMERICS 4.3), and 1 is what is equal
+    return b.relu(b.relu(steep, threshold=0.5), threshold=1.0, mode="max", dtype="bool")
 
 
 @_op

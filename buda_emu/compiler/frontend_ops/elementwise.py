@@ -136,34 +136,6 @@ def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
 
 
 # ----------------------------------------------------------------------------------------- whole numbers, powers
-_HALF = 12582912.0  # 1.5 * 2^23: adding it to a float32 leaves no fraction
-
-
-@_op
-def round_(b: Builder, x: Node) -> Node:
-    """nearest whole number, halves to even: x + 1.5 * 2^23 - 1.5 * 2^23, exact in float32 for |x| < 2^22"""
-    return b.subtract(b.add(x, _HALF), _HALF, dtype=x.dtype)
-
-
-@_op
-def floor(b: Builder, x: Node) -> Node:
-    """round(x), less 1 where that is above x"""
-    whole = b.round(x)
-    return b.subtract(whole, b.greater(whole, x), dtype=x.dtype)
-
-
-@_op
-def ceil(b: Builder, x: Node) -> Node:
-    """-floor(-x)"""
-    return b.negative(b.floor(b.negative(x)))
-
-
-@_op
-def truncate(b: Builder, x: Node) -> Node:
-    """sign(x) * floor(|x|)"""
-    return b.multiply(b.sign(x), b.floor(b.abs(x)), dtype=x.dtype)
-
-
 @_op
 def sign(b: Builder, x: Node) -> Node:
     """(x > 0) - (x < 0)"""
@@ -172,10 +144,32 @@ def sign(b: Builder, x: Node) -> Node:
 
 @_op
 def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
-    """x - y * floor(x / y); truncated: with the sign of x"""
-    quotient = b.divide(x, y)
-    whole = b.truncate(quotient) if truncated else b.floor(b.add(quotient, 1e-6))
-    return b.subtract(x, b.multiply(y, whole), dtype=x.dtype)
+    """what is left of x when y is taken off as often as it goes; has the sign of y, truncated: that of x"""
+    if truncated:
+        _, rest = _divided(b, b.abs(x), b.abs(y))
+        return b.multiply(b.sign(x), rest, dtype=x.dtype)
+    if y.op == "constant" and (y.value > 0).all():
+        _, rest = _divided(b, x, y)
+        return b.identity(rest, dtype=x.dtype)
+    sign = b.sign(y)
+    _, rest = _divided(b, b.multiply(sign, x), b.abs(y))
+    return b.multiply(sign, rest, dtype=x.dtype)
+
+
+@_op
+def whole_quotient(b: Builder, x: Node, y: Node) -> Node:
+    """x / y of whole numbers, towards 0"""
+    times, _ = _divided(b, b.abs(x), b.abs(y))
+    return b.multiply(b.multiply(b.sign(x), b.sign(y)), times, dtype=x.dtype)
+
+
+def _divided(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
+    """How often y, above 0, goes into x, and what is left. The quotient of the device may be a little off, and so its
+    floor one too many or too few: what is left tells."""
+    times = b.floor(b.divide(x, y))
+    rest = b.subtract(x, b.multiply(y, times), dtype="float32")
+    missed = b.subtract(b.greater_equal(rest, y), b.less(rest, 0.0), dtype="float32")
+    return b.add(times, missed, dtype="float32"), b.subtract(rest, b.multiply(y, missed), dtype="float32")
 
 
 @_op

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from buda_emu.compiler.fuse.readers import Readers
-from buda_emu.compiler.fuse.schedule import scheduled
+from buda_emu.compiler.lower.schedule import scheduled
 from buda_emu.compiler.lower.tiles import SubOp, TileGraph, TileOp, Use
 from buda_emu.compiler.target import Target
 from buda_emu.spec.ops import OP_TYPES

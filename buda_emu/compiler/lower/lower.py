@@ -13,6 +13,7 @@ from buda_emu.compiler.lower import (
     moves,
     quantised,
     states,
+    whole,
     windows,
 )
 from buda_emu.compiler.lower.lowering import RULES, Lowering
@@ -20,7 +21,7 @@ from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError
 
-FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, quantised, states, windows)
+FAMILIES = (along, elementwise, embedding, inputs, largest, matmul, moves, quantised, states, whole, windows)
 """Modules whose import declares the rules."""
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.vpux.execute.memory import Watch
 from buda_emu.vpux.execute.values import load, rounded, store
-from buda_emu.vpux.kernels.declare import impossible
+from buda_emu.vpux.kernels.declare import impossible, logical_dim
 from buda_emu.vpux.kernels.normalise import softmax_along
 from buda_emu.vpux.model import Op
 from buda_emu.vpux.program import Program, read_uses, written_uses
@@ -35,11 +35,20 @@ def compute(watch: Watch, program: Program, op: Op) -> None:
     store(watch, target, rounded(result, wanted))
 
 
+def _whole(op: Op, name: str, default: int | None = None) -> int:
+    """An attribute that is a whole number, else the default."""
+    found = op.attributes.get(name, default)
+    if found is None:
+        impossible(f"{op.name} has no {name}")
+    if type(found) is not int:  # `true` is no number either
+        impossible(f"{op.name}: {name} is no whole number")
+    return found
+
+
 def _softmax(op: Op, values: Array) -> Array:
-    axis = op.integer("axisInd", 0)
-    if not 0 <= axis < values.ndim:
-        impossible(f"{op.name}: axis {axis} of {values.ndim} dimensions")
-    return softmax_along(values.astype(np.float64), axis)
+    # as lowered: the logical axis, from either side, and padSize as the kernel's pad (VPUX 5; npu_compiler, softmax)
+    dim = logical_dim(_whole(op, "axisInd"), values.ndim, f"{op.name}: axisInd")
+    return softmax_along(values.astype(np.float64), dim, _whole(op, "padSize", 0))
 
 
 def _relu(_: Op, values: Array) -> Array:

@@ -18,6 +18,16 @@ def impossible(message: str, rule: str = "X046") -> NoReturn:
     raise ProgramError(message, kind="op", rule=rule)
 
 
+def logical_dim(axis: int, rank: int, name: str = "axis") -> int:
+    """The dimension of a logical axis, -1 being the last one (LegalizeAxisInd of the public compiler's softmax).
+
+    Raises ProgramError (X046) for an axis outside of -rank to rank - 1, `name` saying which one.
+    """
+    if not -rank <= axis < rank:
+        impossible(f"{name} {axis} of {rank} dimensions" + (f": {-rank} to {rank - 1} are there" if rank else ""))
+    return axis % rank
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """An operand as a kernel decoded it: logical `values` (float64, or int64), the stored ones as `raw`."""
@@ -45,10 +55,16 @@ class Tensor:
         return self.raw.transpose(self.order.perm)
 
     def dim_of_axis(self, axis: int) -> int:
-        """The logical dimension of an axis attribute, which counts from the innermost in memory."""
-        if not 0 <= axis < self.order.rank:
-            impossible(f"axis {axis} of {self.order.rank} dimensions")
-        return self.order.perm[self.order.rank - 1 - axis]
+        """The logical dimension of an axis attribute, which counts from the innermost in memory.
+
+        No negative ones: a kernel's attribute is what the compiler made of a logical axis, from whichever side that one
+        counted (`computeReverseMemDim`). Raises ProgramError (X046).
+        """
+        rank = self.order.rank
+        if not 0 <= axis < rank:
+            hint = ": a kernel counts from the innermost dimension, 0, outwards" if axis < 0 else ""
+            impossible(f"axis {axis} of {rank} dimensions{hint}")
+        return self.order.perm[rank - 1 - axis]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.vpux.kernels import elementary as el
-from buda_emu.vpux.kernels.declare import Array, Call, Kernel, family, impossible
+from buda_emu.vpux.kernels.declare import Array, Call, Kernel, family, impossible, logical_dim
 
 Floats = NDArray[np.float64]
 
@@ -90,9 +90,10 @@ def _cum_sum(call: Call) -> Array:
 
 def _normalize_l2(call: Call) -> Array:
     x = call.inputs[0].floats
-    axes = call.attributes["axes"]
-    if any(not 0 <= axis < x.ndim for axis in axes) or len(set(axes)) != len(axes):
-        impossible(f"axes {list(axes)} of {x.ndim} dimensions")
+    # logical, as the layer has them: the compiler hands them on unresolved, negative ones, too
+    axes = tuple(logical_dim(axis, x.ndim) for axis in call.attributes["axes"])
+    if len(set(axes)) != len(axes):
+        impossible(f"axes {list(call.attributes['axes'])} of {x.ndim} dimensions name one twice")
     mode, eps = call.integer("mode"), call.number("eps")
     if mode not in (0, 1):
         impossible(f"normalize_l2 mode {mode}: 0 adds, 1 takes the larger one")
@@ -120,7 +121,7 @@ KERNELS: Final = family(
         ),
         Kernel("cum_sum", 1, _cum_sum, "sums up to each element", ("axis", "exclusive", "reverse"), exact=False),
         Kernel(
-            "normalize_l2", 1, _normalize_l2, "x/√(Σx² + eps), mode 1: x/√max(Σx², eps); axes are logical",
+            "normalize_l2", 1, _normalize_l2, "x/√(Σx² + eps), mode 1: x/√max(Σx², eps); axes are logical, -1 the last",
             ("eps", "mode", "n", "axes[n]"), exact=False,
         ),
     ),

@@ -134,7 +134,7 @@ _MOVES: Final[Mapping[str, str]] = {
     "GatherDMA": "gathers rows by indices; not emulated",
 }
 _LAYERS: Final[Mapping[str, str]] = {
-    "SoftMax": "softmax over the logical dimension axisInd",
+    "SoftMax": "softmax over the logical dimension axisInd, -1 being the last; padSize as the kernel's pad",
     "ReLU": "max(x, 0)",
     "Reorder": "the same logical values in the other buffer's order",
     "copy": "the same logical values",

@@ -30,12 +30,10 @@ def plain(call: Call) -> Node:
 
 @onnx_op("Div")
 def div(call: Call) -> Node:
-    """`divide`; whole numbers towards zero"""
-    quotient = call.b.divide(call[0], call[1])
+    """`divide`; of whole numbers `whole_quotient`"""
     if is_float(call[0]):
-        return quotient
-    whole = call.b.truncate(call.b.add(quotient, call.b.multiply(call.b.sign(quotient), 1e-6)))
-    return call.b.retyped(whole, call[0].dtype)
+        return call.b.divide(call[0], call[1])
+    return call.b.retyped(call.b.whole_quotient(call[0], call[1]), call[0].dtype)
 
 
 @onnx_op("Mod")

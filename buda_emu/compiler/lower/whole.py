@@ -1,0 +1,153 @@
+"""Whole numbers near real ones: floor, ceil, round and truncate, each one fused op of additions and clamps.
+
+Adding 1.5 * 2^p and subtracting it again leaves a multiple of 2^(p - n) near x, n being the bits of fraction of a sum:
+23 in float32, as golden computes, 10 where the chip's adder aligns its operands, 7 where Dst is bf16 (DEVICE_NUMERICS
+2.5). So it is done with p = 23, which is what counts in float32 and leaves 0 of a small number on the chip, and on what
+that left once more with p = n + 2 and n of the chip; what float32 left, no more than a half, is clamped to 0 before.
+Numbers too large for that have no fraction in n + 1 bits, and what is missing of them is added last.
+
+The sums may round to either side, twice or halves away from 0: what x is above or below the whole number is exact, and
+its sign is all that floor and ceil need. For round the whole number is an even one, so that its halves stay with it.
+
+All numbers of 8 bits are right on all chips. Of 11 bits (Float32 and Float16 on the chip) some are taken for their
+neighbour: 2^m less one unit, as the adder aligns it to 2^m, and such odd multiples beside a half.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.lower.elementwise import settled
+from buda_emu.compiler.lower.layout import TILE
+from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
+from buda_emu.compiler.lower.quantised import WIDE
+from buda_emu.compiler.lower.schedule import scheduled
+from buda_emu.compiler.lower.tiles import TileOp, Use, over
+from buda_emu.compiler.target import Precision, Target
+from buda_emu.errors import InternalError
+from buda_emu.spec.formats import FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Adder:
+    """What sums are made in: formats and fidelity, the kind of constants, the bits of fraction that the chip keeps.
+    `narrow`: exponents have 5 bits, so that 1.5 * 2^23 has to be a product, which on the chip is just a large number.
+    """
+
+    precision: Precision
+    kind: str
+    bits: int
+    narrow: bool = False
+
+    @staticmethod
+    def of(target: Target) -> "Adder":
+        """Float32, which the chip reads with 10 bits of fraction; Grayskull has the model's 16 bits."""
+        if target.arch.name != "grayskull":
+            return Adder(Precision("", "Float32", "HiFi4"), "scale", 10)
+        if FORMATS[target.activation_df].family == "b":
+            return Adder(Precision("", "Float16_b", "HiFi4"), "value", 7)
+        return Adder(Precision("", "Float16", "HiFi4"), "value", 10, narrow=True)
+
+
+_CLAMP: Final = {"relu_en": True, "relu_threshold": 1.0, "relu_mode": "max"}
+
+
+class _Steps:
+    """The sub-ops on one operand, as they are added."""
+
+    def __init__(self, low: Lowering, value: Value, adder: Adder) -> None:
+        self.low, self.value, self.adder = low, value, adder
+        self.members: dict[str, TileOp] = {}
+        self.name = low.name()
+
+    def do(self, type: str, *operands: Use | str, **attrs: Any) -> str:
+        """One more, on operands of the fused op and results of others."""
+        name = f"{self.name}.{len(self.members)}"
+        uses = [Use(item) if isinstance(item, str) else item for item in operands]
+        self.members[name] = TileOp(name, type, uses, self.value.tiles, attrs)
+        return name
+
+    def number(self, number: float) -> Use:
+        """The same number everywhere."""
+        held = self.low.constant(np.full((1, TILE, TILE), number, np.float32), self.adder.kind, "number")
+        return Use(held, over(self.value.tiles))
+
+    def middle(self, power: int) -> Use | str:
+        """1.5 * 2^power: sums with smaller numbers stay between the two powers of 2."""
+        if self.adder.narrow and power > 15:
+            return self.do("multiply", self.number(1.5 * 2**10), self.number(2.0 ** (power - 10)))
+        return self.number(1.5 * 2.0**power)
+
+    def positive(self, difference: str) -> str:
+        """1 where what is at most 1 is above 0, else 0: times 2^126, or so often by what 5 bits of exponent hold."""
+        steps, factor = (4, self.number(2.0**15)) if self.adder.narrow else (1, self.number(2.0**126))
+        for _ in range(steps):
+            difference = self.do("multiply", difference, factor, **_CLAMP)
+        return difference
+
+    def apart(self, x: Use | str, near: str, least: float) -> tuple[str, str]:
+        """What x is above and below a number, 0 for what is less than `least`."""
+        keep = {"relu_en": True, "relu_threshold": least, "relu_mode": "min"}
+        return self.do("subtract", x, near, **keep), self.do("subtract", near, x, **keep)
+
+    def summed(self, x: Use | str, power: int) -> str:
+        """The multiple of 2^(power - fraction bits) that a sum leaves of x."""
+        middle = self.middle(power)
+        return self.do("subtract", self.do("add", x, middle), middle)
+
+    def near(self, x: Use | str, doubled: bool = False) -> str:
+        """A whole number less than 1 from x; `doubled`: an even one less than 1.5 from it, or x itself."""
+        found = self.summed(x, 23 + doubled)
+        left = self.do("subtract", *self.apart(x, found, 1.25 if doubled else 0.75))
+        rough = self.summed(left, self.adder.bits + 2 + doubled)
+        fine = self.summed(self.do("subtract", left, rough), self.adder.bits + doubled)
+        found = self.do("add", self.do("add", found, rough), fine)
+        # whole numbers still, of numbers that have no room for a fraction
+        above, below = self.apart(x, found, 1.75 if doubled else 0.875)
+        return self.do("subtract", self.do("add", found, above), below)
+
+    def floor(self, x: Use | str) -> str:
+        """Below or at x."""
+        near = self.near(x)
+        return self.do("subtract", near, self.positive(self.do("subtract", near, x)))
+
+    def ceil(self, x: Use | str) -> str:
+        """Above or at x."""
+        near = self.near(x)
+        return self.do("add", near, self.positive(self.do("subtract", x, near)))
+
+    def round(self, x: Use | str) -> str:
+        """Nearest, halves to even: an even number, and 1 more or less where x is more than 0.5 from it."""
+        even, half = self.near(x, doubled=True), self.number(0.5)
+        above = self.positive(self.do("subtract", self.do("subtract", x, even), half))
+        below = self.positive(self.do("subtract", self.do("subtract", even, x), half))
+        return self.do("subtract", self.do("add", even, above), below)
+
+    def truncate(self, x: Use | str) -> str:
+        """Towards 0: floor(|x|), and its sign as operand 0 of a product, which is the one of fewer bits."""
+        size = self.floor(self.do("abs", x))
+        above = self.positive(self.do("nop", x, **_CLAMP))
+        sign = self.do("subtract", self.do("add", above, above), self.number(1.0))
+        return self.do("multiply", sign, size)
+
+
+@lowers("floor", "ceil", "round", "truncate")
+def whole(low: Lowering, node: Node) -> Value:
+    """One fused op; before it a nop to Float32, where the chip has that."""
+    adder = Adder.of(low.target)
+    value = settled(low, low.values[node.inputs[0]])
+    if adder.precision.acc_df == "Float32" and low.target.activation_df != "Float32":
+        x = Use(low.op("nop", [low.use(value, transpose=True)], value.tiles, suffix="float32"))
+        low.out.ops[x.source].precision = WIDE
+    else:
+        x = low.use(value)
+    steps = _Steps(low, value, adder)
+    root = getattr(steps, node.op)(x)
+    found = scheduled(steps.members, root, low.target.arch.name)
+    if found is None:
+        raise InternalError(f"{node.op} does not fit the buffers of a fused op")
+    name = low.op("fused_op", found[1], value.tiles)
+    low.out.ops[name].steps, low.out.ops[name].precision = found[0], adder.precision
+    return Value(name, value.layout, (), None, value.clean_rows, value.clean_columns)
