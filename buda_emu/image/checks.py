@@ -1,31 +1,28 @@
 """Whether the parts of an image belong together: device.json, the netlist, and the tensor files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import Any, Final
 
-from buda_emu.checker.diagnostic import Severity
 from buda_emu.checker.text import shown
 from buda_emu.image.archive import Archive
+from buda_emu.image.fields import MISSING
+from buda_emu.image.host_checks import host_mismatches
 from buda_emu.image.metadata import ARCH_WORDS, CompiledGraphState, DeviceMetadata
+from buda_emu.image.mismatch import DEVICE, STATE, Mismatch
+from buda_emu.image.model_checks import model_mismatches
 from buda_emu.image.names import TOP
+from buda_emu.image.rules import Steps
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.sizes import entry_bytes
 from buda_emu.spec.archs import ARCHS
 
-DEVICE = f"{TOP}/device.json"
-CONFIG = f"{TOP}/compile_and_runtime_config.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A finding. Errors refuse the image."""
-
-    member: str
-    rule: str
-    problem: str
-    severity: Severity = "error"
+CONFIG: Final = f"{TOP}/compile_and_runtime_config.json"
+_ROLES: Final = (
+    "ordered_input_names", "ordered_output_names", "ordered_input_gradient_names", "ordered_output_gradient_names",
+    "ordered_target_names", "ordered_constant_node_names", "ordered_parameter_node_names",
+)  # fmt: skip
 
 
 def queues_by_name(netlist: Netlist) -> Mapping[str, Sequence[Queue]]:
@@ -41,53 +38,95 @@ def mismatches(metadata: DeviceMetadata, netlist: Netlist, archive: Archive) -> 
     state, queues = metadata.compiled_graph_state, queues_by_name(netlist)
     yield from _device(metadata, netlist)
     yield from _names(state, queues)
+    yield from _roles(state, queues)
     for entry in state.tensors.values():
-        yield from _tensor(entry, queues.get(entry.name, ()), netlist, archive)
-    yield from _lists(state)
-    yield from _host_tms(state, queues)
+        yield from _tensor(entry, _steps_of(entry, state), queues.get(entry.name, ()), netlist, archive)
+    yield from host_mismatches(state, netlist, queues)
+    if metadata.model is not None:
+        yield from model_mismatches(metadata.model, netlist, state.tensors)
     yield from _files(metadata, archive)
     for name in metadata.missing:
-        yield Mismatch(DEVICE, "image-field", f"field {name} is missing", "warning")
+        yield Mismatch(DEVICE, "image-field", MISSING, "warning", tuple(name.split(".")))
 
 
 def _device(metadata: DeviceMetadata, netlist: Netlist) -> Iterator[Mismatch]:
     word = ARCH_WORDS[metadata.arch]
     if netlist.arch_name != metadata.arch:
-        yield Mismatch(DEVICE, "image-device", f"arch {word}, but the netlist is for {', '.join(netlist.archs)}")
+        problem = f"arch {word}, but the netlist is for {', '.join(netlist.archs)}"
+        yield Mismatch(DEVICE, "image-device", problem, steps=("arch",))
     grid = ARCHS[metadata.arch].grid
     if metadata.grid_size and any(have > most for have, most in zip(metadata.grid_size, grid, strict=True)):
-        yield Mismatch(
-            DEVICE, "image-device", f"grid_size {list(metadata.grid_size)}, a {word} has {list(grid)} at most"
-        )
+        problem = f"grid_size {list(metadata.grid_size)}, a {word} has {list(grid)} at most"
+        yield Mismatch(DEVICE, "image-device", problem, steps=("grid_size",))
+    for place, chip in _twice(metadata.chip_ids):
+        yield Mismatch(DEVICE, "image-device", f"chip {chip} stands twice", steps=("chip_ids", place))
 
 
 def _names(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
-    """Every name is a queue's, and every constant and parameter has its tensor."""
-    roles = (
-        "ordered_input_names", "ordered_output_names", "ordered_input_gradient_names", "ordered_output_gradient_names",
-        "ordered_target_names", "ordered_constant_node_names", "ordered_parameter_node_names",
-    )  # fmt: skip
-    for role in roles:
-        for name in getattr(state, role):
+    """Every name is a queue's, and stands once; every constant and parameter has its tensor."""
+    for role in _ROLES:
+        names = getattr(state, role)
+        for place, name in enumerate(names):
             if name not in queues:
-                yield Mismatch(DEVICE, "image-queue", f"{role} has {shown(name)}, which is no queue of the netlist")
-    for _, queue in state.ordered_intermediate_activation_names:
+                problem = f"{role} has {shown(name)}, which is no queue of the netlist"
+                yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
+        for place, name in _twice(names):
+            yield Mismatch(DEVICE, "image-queue", f"{shown(name)} stands twice", steps=(STATE, role, place))
+    role = "ordered_intermediate_activation_names"
+    for place, (_, queue) in enumerate(state.ordered_intermediate_activation_names):
         if queue not in queues:
-            problem = f"ordered_intermediate_activation_names has {shown(queue)}, which is no queue of the netlist"
-            yield Mismatch(DEVICE, "image-queue", problem)
-    for names, tensors, what in (
-        (state.ordered_constant_node_names, state.post_const_eval_constants, "constant"),
-        (state.ordered_parameter_node_names, state.post_const_eval_parameters, "parameter"),
-    ):
-        for name in names:
-            if name not in tensors:
-                yield Mismatch(DEVICE, "image-member", f"{what} {shown(name)} has no tensor in post_const_eval_{what}s")
+            problem = f"{role} has {shown(queue)}, which is no queue of the netlist"
+            yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place, 1))
+    for what in ("constant", "parameter"):
+        role, group = f"ordered_{what}_node_names", f"post_const_eval_{what}s"
+        for place, name in enumerate(getattr(state, role)):
+            if name not in getattr(state, group):
+                problem = f"{what} {shown(name)} has no tensor in {group}"
+                yield Mismatch(DEVICE, "image-member", problem, steps=(STATE, role, place))
 
 
-def _tensor(entry: TensorEntry, queues: Sequence[Queue], netlist: Netlist, archive: Archive) -> Iterator[Mismatch]:
+def _twice(items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Those that stood there before, with their places."""
+    seen: set[Any] = set()
+    for place, item in enumerate(items):
+        if item in seen:
+            yield place, item
+        seen.add(item)
+
+
+def _roles(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
+    """The host fills inputs, ops fill outputs, and a queue holds what its place in the lists says."""
+    for role, host_fed in (("ordered_input_names", True), ("ordered_output_names", False)):
+        for place, name in enumerate(getattr(state, role)):
+            queue = next(iter(queues.get(name, ())), None)
+            if queue is not None and queue.host_fed != host_fed:
+                by = "the host" if queue.host_fed else f"op {queue.input}"
+                problem = f"queue {shown(name)} is filled by {by}"
+                yield Mismatch(DEVICE, "image-queue", problem, steps=(STATE, role, place))
+    for place, (name, df) in enumerate(zip(state.ordered_output_names, state.ordered_output_data_formats)):  # noqa: B905 - lengths are held against each other elsewhere
+        if name in queues and queues[name][0].df != df:
+            problem = f"queue {shown(name)} has format {queues[name][0].df}"
+            yield Mismatch(DEVICE, "image-queue", problem, "warning", (STATE, "ordered_output_data_formats", place))
+    for group in ("input_to_tile_dims", "parameter_to_tile_dims", "constant_to_tile_dims"):
+        for name, dims in getattr(state, group).items():
+            queue = next(iter(queues.get(name, ())), None)
+            if queue is not None and isinstance(dims, tuple) and dims != queue.blocking.tile_dim:
+                problem = f"queue {shown(name)} has tiles of {list(queue.blocking.tile_dim)}"
+                yield Mismatch(DEVICE, "image-queue", problem, "warning", (STATE, group, name))
+
+
+def _steps_of(entry: TensorEntry, state: CompiledGraphState) -> Steps:
+    """Where a tensor is described."""
+    group = "constants" if entry.name in state.post_const_eval_constants else "parameters"
+    return (STATE, f"post_const_eval_{group}", entry.name)
+
+
+def _tensor(
+    entry: TensorEntry, steps: Steps, queues: Sequence[Queue], netlist: Netlist, archive: Archive
+) -> Iterator[Mismatch]:
     name = shown(entry.name)
     if not queues:
-        yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist")
+        yield Mismatch(DEVICE, "image-queue", f"tensor {name} belongs to no queue of the netlist", steps=steps)
     if not archive.has(entry.member):
         yield Mismatch(entry.member, "image-member", f"tensor {name} has no file: it is not in the archive")
     elif entry.dump_format != "DEFAULT" and archive.members[entry.member].size != entry.file_bytes:
@@ -97,7 +136,7 @@ def _tensor(entry: TensorEntry, queues: Sequence[Queue], netlist: Netlist, archi
     for queue in queues[:1]:  # copies on several chips are alike
         problem = _unfit(entry, queue, netlist)
         if problem:
-            yield Mismatch(DEVICE, "image-queue", f"tensor {name}: {problem}")
+            yield Mismatch(DEVICE, "image-queue", f"tensor {name}: {problem}", steps=steps)
 
 
 def _unfit(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
@@ -134,32 +173,6 @@ def _unfit_tiles(entry: TensorEntry, queue: Queue, netlist: Netlist) -> str:
     if not size or entry.buffer_bytes % size:
         return f"buffers of {entry.buffer_bytes} bytes, an entry of queue {queue.name} takes {size} in each"
     return ""
-
-
-def _lists(state: CompiledGraphState) -> Iterator[Mismatch]:
-    """Lists of transforms that cannot be told apart by their place."""
-    for names, transforms, what in (
-        (state.ordered_input_names, state.ordered_input_runtime_tensor_transforms, "input"),
-        (state.ordered_output_names, state.ordered_output_runtime_tensor_transforms, "output"),
-    ):
-        if transforms and len(transforms) != len(names):
-            problem = f"{len(transforms)} ordered_{what}_runtime_tensor_transforms for {len(names)} {what}s"
-            yield Mismatch(DEVICE, "image-field", problem)
-    formats, outputs = state.ordered_output_data_formats, state.ordered_output_names
-    if formats and len(formats) != len(outputs):
-        problem = f"{len(formats)} ordered_output_data_formats for {len(outputs)} outputs"
-        yield Mismatch(DEVICE, "image-field", problem, "warning")
-
-
-def _host_tms(state: CompiledGraphState, queues: Mapping[str, Sequence[Queue]]) -> Iterator[Mismatch]:
-    for name, tm in state.output_host_tms.items():
-        if name not in queues:
-            problem = f"output_host_tms has {shown(name)}, which is no queue of the netlist"
-            yield Mismatch(DEVICE, "image-queue", problem)
-        elif queues[name][0].blocking.t % (tm.hstack_factor * tm.vstack_factor):
-            factors = f"hstack {tm.hstack_factor} and vstack {tm.vstack_factor}"
-            problem = f"output_host_tms of {name}: {factors} do not divide t = {queues[name][0].blocking.t}"
-            yield Mismatch(DEVICE, "image-queue", problem)
 
 
 def _files(metadata: DeviceMetadata, archive: Archive) -> Iterator[Mismatch]:

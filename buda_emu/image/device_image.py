@@ -11,19 +11,20 @@ from buda_emu.checker.render import render
 from buda_emu.checker.text import plural, shown
 from buda_emu.errors import HostError, NetlistError
 from buda_emu.image.archive import Archive, open_archive
-from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_by_name
+from buda_emu.image.checks import CONFIG, mismatches, queues_by_name
 from buda_emu.image.fields import mapped, read_value, text
+from buda_emu.image.host_checks import output_groups
 from buda_emu.image.member import LIMITS, Limits
 from buda_emu.image.metadata import (
     NO_HOST_TM,
     NO_TRANSFORM,
     CompiledGraphState,
     DeviceMetadata,
-    Transform,
     read_metadata,
 )
+from buda_emu.image.mismatch import DEVICE, Mismatch
 from buda_emu.image.names import TOP
-from buda_emu.image.rules import RULES, ImageError, finding
+from buda_emu.image.rules import RULES, ImageError, finding, pointer, together
 from buda_emu.image.strict_json import parse_object
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.load import CheckResult, check_bytes
@@ -85,7 +86,7 @@ class DeviceImage:
         self._broadcasts = _by_name(inputs, state.ordered_input_tile_broadcast_dims)
         self._shapes = _by_name(inputs, state.ordered_input_shapes)
         self._output_transforms = _by_name(state.ordered_output_names, state.ordered_output_runtime_tensor_transforms)
-        self._output_shapes = _shapes_of_outputs(state.ordered_output_names, self._output_transforms, state)
+        self._output_shapes = _shapes_of_outputs(state)
 
     def __repr__(self) -> str:
         return f"DeviceImage({self.path!r}, {self.metadata.arch}, {plural(len(self.tensors), 'tensor')})"
@@ -186,13 +187,10 @@ class DeviceImage:
         joined = concatenated(folded, transforms, self._microbatch)
         return {name: self._from_queue(name, array) for name, array in joined.items()}
 
-    @cached_property
+    @property
     def model(self) -> "ModelIo | None":
-        """The model's own inputs and outputs, of an image that `buda-emu compile` wrote. Raises HostError."""
-        from buda_emu.image.model_io import KEY, ModelIo
-
-        held = self.metadata.extra.get(KEY)
-        return None if held is None else ModelIo.from_json(held)
+        """The model's own inputs and outputs, of an image that `buda-emu compile` wrote."""
+        return self.metadata.model
 
     def names_of(self, queue: str) -> tuple[str, ...]:
         """Names under which the host may give the data of a queue: its own, and that of the model's input."""
@@ -217,8 +215,6 @@ class DeviceImage:
 
         from buda_emu.image.tensors import for_queue
 
-        if name not in self.tensors:
-            raise HostError(f"{name}: the image has no tensor for its runtime transform ConstantInput")
         array = for_queue(self._read(name, queue, to_push=True), self.tensors[name].format, queue)
         return np.resize(array, (entries, *array.shape[1:]))  # from the first on, again and again
 
@@ -269,7 +265,7 @@ def load_image(
     archive = open_archive(path, limits)
     metadata, config = _content(archive, limits)
     if arch is not None and arch.lower() != metadata.arch:
-        raise archive.place.at(DEVICE).error("image-device", f"it is for {metadata.arch}, not for {arch}")
+        raise archive.place.at(DEVICE).below("arch").error("image-device", f"it is for {metadata.arch}, not for {arch}")
     pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
     if pickled and not allow_pickle:
         raise archive.place.at(pickled[0].member).error(
@@ -280,13 +276,15 @@ def load_image(
     result = _netlist(archive, metadata, strict=False)
     if result.netlist is None:
         raise NetlistError(render(result.diagnostics), result.diagnostics)
-    warnings: list[Diagnostic] = []
-    for found in mismatches(metadata, result.netlist, archive):
-        if found.severity == "error":
-            raise archive.place.at(found.member).error(found.rule, found.problem)
-        if found.rule != "image-pickle":
-            warnings.append(finding(archive.place.archive, found.member, found.rule, found.problem, "warning"))
-    return DeviceImage(archive, metadata, result.netlist, config, tuple(warnings))
+    found = [item for item in mismatches(metadata, result.netlist, archive) if item.rule != "image-pickle"]
+    wrong = [
+        archive.place.at(item.member).below(*item.steps).error(item.rule, item.problem)
+        for item in found
+        if item.severity == "error"
+    ]
+    if wrong:
+        raise together(wrong)
+    return DeviceImage(archive, metadata, result.netlist, config, tuple(_told(item, archive) for item in found))
 
 
 def check_image(
@@ -303,19 +301,22 @@ def check_image(
         metadata, _ = _content(archive, limits)
         result = _netlist(archive, metadata, strict=strict)
     except ImageError as error:
-        return CheckResult(None, (replace(error.diagnostics[0], hint=RULES[error.rule].fix),))
+        return CheckResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
     except OSError as error:
         return CheckResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
     found = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
-        found.append(finding(archive.place.archive, DEVICE, "image-device", problem, "error"))
+        found.append(_told(Mismatch(DEVICE, "image-device", problem, "error", ("arch",)), archive))
     if result.netlist is not None:
         for item in mismatches(metadata, result.netlist, archive):
-            severity = "error" if strict else item.severity
-            found.append(finding(archive.place.archive, item.member, item.rule, item.problem, severity))
+            found.append(_told(replace(item, severity="error") if strict else item, archive))
     refused = any(item.severity == "error" for item in found)
     return CheckResult(None if refused else result.netlist, tuple(found))
+
+
+def _told(item: Mismatch, archive: Archive) -> Diagnostic:
+    return finding(archive.place.archive, item.member, item.rule, item.problem, item.severity, pointer(item.steps))
 
 
 def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[str, str]]:
@@ -326,7 +327,7 @@ def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[
         return metadata, {}
     place = archive.place.at(CONFIG)
     config = parse_object(archive.read(CONFIG, limits.json_bytes), place)
-    return metadata, read_value(mapped(text), config, place, "(the whole file)")
+    return metadata, read_value(mapped(text), config, place)
 
 
 def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> CheckResult:
@@ -340,21 +341,11 @@ def _by_name(names: tuple[str, ...], items: tuple[T, ...]) -> Mapping[str, T]:
     return dict(zip(names, items, strict=False))
 
 
-def _shapes_of_outputs(
-    names: tuple[str, ...], transforms: Mapping[str, Transform], state: CompiledGraphState
-) -> Mapping[str, tuple[int, ...] | None]:
-    """The host's shape of each output. There is one for each that is left after concatenation (FRONTEND 7)."""
-    groups: set[int | None] = set()
-    left: list[str] = []
-    for name in names:
-        transform = transforms.get(name, NO_TRANSFORM)
-        group = transform.concat_group
-        if transform.type != "Concatenate" or group not in groups:
-            left.append(name)
-        if transform.type == "Concatenate":
-            groups.add(group)
-    shapes = state.ordered_output_shapes
-    return dict(zip(left, shapes, strict=True)) if len(left) == len(shapes) else {}
+def _shapes_of_outputs(state: CompiledGraphState) -> Mapping[str, tuple[int, ...]]:
+    """The host's shape of each output, where it is stated: of outputs that are concatenated under the first's name."""
+    names, shapes = state.ordered_output_names, state.ordered_output_shapes
+    groups = output_groups(names, state.ordered_output_runtime_tensor_transforms)
+    return dict(zip((names[places[0]] for places in groups), shapes, strict=True)) if len(groups) == len(shapes) else {}
 
 
 def _of(items: Mapping[str, T], queue: Queue, default: T) -> T:

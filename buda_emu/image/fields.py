@@ -3,27 +3,41 @@
 A reader takes the JSON value and gives the field's value, or raises `FieldError` with what it should be.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from buda_emu.checker.text import shown
-from buda_emu.image.rules import Place
+from buda_emu.image.rules import ImageError, Place, Steps, together
 
 _READ: Final = "read"
 _NEEDED: Final = "needed"
+MISSING: Final = "this field is missing"
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
 
 
 class FieldError(Exception):
-    """A value is not what the field holds; the message says what it holds. Never leaves this room."""
+    """A value is not what the field holds; the message says what it holds. Never leaves this room.
+
+    `steps`: where below the field, `value`: what stands there.
+    """
+
+    steps: Steps = ()
+    value: Any = None
+
+    def below(self, step: str | int, value: Any) -> "FieldError":
+        """The same, of a field that has that value under a key or at a number."""
+        self.value = self.value if self.steps else value
+        self.steps = (step, *self.steps)
+        return self
 
 
-def needed(read: Reader) -> Any:
-    """A field without which nothing can be done."""
-    return field(metadata={_READ: read, _NEEDED: True})
+def needed(read: Reader, **default: Any) -> Any:
+    """A field without which nothing can be done; a default is for who makes one."""
+    return field(metadata={_READ: read, _NEEDED: True}, **default)
 
 
 def wanted(read: Reader, default: Any = None) -> Any:
@@ -41,34 +55,47 @@ def empty() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-def read_fields(
-    kind: type[T], source: Mapping[str, Any], place: Place, where: str, absent: list[str], **given: Any
-) -> T:
+def read_fields(kind: type[T], source: Mapping[str, Any], place: Place, absent: list[Place], **given: Any) -> T:
     """An instance of a dataclass of such fields, with the values `given` for its other ones. Keys that it does not know
     go to its field `extra`.
 
-    Missing fields are appended to `absent` with `where` before their name. Raises ImageError naming the field.
+    Missing fields are appended to `absent`. Raises one ImageError for all fields that are wrong.
     """
     values: dict[str, Any] = dict(given)
+    wrong: list[ImageError] = []
     known = {item.name: item for item in fields(kind) if _READ in item.metadata}  # type: ignore[arg-type]
     for name, item in known.items():
+        at = place.below(name)
         if name in source:
-            values[name] = read_value(item.metadata[_READ], source[name], place, f"{where}{name}")
+            with noted(wrong):
+                values[name] = read_value(item.metadata[_READ], source[name], at)
         elif item.metadata[_NEEDED]:
-            raise place.error("image-field", f"field {where}{name} is missing")
+            wrong.append(at.error("image-field", MISSING))
         else:
-            absent.append(f"{where}{name}")
-    used = known.keys() | given.keys()
-    values["extra"] = MappingProxyType({key: plain(value) for key, value in source.items() if key not in used})
+            absent.append(at)
+    if wrong:
+        raise together(wrong)
+    extra = {key: plain(value) for key, value in source.items() if key not in known and key not in given}
+    values["extra"] = MappingProxyType(extra)
     return kind(**values)
 
 
-def read_value(read: Reader, value: Any, place: Place, where: str) -> Any:
-    """One value. Raises ImageError naming where it stands."""
+@contextmanager
+def noted(wrong: list[ImageError]) -> Generator[None]:
+    """An ImageError that is raised within is appended to `wrong`, and what follows goes on."""
+    try:
+        yield
+    except ImageError as error:
+        wrong.append(error)
+
+
+def read_value(read: Reader, value: Any, place: Place) -> Any:
+    """One value. Raises ImageError for the place where something else stands."""
     try:
         return read(value)
     except FieldError as error:
-        raise place.error("image-field", f"field {shown(where)} is {shown(repr(value))}, not {error}") from None
+        found = error.value if error.steps else value
+        raise place.below(*error.steps).error("image-field", f"{shown(repr(found))} is not {error}") from None
 
 
 def plain(value: Any) -> Any:
@@ -136,7 +163,7 @@ def listed(read: Reader, count: int | None = None) -> Reader:
         items = json_list(value)
         if count is not None and len(items) != count:
             raise FieldError(f"a list of {count}")
-        return tuple(read(item) for item in items)
+        return tuple(below(read, index, item) for index, item in enumerate(items))
 
     return read_all
 
@@ -145,25 +172,39 @@ def mapped(read: Reader) -> Reader:
     """An object with any keys."""
 
     def read_all(value: Any) -> Mapping[str, Any]:
-        return MappingProxyType({key: read(item) for key, item in json_object(value).items()})
+        return MappingProxyType({key: below(read, key, item) for key, item in json_object(value).items()})
 
     return read_all
 
 
-def shaped(kind: type[T]) -> Reader:
-    """An object with the fields of a dataclass."""
+def shaped(kind: type[T], *, closed: bool = False) -> Reader:
+    """An object with the fields of a dataclass, and no others where it is `closed`."""
 
     def read(value: Any) -> T:
         source = json_object(value)
+        known = {item.name: item for item in fields(kind) if _READ in item.metadata}  # type: ignore[arg-type]
         values: dict[str, Any] = {}
-        for item in fields(kind):  # type: ignore[arg-type]
-            if item.name in source:
-                values[item.name] = item.metadata[_READ](source[item.name])
+        for name, item in known.items():
+            if name in source:
+                values[name] = below(item.metadata[_READ], name, source[name])
             elif item.metadata[_NEEDED]:
-                raise FieldError(f"an object with {item.name}")
+                raise FieldError(f"an object with {name}")
+        for name in source if closed else ():
+            if name not in known:
+                raise FieldError(f"a value that belongs here: the fields are {', '.join(known)}").below(
+                    name, source[name]
+                )
         return kind(**values)
 
     return read
+
+
+def below(read: Reader, step: str | int, value: Any) -> Any:
+    """What stands in a value under a key or at a number."""
+    try:
+        return read(value)
+    except FieldError as error:
+        raise error.below(step, value) from None
 
 
 anything: Reader = plain

@@ -4,17 +4,17 @@ PyBUDA's Prestride does the same for windows as large as their stride (FRONTEND 
 than its stride here, so that a whole convolution becomes a product.
 """
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from buda_emu.image.fields import FieldError, listed, whole
 
-from buda_emu.errors import HostError
+if TYPE_CHECKING:  # checking an image needs no numpy
+    from numpy.typing import NDArray
 
-Array = NDArray[Any]
+    Array = NDArray[Any]
 Sizes = tuple[int, ...]
+_MOST: Final = (1 << 31) - 1
 
 
 class Windows(NamedTuple):
@@ -28,28 +28,15 @@ class Windows(NamedTuple):
     starts: Sizes
     counts: Sizes
 
-    @staticmethod
-    def of(fields: Any) -> "Windows":
-        """From five lists of whole numbers. Raises HostError for anything else."""
-        lists = (
-            [_numbers(item) for item in cast("Sequence[object]", fields)] if isinstance(fields, (list, tuple)) else []
-        )
-        if len(lists) != len(Windows._fields) or None in lists:
-            raise HostError(f"windows of an input are not lists of {', '.join(Windows._fields)}")
-        found = Windows(*(item or () for item in lists))
-        rank = len(found.sizes)
-        fits = sorted(found.perm) == list(range(rank + 2)) and {len(item) for item in found[1:]} == {rank}
-        if not fits or min((*found.sizes, *found.strides, *found.counts), default=0) < 1:
-            raise HostError(f"windows of an input do not fit together: {found}")
-        return found
-
     def shape(self, given: Sizes) -> Sizes:
         """Of the result: [N, places..., what a window sees]."""
         batch, channels = (given[place] for place in self.perm[:2])
         return (batch, *self.counts, prod(self.sizes) * channels)
 
-    def apply(self, array: Array) -> Array:
+    def apply(self, array: "Array") -> "Array":
         """`[N, places..., places in the window, then channels]`; zeros outside of the input."""
+        import numpy as np
+
         rank = len(self.sizes)
         array = array.transpose(self.perm)
         for place, (size, stride, start, count) in enumerate(zip(*self[1:], strict=True)):
@@ -65,10 +52,18 @@ class Windows(NamedTuple):
         return array.reshape(array.shape[0], *self.counts, -1)
 
 
-def _numbers(item: object) -> Sizes | None:
-    """A list of whole numbers as a tuple; None for anything else."""
-    if not isinstance(item, (list, tuple)):
-        return None
-    numbers = cast("Sequence[object]", item)
-    found = tuple(number for number in numbers if type(number) is int)
-    return found if len(found) == len(numbers) else None
+_lists: Final = listed(listed(whole(-_MOST, _MOST)), len(Windows._fields))
+
+
+def windows(value: Any) -> Windows:
+    """From five lists of whole numbers. Raises FieldError for anything else."""
+    found = Windows(*_lists(value))
+    rank = len(found.sizes)
+    if sorted(found.perm) != list(range(rank + 2)):
+        raise FieldError(f"an order of {rank + 2} dimensions").below(0, list(found.perm))
+    for place, (name, numbers) in enumerate(found._asdict().items()):
+        if place and len(numbers) != rank:
+            raise FieldError(f"{name} of {rank} dimensions of space").below(place, list(numbers))
+        if name in ("sizes", "strides", "counts") and min(numbers, default=1) < 1:
+            raise FieldError(f"{name} of 1 and more").below(place, list(numbers))
+    return found

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from buda_emu.checker.text import shown
 from buda_emu.image.fields import (
+    MISSING,
     FieldError,
     Reader,
     anything,
@@ -15,8 +16,10 @@ from buda_emu.image.fields import (
     flag,
     json_object,
     listed,
+    mapped,
     natural,
     needed,
+    noted,
     optional,
     positive,
     read_fields,
@@ -28,7 +31,8 @@ from buda_emu.image.fields import (
     whole,
     word,
 )
-from buda_emu.image.rules import Place
+from buda_emu.image.model_io import KEY, ModelIo
+from buda_emu.image.rules import ImageError, Place, together
 from buda_emu.image.tensor_entry import TensorEntry, tensor_entries
 from buda_emu.spec.archs import ARCHS
 from buda_emu.spec.formats import FORMATS
@@ -63,7 +67,14 @@ def _transform_type(value: Any) -> str:
 
 
 def _dims(value: Any) -> tuple[int, ...]:
-    return listed(positive)(json_object(value).get("dims_") if isinstance(value, dict) else value)
+    """A shape: a list, or an object with one (NETLIST 8)."""
+    if not isinstance(value, dict):
+        return listed(positive)(value)
+    held = json_object(value).get("dims_")
+    try:
+        return listed(positive)(held)
+    except FieldError as error:
+        raise error.below("dims_", held) from None
 
 
 _unset: Reader = whole(-(1 << 63), (1 << 63) - 1)  # whatever an unset C integer is
@@ -190,7 +201,7 @@ class CompiledGraphState:
     output_host_tms: Mapping[str, HostTm] = wanted_map(shaped(HostTm))
     consteval_trace: Any = wanted(anything)
     optimizer_param_info: Mapping[str, Any] = wanted_map(listed(_pair))
-    cpueval_outputs: str | None = wanted(anything)
+    cpueval_outputs: str | None = wanted(optional(text))
     has_cache_buffers: bool = wanted(flag, False)
     post_const_eval_constants: Mapping[str, TensorEntry] = field(default_factory=empty)
     post_const_eval_parameters: Mapping[str, TensorEntry] = field(default_factory=empty)
@@ -207,6 +218,7 @@ class DeviceMetadata:
     """All of device.json. `arch` is the netlist's word; `fp32_fallback` is what the compiler put in place of Float32.
 
     `missing` names the fields that the format has and this file has not, `extra` keeps those that only the file has.
+    `model`: the model's own inputs and outputs, of an image that `buda-emu compile` wrote.
     """
 
     version: str = needed(text)
@@ -221,40 +233,63 @@ class DeviceMetadata:
     microbatch_count: int = wanted(positive, 1)
     grid_size: tuple[int, ...] = wanted(listed(whole(1, 1 << 16), 2), ())
     harvested_rows: Any = wanted(anything)
-    verify_cfg: Any = wanted(anything)
-    compiler_cfg: Any = wanted(anything)
+    verify_cfg: Mapping[str, Any] | None = wanted(optional(mapped(anything)))
+    compiler_cfg: Mapping[str, Any] | None = wanted(optional(mapped(anything)))
     loss_module: str | None = wanted(optional(text))
     module_name_to_metadata: Mapping[str, ModuleMetadata] = wanted_map(_module)
     pybuda_pip_version_id: str = wanted(text, "")
     pybuda_commit_hash: str | None = wanted(optional(text), "")  # null: made outside of a git checkout
     budabackend_commit_hash: str | None = wanted(optional(text), "")
     compiled_graph_state: CompiledGraphState
+    model: ModelIo | None = None
     missing: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=empty)
 
 
 def read_metadata(content: Mapping[str, Any], place: Place) -> DeviceMetadata:
-    """What device.json says. Raises ImageError naming the field that is missing or wrong."""
+    """What device.json says. Raises one ImageError for all fields that are missing or wrong."""
     version = content.get("version")
     if version != VERSION:
-        raise place.error("image-version", f"its version is {shown(repr(version))}")
-    if "compiled_graph_state" not in content:
-        raise place.error("image-field", "field compiled_graph_state is missing")
-    source = read_value(json_object, content["compiled_graph_state"], place, "compiled_graph_state")
-    missing: list[str] = []
-    graph = _state(source, place, missing)
-    metadata = read_fields(DeviceMetadata, content, place, "", missing, compiled_graph_state=graph)
-    return replace(metadata, missing=tuple(missing))
+        raise place.below("version").error("image-version", f"its version is {shown(repr(version))}")
+    wrong: list[ImageError] = []
+    missing: list[Place] = []
+    parts: dict[str, Any] = {"compiled_graph_state": None, KEY: None}
+    at = place.below("compiled_graph_state")
+    with noted(wrong):
+        if "compiled_graph_state" not in content:
+            raise at.error("image-field", MISSING)
+        parts["compiled_graph_state"] = _state(
+            read_value(json_object, content["compiled_graph_state"], at), at, missing
+        )
+    with noted(wrong):
+        if content.get(KEY) is not None:
+            parts[KEY] = ModelIo.from_json(content[KEY], place.below(KEY))
+    with noted(wrong):
+        given = {key: value for key, value in content.items() if key != KEY}
+        metadata = read_fields(
+            DeviceMetadata, given, place, missing, compiled_graph_state=parts["compiled_graph_state"]
+        )
+        if not wrong:
+            absent = tuple(".".join(map(str, item.steps)) for item in missing)
+            return replace(metadata, missing=absent, model=parts[KEY])
+    raise together(wrong)
 
 
-def _state(source: Mapping[str, Any], place: Place, missing: list[str]) -> CompiledGraphState:
-    where = "compiled_graph_state."
+def _state(source: Mapping[str, Any], place: Place, missing: list[Place]) -> CompiledGraphState:
+    wrong: list[ImageError] = []
     tensors: dict[str, Any] = {}
     for group in ("post_const_eval_constants", "post_const_eval_parameters"):
+        at = place.below(group)
         if group not in source:
-            missing.append(f"{where}{group}")
-        tensors[group] = tensor_entries(source.get(group, {}), place, f"{where}{group}")
-    twice = tensors["post_const_eval_constants"].keys() & tensors["post_const_eval_parameters"].keys()
-    if twice:
-        raise place.error("image-field", f"tensor {shown(min(twice))} is a constant and a parameter")
-    return read_fields(CompiledGraphState, source, place, where, missing, **tensors)
+            missing.append(at)
+        tensors[group] = {}
+        with noted(wrong):
+            tensors[group] = tensor_entries(source.get(group, {}), at)
+        for name in tensors[group] if group == "post_const_eval_parameters" else ():
+            if name in tensors["post_const_eval_constants"]:
+                wrong.append(at.below(name).error("image-field", f"tensor {shown(name)} is a constant and a parameter"))
+    with noted(wrong):
+        state = read_fields(CompiledGraphState, source, place, missing, **tensors)
+        if not wrong:
+            return state
+    raise together(wrong)

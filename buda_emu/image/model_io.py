@@ -3,24 +3,58 @@
 An image of `buda-emu compile` says it under `buda_emu_model` in device.json; the vendor's transforms know no names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from buda_emu.errors import HostError
-from buda_emu.image.host_windows import Windows
+from buda_emu.image.fields import (
+    FieldError,
+    flag,
+    listed,
+    natural,
+    needed,
+    optional,
+    positive,
+    read_value,
+    shaped,
+    text,
+    wanted,
+)
+from buda_emu.image.host_windows import Windows, windows
+from buda_emu.image.rules import Place
 from buda_emu.spec.infinity import INFINITE
 
-Array = NDArray[Any]
-KEY = "buda_emu_model"
-_PARTS = ("inputs", "outputs")
+if TYPE_CHECKING:  # checking an image needs no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+KEY: Final = "buda_emu_model"
+DTYPES: Final = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+"""Element types of the host's tensors, in numpy's words."""
 NO_INDEX = 0xFFFFFFFF
 """Reads a row of zeros (OPS 6.9)."""
+
+
+def _version(value: Any) -> int:
+    if type(value) is not int or value != 1:
+        raise FieldError("the schema_version that is known, which is 1")
+    return value
+
+
+def _dtype(value: Any) -> str:
+    if text(value) not in DTYPES:
+        raise FieldError(f"one of {', '.join(DTYPES)}")
+    return value
+
+
+_extent: Final = listed(positive, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +63,32 @@ class ModelInput:
     leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words; `below`:
     whole numbers that the model takes are 0 up to this; `windows`: what is laid side by side first."""
 
-    queue: str
-    label: str
-    shape: tuple[int, ...]
-    dtype: str
-    view: tuple[int, int, int]
-    extent: tuple[int, int, int]
-    indices: bool = False
-    gather: tuple[int, ...] = ()
-    below: int = 2
-    windows: Windows | None = None
+    queue: str = needed(text)
+    label: str = needed(text)
+    shape: tuple[int, ...] = needed(listed(positive))
+    dtype: str = needed(_dtype)
+    view: tuple[int, int, int] = needed(_extent)
+    extent: tuple[int, int, int] = needed(_extent)
+    indices: bool = wanted(flag, False)
+    gather: tuple[int, ...] = wanted(listed(natural), ())
+    below: int = wanted(positive, 2)
+    windows: Windows | None = wanted(optional(windows))
 
-    def entries(self, array: Any) -> Array | None:
+    @property
+    def elements(self) -> int:
+        """How many of the model's elements go to the queue, windows and all."""
+        return len(self.gather) or self.laid_out
+
+    @property
+    def laid_out(self) -> int:
+        """Elements of the model's tensor, windows side by side, of which `gather` picks some."""
+        return prod(self.windows.shape(self.shape) if self.windows else self.shape)
+
+    def entries(self, array: Any) -> "Array | None":
         """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
         array of another shape."""
+        import numpy as np
+
         given = np.asarray(array)
         if given.shape == self.shape:
             return self.to_queue(given)
@@ -50,15 +96,19 @@ class ModelInput:
             return None
         return np.concatenate([self.to_queue(item) for item in given])
 
-    def made_up(self, stream: np.random.Generator) -> Array:
+    def made_up(self, stream: "np.random.Generator") -> "Array":
         """An input of the model: normal numbers for floats, else whole numbers that it takes."""
+        import numpy as np
+
         kind = np.dtype(self.dtype)
         if kind.kind == "f":
             return stream.standard_normal(self.shape).astype(kind)
         return stream.integers(0, self.below, self.shape).astype(kind)
 
-    def to_queue(self, array: Any) -> Array:
+    def to_queue(self, array: Any) -> "Array":
         """One entry, [1, t, rows, columns]. Raises HostError for another shape than the model's."""
+        import numpy as np
+
         given = np.asarray(array)
         if given.shape != self.shape:
             raise HostError(f"input {self.label}: shape {list(given.shape)}, the model takes {list(self.shape)}")
@@ -78,14 +128,16 @@ class ModelInput:
 class ModelOutput:
     """A queue that holds an output of the model in its leading `view` [t, rows, columns]."""
 
-    queue: str
-    label: str
-    shape: tuple[int, ...]
-    dtype: str
-    view: tuple[int, int, int]
+    queue: str = needed(text)
+    label: str = needed(text)
+    shape: tuple[int, ...] = needed(listed(positive))
+    dtype: str = needed(_dtype)
+    view: tuple[int, int, int] = needed(_extent)
 
-    def from_queue(self, array: Array) -> Array:
+    def from_queue(self, array: "Array") -> "Array":
         """The model's tensor of one entry [1, t, rows, columns]; of several, with a dimension for them in front."""
+        import numpy as np
+
         held = array[:, : self.view[0], : self.view[1], : self.view[2]].reshape(-1, *self.shape)
         held = held[0] if len(array) == 1 else held
         kind = np.dtype(self.dtype)
@@ -95,33 +147,26 @@ class ModelOutput:
         whole = np.rint(np.nan_to_num(held))
         return whole != 0 if kind.kind == "b" else whole.astype(kind)
 
-    def alone(self, array: Array) -> Array:
+    def alone(self, array: "Array") -> "Array":
         """Entries [n, t, rows, columns] with zeros where nothing of the model is."""
+        import numpy as np
+
         held = np.zeros_like(array)
         t, rows, columns = self.view
         held[:, :t, :rows, :columns] = array[:, :t, :rows, :columns]
         return held
 
-    def in_queue(self, array: Array, extent: tuple[int, ...]) -> Array | None:
+    def in_queue(self, array: "Array", extent: tuple[int, ...]) -> "Array | None":
         """The model's tensor, or several with a dimension for them in front, as entries of its queue; None for an
         array of another shape."""
+        import numpy as np
+
         if array.shape not in (self.shape, (len(array), *self.shape) if array.ndim else ()):
             return None
         held = np.zeros((array.size // max(1, prod(self.shape)), *extent), np.float32)
         t, rows, columns = self.view
         held[:, :t, :rows, :columns] = array.reshape(-1, *self.view)
         return held
-
-
-def _input(fields: Mapping[str, Any]) -> ModelInput:
-    """Raises HostError for windows that do not give what the queue holds."""
-    windows = Windows.of(fields["windows"]) if fields.get("windows") else None
-    found = replace(ModelInput(**fields), windows=windows)
-    if windows and (
-        len(windows.perm) != len(found.shape) or prod(windows.shape(found.shape)) != prod(found.view) or found.indices
-    ):
-        raise HostError(f"windows of input {found.label} do not give the {list(found.view)} of queue {found.queue}")
-    return found
 
 
 def _plain(item: Any) -> Any:
@@ -133,10 +178,11 @@ class ModelIo:
     """`labels`: names of the model's inputs in its order, those that no queue takes included. `chip`: where several
     have a copy of the model, the one of these queues."""
 
-    labels: tuple[str, ...]
-    inputs: tuple[ModelInput, ...]
-    outputs: tuple[ModelOutput, ...]
-    chip: int | None = None
+    labels: tuple[str, ...] = needed(listed(text))
+    inputs: tuple[ModelInput, ...] = needed(listed(shaped(ModelInput, closed=True)))
+    outputs: tuple[ModelOutput, ...] = needed(listed(shaped(ModelOutput, closed=True)))
+    chip: int | None = wanted(optional(natural))
+    schema_version: int = needed(_version, default=1)
 
     @cached_property
     def input_of(self) -> Mapping[str, ModelInput]:
@@ -162,25 +208,11 @@ class ModelIo:
         )  # fmt: skip
 
     @staticmethod
-    def from_json(source: Mapping[str, Any]) -> "ModelIo":
-        """Raises HostError for what is none."""
+    def from_json(source: Any, place: Place) -> "ModelIo":
+        """From what device.json has at a place. Raises ImageError for what is none."""
+        return read_value(shaped(ModelIo, closed=True), source, place)
 
-        def plain(value: Any) -> Any:
-            if not isinstance(value, (list, tuple)):
-                return value
-            return tuple(plain(item) for item in cast("Sequence[Any]", value))
-
-        try:
-            if source["schema_version"] != 1:
-                raise HostError(f"{KEY}: schema_version {source['schema_version']} is not known")
-            fields = [[{key: plain(item) for key, item in entry.items()} for entry in source[name]] for name in _PARTS]
-            inputs = tuple(_input(item) for item in fields[0])
-            chip = None if source.get("chip") is None else int(source["chip"])
-            return ModelIo(plain(source["labels"]), inputs, tuple(ModelOutput(**item) for item in fields[1]), chip)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise HostError(f"{KEY}: not what buda-emu compile writes: {error}") from None
-
-    def queues(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    def queues(self, arrays: Mapping[str, Any]) -> "dict[str, Array]":
         """What to push, by queue, for inputs by name. Raises HostError for names that are missing or not known."""
         missing = [label for label in dict.fromkeys(item.label for item in self.inputs) if label not in arrays]
         unknown = [label for label in arrays if label not in self.labels]

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.image.checks import CONFIG, DEVICE, queues_by_name
+from buda_emu.image.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
+from buda_emu.image.mismatch import DEVICE
 from buda_emu.image.model_io import KEY
 from buda_emu.image.names import TOP, check_unique, checked_name
 from buda_emu.image.rules import ImageError, Place

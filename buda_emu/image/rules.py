@@ -1,6 +1,6 @@
 """What an image must be, rule by rule, and the error that says which rule it breaks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +8,7 @@ from buda_emu.checker import Diagnostic, Rule, RuleBook, Severity
 from buda_emu.checker.text import shown
 from buda_emu.errors import DocumentError, HostError
 
+Steps = tuple[str | int, ...]
 BOOK: Final = RuleBook("device image", "image-")
 
 BOOK.declare(
@@ -109,19 +110,29 @@ RULES: Mapping[str, Rule] = BOOK.rules
 
 
 class ImageError(DocumentError, HostError):
-    """A device image is refused. The message names archive, member, what is wrong, the rule, and what to do.
+    """A device image is refused. The message names archive, member, place in it, what is wrong, the rule, what to do.
 
-    `archive`, `member` ("" for the archive as a whole), `rule` (an id of RULES) and `problem` are its parts; the same
-    is its only diagnostic.
+    `archive`, `member` ("" for the archive as a whole), `pointer` (a JSON pointer, "" for the member as a whole),
+    `rule` (an id of RULES) and `problem` are its parts, and its first diagnostic. `more`: what else is wrong.
     """
 
     is_report = False
 
-    def __init__(self, archive: str, member: str, rule: str, problem: str) -> None:
-        self.archive, self.member, self.rule, self.problem = archive, member, rule, problem
-        where = f"{archive}: {shown(member)}" if member else archive
-        message = f"{where}: {problem} [{rule}: {RULES[rule].summary}]; {RULES[rule].fix}"
-        super().__init__(message, [finding(archive, member, rule, problem)])
+    def __init__(
+        self, archive: str, member: str, rule: str, problem: str, pointer: str = "", more: Sequence[Diagnostic] = ()
+    ) -> None:
+        self.archive, self.member, self.rule, self.problem, self.pointer = archive, member, rule, problem, pointer
+        where = ": ".join(filter(None, (archive, shown(member), shown(pointer))))
+        others = f" (and {len(more)} more, which `buda-emu check` shows)" if more else ""
+        message = f"{where}: {problem} [{rule}: {RULES[rule].summary}]{others}; {RULES[rule].fix}"
+        super().__init__(message, [finding(archive, member, rule, problem, pointer=pointer), *more])
+
+
+def together(errors: Sequence[ImageError]) -> ImageError:
+    """Several errors as one, which says the first and has all diagnostics."""
+    first, *others = errors
+    more = [*first.diagnostics[1:], *(item for error in others for item in error.diagnostics)]
+    return ImageError(first.archive, first.member, first.rule, first.problem, first.pointer, more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +141,31 @@ class Place:
 
     archive: str
     member: str = ""
+    steps: Steps = ()
 
     def at(self, member: str) -> "Place":
         """The place of a member."""
         return Place(self.archive, member)
 
+    def below(self, *steps: str | int) -> "Place":
+        """The place of a value inside of the one here: keys of objects, numbers of items."""
+        return Place(self.archive, self.member, (*self.steps, *steps))
+
     def error(self, rule: str, problem: str) -> ImageError:
         """The error to raise."""
-        return ImageError(self.archive, self.member, rule, problem)
+        return ImageError(self.archive, self.member, rule, problem, pointer(self.steps))
 
 
-def finding(archive: str, member: str, rule: str, problem: str, severity: Severity = "error") -> Diagnostic:
-    """What is wrong with a member, or with the archive where `member` is ""."""
+def pointer(steps: Steps) -> str:
+    """The JSON pointer (RFC 6901, without its first slash) of keys and numbers."""
+    return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def finding(
+    archive: str, member: str, rule: str, problem: str, severity: Severity = "error", pointer: str = ""
+) -> Diagnostic:
+    """What is wrong with a member, at a place in it, or with the archive where `member` is ""."""
     path = f"{archive}!{shown(member)}" if member else archive
+    if pointer:
+        return Diagnostic(path, rule, severity, problem, pointer=shown(pointer))
     return Diagnostic(path, rule, severity, problem, 1, 1)

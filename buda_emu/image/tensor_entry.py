@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from buda_emu.checker.text import shown
-from buda_emu.image.fields import FieldError, listed, mapped, positive, read_value, text, whole, word
+from buda_emu.image.fields import FieldError, below, json_object, listed, noted, positive, read_value, text, whole, word
 from buda_emu.image.names import TOP, checked_name
-from buda_emu.image.rules import Place
+from buda_emu.image.rules import ImageError, Place, together
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.host_shape import outermost_first
 
 DumpFormat = Literal["DEFAULT", "BACKEND", "BACKEND_TILIZED"]
 _LARGEST = (1 << 62) - 1
@@ -45,25 +46,30 @@ class TensorEntry:
     @property
     def pushed_shape(self) -> tuple[int, ...]:
         """[entries, t, rows, cols] that a queue gets: the outermost meaningful dimension is w (NETLIST 7.4)."""
-        shape = list(self.shape)
-        if shape:
-            shape[0], shape[4 - self.dim] = shape[4 - self.dim], shape[0]
-        return tuple(shape)
+        return outermost_first(self.shape, self.dim) if self.shape else ()
 
 
-def tensor_entries(value: Any, place: Place, where: str) -> Mapping[str, TensorEntry]:
-    """`post_const_eval_constants` or `post_const_eval_parameters`. Raises ImageError naming the tensor."""
-    raw: Mapping[str, Any] = read_value(mapped(lambda item: item), value, place, where)
-    return MappingProxyType({name: _entry(name, item, place, f"{where}.{shown(name)}") for name, item in raw.items()})
+def tensor_entries(value: Any, place: Place) -> Mapping[str, TensorEntry]:
+    """`post_const_eval_constants` or `post_const_eval_parameters`. Raises one ImageError for all tensors that are
+    wrong."""
+    raw = read_value(json_object, value, place)
+    wrong: list[ImageError] = []
+    found: dict[str, TensorEntry] = {}
+    for name, item in raw.items():
+        with noted(wrong):
+            found[name] = _entry(name, item, place.below(name))
+    if wrong:
+        raise together(wrong)
+    return MappingProxyType(found)
 
 
-def _entry(name: str, value: Any, place: Place, where: str) -> TensorEntry:
+def _entry(name: str, value: Any, place: Place) -> TensorEntry:
     if isinstance(value, str):
         if not value.lower().endswith(".pkl"):
-            raise place.error("image-field", f"field {where} is {shown(value)!r}, not the name of a .pkl file")
+            raise place.error("image-field", f"{shown(repr(value))} is not the name of a .pkl file")
         return TensorEntry(name=name, dump_format="DEFAULT", member=_member(value, place))
-    described = read_value(_description, value, place, where)
-    entry = TensorEntry(name=name, member=_member(described.pop("bin"), place), **described)
+    described = read_value(_description, value, place)
+    entry = TensorEntry(name=name, member=_member(described.pop("bin"), place.below("bin")), **described)
     problem = _problem(entry)
     if problem:
         raise place.error("image-tensor", f"tensor {shown(name)}: {problem}")
@@ -81,13 +87,15 @@ def _description(value: Any) -> dict[str, Any]:
     lacking = [key for key in read if key not in value]
     if lacking:
         raise FieldError(f"an object with {', '.join(lacking)}")
-    found: dict[str, Any] = {key: reader(value[key]) for key, reader in read.items()}
+    given = cast("dict[str, Any]", value)
+    found: dict[str, Any] = {key: below(reader, key, given[key]) for key, reader in read.items()}
     if found["bin"].endswith(".tbin"):
         # The writer says buf_size_bytes, another loader wants buffer_size_bytes (NETLIST 8).
-        sizes = {whole(1, _LARGEST)(value[key]) for key in ("buf_size_bytes", "buffer_size_bytes") if key in value}
-        if "num_buffers" not in value or len(sizes) != 1:
+        keys = [key for key in ("buf_size_bytes", "buffer_size_bytes") if key in given]
+        sizes = {below(whole(1, _LARGEST), key, given[key]) for key in keys}
+        if "num_buffers" not in given or len(sizes) != 1:
             raise FieldError("an object with num_buffers and one buf_size_bytes (or buffer_size_bytes)")
-        buffers = positive(value["num_buffers"])
+        buffers = below(positive, "num_buffers", given["num_buffers"])
         return {**found, "dump_format": "BACKEND_TILIZED", "num_buffers": buffers, "buffer_bytes": sizes.pop()}
     if not found["bin"].endswith(".bin"):
         raise FieldError("the description of a .bin or .tbin file")
@@ -102,9 +110,12 @@ def _format(value: Any) -> str:
 
 
 def _member(file: str, place: Place) -> str:
-    """The member that a path stands for: below the top folder, whose name may be written."""
+    """The member that a path stands for: below the top folder, whose name may be written. Raises ImageError."""
     name = file.removeprefix("./")
-    return checked_name(name if name.startswith(f"{TOP}/") else f"{TOP}/{name}", False, place)
+    try:
+        return checked_name(name if name.startswith(f"{TOP}/") else f"{TOP}/{name}", False, place)
+    except ImageError as error:
+        raise place.error(error.rule, f"{shown(file)}: {error.problem}") from None
 
 
 def _problem(entry: TensorEntry) -> str:

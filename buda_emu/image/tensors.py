@@ -17,7 +17,7 @@ from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Queue
 from buda_emu.numerics import host_decode
 from buda_emu.spec.formats import is_raw
-from buda_emu.tensor.host import expand_shape
+from buda_emu.spec.host_shape import expand_shape
 from buda_emu.tensor.layout import EntryLayout, unpack_entry
 from buda_emu.tensor.tilize import untilize
 

@@ -12,16 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.image.host_shapes import (
+    TILE,
+    extent_of,
+    filling,
+    tile_rows,
+    undivided_indices,
+    unequal_strides,
+    unlike_cut,
+    unlike_entries,
+    unlike_parts,
+    unrepeatable,
+    unstated,
+)
 from buda_emu.image.metadata import HostTm, Transform
 from buda_emu.netlist.model import Queue
-from buda_emu.tensor.host import expand_shape, prestride, stack_entries
+from buda_emu.spec.host_shape import expand_shape
+from buda_emu.tensor.host import prestride, stack_entries
 
 Array = NDArray[Any]
 
-_TILE: Final = 32
 _NO_INDEX: Final = 0xFFFFFFFF  # what fills up the indices of an embedding: all bits set
-_COLUMNS: Final = (-1, 3)
-_ROWS: Final = (-2, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +126,14 @@ def _shapes(name: str, transform: Transform) -> tuple[tuple[int, ...], tuple[int
 
 
 def _stated(name: str, transform: Transform, field: str) -> tuple[int, ...]:
-    shape: tuple[int, ...] | None = getattr(transform, field)
-    if not shape:
-        raise HostError(f"{name}: the image states no {field} for its runtime transform {transform.type}")
-    return shape
+    _require(name, unstated(transform, field))
+    return getattr(transform, field)
+
+
+def _require(name: str, problem: str) -> None:
+    """Raises HostError where there is a problem."""
+    if problem:
+        raise HostError(f"{name}: {problem}")
 
 
 def _batch(name: str, array: Array, shape: tuple[int, ...]) -> None:
@@ -129,24 +144,18 @@ def _batch(name: str, array: Array, shape: tuple[int, ...]) -> None:
 
 def _as(name: str, array: Array, shape: Sequence[int]) -> Array:
     """The same elements in entries of another shape; its first number, a batch, does not count."""
-    if array.size % prod(shape[1:]):
-        raise HostError(f"{name}: the image states shape {list(shape)} for a tensor of {array.size} elements")
+    _require(name, unlike_entries(array.size, shape))
     return array.reshape(-1, *shape[1:])
 
 
 def _padded(name: str, array: Array, queue: Queue, microbatch: int, broadcast: Sequence[int]) -> Array:
     """[w, z, r, c] with whole tiles: filled up with zeros, or repeated (FRONTEND 7). One entry serves a microbatch."""
     four = np.repeat(array, microbatch, axis=0) if array.shape[0] == 1 < microbatch else array
-    height, width = queue.blocking.tile_dim
-    rows, columns = -four.shape[2] % height, -four.shape[3] % width
-    for axis, count, dims, what in ((3, columns, _COLUMNS, "columns"), (2, rows, _ROWS, "rows")):
-        if not count:
-            continue
-        repeat = any(dim in dims for dim in broadcast)
-        if repeat and four.shape[axis] != 1:
-            raise HostError(f"{name}: {four.shape[axis]} {what} cannot be repeated over a tile, only 1 can")
+    tile_dim = queue.blocking.tile_dim
+    _require(name, unrepeatable(four.shape, tile_dim, broadcast))
+    for axis, count, repeated in filling(four.shape, tile_dim, broadcast):
         widths = [(0, count if place == axis else 0) for place in range(4)]
-        four = np.pad(four, widths, mode="edge" if repeat else "constant")
+        four = np.pad(four, widths, mode="edge" if repeated else "constant")
     return four
 
 
@@ -164,22 +173,16 @@ def _four(shape: tuple[int, ...], microbatch: int) -> tuple[int, int, int, int]:
 def _narrowed(name: str, array: Array, cut: Sequence[int], shape: Sequence[int]) -> Array:
     """Each entry of [entries, t, rows, cols] cut to the rows and columns of `cut`, then given the shape of `shape`. The
     first numbers, batches, do not count."""
-    rows, columns = (1, 1, *cut[1:])[-2:] if len(cut) > 1 else (1, 1)
-    have = array.shape
-    t = prod(cut[1:-2])
-    if rows > have[2] or columns > have[3] or t > have[1]:
-        raise HostError(f"{name}: shape {list(have)} cannot be narrowed to {list(cut)}")
-    found = array[:, :t, :rows, :columns]
-    if found[0].size != prod(shape[1:]):
-        raise HostError(f"{name}: the image states shape {list(shape)} for entries of {found[0].size} elements")
-    return found.reshape(have[0], *shape[1:])
+    _require(name, unlike_cut(array.shape, cut, shape))
+    t, rows, columns = extent_of(cut)
+    return array[:, :t, :rows, :columns].reshape(len(array), *shape[1:])
 
 
 def _joined(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microbatch: int) -> Array:
     parts = [arrays[name] for name in names]
     axis = dim + 4 if dim < 0 else dim
-    sizes = {tuple(size for place, size in enumerate(part.shape) if place != axis) for part in parts}
-    if not 0 <= axis < 4 or len(sizes) > 1 or (axis == 0 and any(part.shape[0] % microbatch for part in parts)):
+    problem = unlike_parts([part.shape for part in parts], dim)
+    if problem or (axis == 0 and any(part.shape[0] % microbatch for part in parts)):
         shapes = ", ".join(f"{name} {list(arrays[name].shape)}" for name in names)
         raise HostError(f"outputs {shapes} cannot be concatenated along dimension {dim}")
     if axis:
@@ -193,11 +196,8 @@ def _joined(names: Sequence[str], arrays: Mapping[str, Array], dim: int, microba
 
 def _prestrided(name: str, array: Array, transform: Transform) -> Array:
     """NETLIST 8: one stride for both directions, with all of its offsets (LAYOUT 5)."""
-    stride = transform.stride_height
-    if not stride or transform.stride_width != stride:
-        raise HostError(
-            f"{name}: Prestride with stride {transform.stride_height}x{transform.stride_width}: both must be equal"
-        )
+    _require(name, unequal_strides(transform))
+    stride = transform.stride_height or 0
     if array.dtype.name not in ("float16", "float32", "float64", "bfloat16"):
         raise HostError(f"{name}: Prestride takes floats, not {array.dtype}")
     offsets = [(x, y) for y in range(stride) for x in range(stride)]
@@ -209,15 +209,13 @@ def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: 
     their places, so that an index lies where the device looks for it (FRONTEND 7)."""
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or prod(original[1:-1]) != 1:
         raise HostError(f"{name}: EmbeddingIndex takes whole numbers [w, n], not {array.dtype} {list(array.shape)}")
-    blocking = queue.blocking
-    rows = blocking.grid_size[0] * blocking.mblock[0] * blocking.ublock[0]
+    rows = tile_rows(queue)
     indices = array.reshape(-1, array.shape[-1]).astype(np.uint32)
-    indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % _TILE)))
+    indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % TILE)))
     indices[:, original[-1] :] = _NO_INDEX
     count, width = indices.shape
-    if width % (rows * _TILE):
-        raise HostError(f"{name}: {width} indices do not divide into the {rows} rows of tiles of queue {queue.name}")
-    groups = indices.reshape(count, rows, -1, _TILE)
-    groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % _TILE), (0, 0)))
-    tiles = groups.reshape(count, rows, -1, _TILE, _TILE).swapaxes(2, 3)
-    return tiles.reshape(count, 1, rows * _TILE, -1)
+    _require(name, undivided_indices(width, queue))
+    groups = indices.reshape(count, rows, -1, TILE)
+    groups = np.pad(groups, ((0, 0), (0, 0), (0, -groups.shape[2] % TILE), (0, 0)))
+    tiles = groups.reshape(count, rows, -1, TILE, TILE).swapaxes(2, 3)
+    return tiles.reshape(count, 1, rows * TILE, -1)

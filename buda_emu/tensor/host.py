@@ -1,4 +1,4 @@
-"""Shapes of tensors at the host's side: 4-D expansion, stacking of read entries, convolution prestride."""
+"""Tensors at the host's side: stacking of read entries, convolution prestride."""
 
 from collections.abc import Sequence
 
@@ -8,29 +8,6 @@ from numpy.typing import NDArray
 from buda_emu.errors import HostError
 
 F32 = NDArray[np.float32]
-Shape4 = tuple[int, int, int, int]
-
-
-def expand_shape(shape: Sequence[int]) -> Shape4:
-    """The shape [w, z, r, c] of a pushed tensor (LAYOUT 1, NETLIST 7.4).
-
-    Of fewer than 4 dimensions the outermost becomes w: [n, h, w] -> [n, 1, h, w], [n, c] -> [n, 1, 1, c]. Leading ones
-    beyond 4 are dropped. Raises HostError for more than 4 real dimensions, or none.
-    """
-    extra = max(0, len(shape) - 4)
-    if not shape or any(size != 1 for size in shape[:extra]):
-        raise HostError(f"a tensor of shape {tuple(shape)} has no form [w, z, r, c]")
-    kept = tuple(shape[extra:])
-    w, z, r, c = _swapped((*([1] * (4 - len(kept))), *kept), len(kept))
-    return w, z, r, c
-
-
-def shape_for_dim(shape: Shape4, dim: int) -> Shape4:
-    """The 4 numbers a reader that declared `dim` dimensions gets: the inverse of the push's swap (NETLIST 7.4)."""
-    if not 1 <= dim <= 4:
-        raise HostError(f"a tensor has 1 to 4 dimensions, not {dim}")
-    w, z, r, c = _swapped(shape, dim)
-    return w, z, r, c
 
 
 def stack_entries(array: F32, hstack: int, vstack: int, row_major: bool, untilized: bool = False) -> F32:
@@ -72,12 +49,6 @@ def prestride(array: F32, stride: int, xy_offsets: Sequence[tuple[int, int]]) ->
     result = np.zeros((batch, 1, _up_to_32(used.shape[1]), _up_to_32(used.shape[2])), np.float32)
     result[:, 0, : used.shape[1], : used.shape[2]] = used
     return result
-
-
-def _swapped(shape: Sequence[int], dim: int) -> tuple[int, ...]:
-    swapped = list(shape)
-    swapped[0], swapped[4 - dim] = swapped[4 - dim], swapped[0]
-    return tuple(swapped)
 
 
 def _box(xy_offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:

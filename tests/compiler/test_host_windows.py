@@ -15,9 +15,11 @@ from buda_emu.compiler.passes import host_windows as room
 from buda_emu.compiler.target import Target
 from buda_emu.errors import HostError
 from buda_emu.image.host_windows import Windows
-from buda_emu.image.model_io import ModelInput, ModelIo
+from buda_emu.image.model_io import KEY, ModelInput, ModelIo
+from buda_emu.image.rules import Place
 
 torch = pytest.importorskip("torch")
+AT = Place("image.tti", "device.json", (KEY,))
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 
@@ -100,7 +102,7 @@ def test_a_first_convolution_is_torch_s_with_few_taps(kernel, stride, pad, last)
         wanted = module(x).numpy()
     (found,) = compiled(x)
     np.testing.assert_allclose(found, wanted, atol=1e-4)
-    io = ModelIo.from_json(json.loads(json.dumps(compiled.io.as_json())))
+    io = ModelIo.from_json(json.loads(json.dumps(compiled.io.as_json())), AT)
     assert io == compiled.io
     assert (io.inputs[0].shape, io.inputs[0].windows is None) == (shape, False)
     (queue,) = io.queues({"x": x.numpy()}).values()
@@ -125,11 +127,11 @@ def test_an_input_with_another_reader_stays_as_it_is():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (((0, 1, 2), (1,), (1,), (0,)), "not lists"),
-        (((0, 1, 2), (1,), (1,), (0,), ("4",)), "not lists"),
-        (((0, 1, 1), (1,), (1,), (0,), (4,)), "do not fit together"),
-        (((0, 1, 2), (1,), (0,), (0,), (4,)), "do not fit together"),
-        (((0, 1, 2), (1,), (1,), (0,), (10**9,)), "do not give"),
+        ([[0, 1, 2], [1], [1], [0]], "windows: .* is not a list of 5"),
+        ([[0, 1, 2], [1], [1], [0], ["4"]], "windows/4/0: '4' is not a whole number"),
+        ([[0, 1, 1], [1], [1], [0], [4]], "windows/0: .* is not an order of 3 dimensions"),
+        ([[0, 1, 2], [1], [0], [0], [4]], "windows/2: .* is not strides of 1 and more"),
+        ([[0, 1, 2], [1], [1], [0], [4, 4]], "windows/4: .* is not counts of 1 dimensions of space"),
     ],
 )
 def test_windows_that_are_none(fields, said):
@@ -138,7 +140,7 @@ def test_windows_that_are_none(fields, said):
                        (0,), (4,)))  # fmt: skip
     held = ModelIo(("x",), (entry,), ()).as_json()
     held = json.loads(json.dumps(held))
-    assert ModelIo.from_json(held).inputs[0] == entry
+    assert ModelIo.from_json(held, AT).inputs[0] == entry
     held["inputs"][0]["windows"] = fields
     with pytest.raises(HostError, match=said):
-        ModelIo.from_json(held)
+        ModelIo.from_json(held, AT)

@@ -137,7 +137,7 @@ def test_what_is_missing_and_does_no_harm_is_a_warning(tmp_path):
         ("image-field", "2 ordered_output_data_formats for 1 outputs"),
         ("image-member", "it is not in the archive"),
         ("image-member", "it is not in the archive"),
-        ("image-field", "field chip_ids is missing"),
+        ("image-field", "this field is missing"),
     ]
     for strict, severity in ((False, "warning"), (True, "error")):
         found = findings(tmp_path, content, files, strict=strict)

@@ -88,9 +88,10 @@ def test_missing_fields_are_said(tmp_path):
     del content["verify_cfg"], content["compiled_graph_state"]["has_cache_buffers"]
     image = load(tmp_path, content, files)
     assert image.metadata.missing == ("compiled_graph_state.has_cache_buffers", "verify_cfg")
-    assert [(item.path, item.message) for item in image.findings] == [
-        (f"{image.path}!{TOP}/device.json", "field compiled_graph_state.has_cache_buffers is missing"),
-        (f"{image.path}!{TOP}/device.json", "field verify_cfg is missing"),
+    path = f"{image.path}!{TOP}/device.json"
+    assert [(item.path, item.pointer, item.message) for item in image.findings] == [
+        (path, "compiled_graph_state/has_cache_buffers", "this field is missing"),
+        (path, "verify_cfg", "this field is missing"),
     ]
 
 
@@ -99,7 +100,7 @@ def test_fields_without_which_nothing_goes(field, tmp_path):
     content, files = parts()
     where = content if field in content else content["compiled_graph_state"]
     del where[field]
-    with pytest.raises(ImageError, match=rf"device.json: field .*{field} is missing \[image-field"):
+    with pytest.raises(ImageError, match=rf"device.json: (.*/)?{field}: this field is missing \[image-field"):
         load(tmp_path, content, files)
 
 

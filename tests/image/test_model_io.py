@@ -1,10 +1,15 @@
 """Inputs and outputs of a model by their names, on its queues."""
 
+import json
+
 import numpy as np
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.image.model_io import INFINITE, ModelInput, ModelIo, ModelOutput
+from buda_emu.image.model_io import INFINITE, KEY, ModelInput, ModelIo, ModelOutput
+from buda_emu.image.rules import Place
+
+AT = Place("image.tti", "device.json", (KEY,))
 
 TWO = ModelIo(
     ("a", "b"),
@@ -64,7 +69,13 @@ def test_numbers_become_those_of_the_models_type(dtype, values, expected):
 
 
 def test_json_and_back():
-    assert ModelIo.from_json(TWO.as_json()) == TWO
-    for broken in ({**TWO.as_json(), "schema_version": 2}, {"schema_version": 1}, {**TWO.as_json(), "inputs": [1]}):
-        with pytest.raises(HostError, match="buda_emu"):
-            ModelIo.from_json(broken)
+    whole = json.loads(json.dumps(TWO.as_json()))
+    assert ModelIo.from_json(whole, AT) == TWO
+    for broken, where in (
+        ({**whole, "schema_version": 2}, "buda_emu_model/schema_version: 2 is not the schema_version that is known"),
+        ({"schema_version": 1}, "buda_emu_model: .* is not an object with labels"),
+        ({**whole, "inputs": [1]}, "buda_emu_model/inputs/0: 1 is not an object"),
+        ({**whole, "colour": 1}, "buda_emu_model/colour: 1 is not a value that belongs here"),
+    ):
+        with pytest.raises(HostError, match=where):
+            ModelIo.from_json(broken, AT)

@@ -224,8 +224,12 @@ def test_indices_that_do_not_divide_into_rows_of_tiles(tmp_path):
     state = content["compiled_graph_state"]
     state["ordered_input_names"] = ["ids"]
     state["ordered_input_runtime_tensor_transforms"] = [{"type": "EmbeddingIndex", "original_shape": dims(1, 64)}]
-    found = be.load_image(write(tmp_path / "x.tti", tar_bytes(members(content, files))))
-    with pytest.raises(HostError, match="ids: 64 indices do not divide into the 3 rows of tiles"):
+    says = "ids: 64 indices do not divide into the 3 rows of tiles"
+    with pytest.raises(HostError, match=says):
+        be.load_image(write(tmp_path / "x.tti", tar_bytes(members(content, files))))
+    state["ordered_input_runtime_tensor_transforms"] = [{"type": "EmbeddingIndex", "original_shape": dims(1, 96)}]
+    found = be.load_image(write(tmp_path / "y.tti", tar_bytes(members(content, files))))
+    with pytest.raises(HostError, match=says):
         found.host_input("ids", np.zeros((1, 64), int))
 
 
@@ -234,9 +238,8 @@ def test_a_constant_stands_for_an_input(tmp_path):
     content, files = parts()
     state = content["compiled_graph_state"]
     state["ordered_input_runtime_tensor_transforms"] = [{"type": "ConstantInput"}]
-    bare = be.load_image(write(tmp_path / "bare.tti", tar_bytes(members(content, files))))
     with pytest.raises(HostError, match="x: the image has no tensor for its runtime transform ConstantInput"):
-        bare.host_input("x", values())
+        be.load_image(write(tmp_path / "bare.tti", tar_bytes(members(content, files))))
     constant, file = entry("x", values(seed=9))
     state["post_const_eval_constants"]["x"] = constant
     found = be.load_image(write(tmp_path / "x.tti", tar_bytes(members(content, {**files, **file}))))

@@ -6,39 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.errors import HostError
-from buda_emu.tensor.host import expand_shape, prestride, shape_for_dim, stack_entries
-
-
-@pytest.mark.parametrize(
-    ("shape", "expanded"),
-    [
-        ((5,), (5, 1, 1, 1)),
-        ((5, 7), (5, 1, 1, 7)),
-        ((5, 7, 9), (5, 1, 7, 9)),
-        ((5, 7, 9, 11), (5, 7, 9, 11)),
-        ((1, 1, 5, 7, 9, 11), (5, 7, 9, 11)),
-    ],
-)
-def test_expansion(shape, expanded):
-    assert expand_shape(shape) == expanded
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=4))
-def test_reading_undoes_the_expansion(shape):
-    read = shape_for_dim(expand_shape(shape), len(shape))
-    assert read == (1,) * (4 - len(shape)) + tuple(shape)
-
-
-@pytest.mark.parametrize("shape", [(), (2, 1, 1, 1, 1)])
-def test_no_expansion(shape):
-    with pytest.raises(HostError, match="has no form"):
-        expand_shape(shape)
-
-
-@pytest.mark.parametrize("dim", [0, 5])
-def test_wrong_dim(dim):
-    with pytest.raises(HostError, match="1 to 4"):
-        shape_for_dim((1, 1, 1, 1), dim)
+from buda_emu.tensor.host import prestride, stack_entries
 
 
 @given(w=st.integers(1, 2), zo=st.integers(1, 2), h=st.integers(1, 3), v=st.integers(1, 3), row_major=st.booleans())

@@ -1,0 +1,22 @@
+"""What does not belong together in an image, and where device.json says it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from buda_emu.checker.diagnostic import Severity
+from buda_emu.image.names import TOP
+from buda_emu.image.rules import Steps
+
+DEVICE: Final = f"{TOP}/device.json"
+STATE: Final = "compiled_graph_state"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A finding on a member, `steps` below its beginning. Errors refuse the image."""
+
+    member: str
+    rule: str
+    problem: str
+    severity: Severity = "error"
+    steps: Steps = ()
