@@ -429,7 +429,8 @@ def _archs() -> str:
         for arch in ARCHS.values()
         if arch.documented
     )  # fmt: skip
-    return _table(headers, rows)
+    about = (f"* `{arch.name}`: {arch.about}." for arch in ARCHS.values() if arch.about)
+    return "\n".join((_table(headers, rows).rstrip(), "", *about)) + "\n"
 
 
 def _rules() -> str:

@@ -8,6 +8,8 @@ from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Variant
 from buda_emu.advice.search import Found, Tried
+from buda_emu.checker.text import plural
+from buda_emu.timing.critical import chain_sentence, critical_steps
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
@@ -48,6 +50,22 @@ class Advice:
         return sorted(
             self.found.alone, key=lambda item: (item.slowest, item.total, -item.saved, item.proposal.sentence)
         )
+
+    @property
+    def reason(self) -> str:
+        """Why nothing was found, with what bounds the programs; "" where something was."""
+        if self.found.taken or not self.before.reports:
+            return ""
+        held = max(self.before.reports, key=lambda report: report.runs * report.timing.total)
+        tried = "no kind of change applies to what holds it back"
+        if self.found.modelled:
+            tried = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
+        if self.found.refused:
+            tried += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
+        share = held.runs * held.timing.total / max(self.before.cycles, 1.0)
+        where = f"{100 * share:.0f} % of all cycles are those of {' + '.join(held.graphs)}"
+        bound = f"{where}: {held.bottleneck.sentence}; {chain_sentence(critical_steps(held.timing))}"
+        return f"nothing was found that helps: {tried}. {bound}"
 
     @property
     def lost(self) -> float:
@@ -96,13 +114,14 @@ class Advice:
                 {"what": item.what, "total_cycles": item.cycles, "slowest_cycles": item.slowest, "pcc_lost": item.lost}
                 for item in self.front()
             ],
+            "nothing_found": self.reason,
             "refused": [{**_plain(proposal, None), "reason": reason} for proposal, reason in self.found.refused],
         }  # fmt: skip
 
     def __repr__(self) -> str:
         before, after = self.before.slowest, self.after.slowest
-        taken = len(self.found.taken)
-        return f"<Advice for {self.netlist}: {taken} changes, slowest epoch {before:.0f} to {after:.0f} cycles>"
+        taken = plural(len(self.found.taken), "change")
+        return f"<Advice for {self.netlist}: {taken}, slowest epoch {before:.0f} to {after:.0f} cycles>"
 
 
 def _lost(loss: Loss | None) -> float:

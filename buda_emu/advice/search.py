@@ -17,6 +17,7 @@ _CLOSE = 0.9  # a unit that works this share of the busiest one's cycles is look
 _TOGETHER = 16  # proposals that are modelled for one step
 _BETTER = 1e-3  # of the pace: what is less is no gain
 _TAIL = 1e-2  # of the load of other busy units, where the pace stays
+_GAIN = 1e-4  # of the cycles of all programs, that the last step has to spare
 _WORSE = 1e-3  # of the pace of another epoch, that is allowed
 
 
@@ -48,6 +49,7 @@ class Found:
     taken: list[tuple[Proposal, Loss | None]] = field(default_factory=list[tuple[Proposal, Loss | None]])
     refused: list[tuple[Proposal, str]] = field(default_factory=list[tuple[Proposal, str]])  # and why
     steps: list[Variant] = field(default_factory=list[Variant])  # after each that was taken
+    modelled: int = 0  # proposals
 
     @property
     def lost(self) -> float:
@@ -76,6 +78,7 @@ class Search:
         found = Found(start, start)
         self._alone(found)
         self._together(found)
+        _without_idle_steps(found)
         return found
 
     # ----------------------------------------------------------------------------------------- one change at a time
@@ -92,7 +95,8 @@ class Search:
                 seen.add(proposal.key)
                 self.progress(f"alone: {proposal.sentence}")
                 variant = self.evaluator.with_edits(found.start, proposal.edits)
-                if variant is None or variant.score(epoch)[0] >= found.start.score(epoch)[0] * (1 - _BETTER):
+                found.modelled += 1
+                if variant is None or not self._gains(found.start, variant, epoch):
                     continue
                 reason = self._refusal(found.start, proposal.edits)
                 if reason:
@@ -120,6 +124,11 @@ class Search:
             if not self._step(found, epoch, refused):
                 exhausted.add(epoch)
 
+    def _gains(self, before: Variant, after: Variant, epoch: int) -> bool:
+        """The epoch is faster, and with it the programs."""
+        faster = after.score(epoch)[0] < before.score(epoch)[0] * (1 - _BETTER)
+        return faster and after.cycles < before.cycles
+
     def _step(self, found: Found, epoch: int, refused: set[tuple[Edit, ...]]) -> bool:
         """Take one change for an epoch, the most promising that makes it faster."""
         modelled = 0
@@ -130,6 +139,7 @@ class Search:
                 return False
             variant = self.evaluator.with_edits(found.best, proposal.edits)
             modelled += 1
+            found.modelled += 1
             if variant is None or not self._is_better(found.best, variant, epoch):
                 continue
             loss = self.accuracy.loss(found.best.netlist, proposal.edits) if proposal.lossy else None
@@ -149,7 +159,9 @@ class Search:
         return False
 
     def _is_better(self, before: Variant, after: Variant, epoch: int) -> bool:
-        """The epoch is faster, or as fast with less work in what holds it; no other one is slower."""
+        """The epoch is faster, or as fast with less work in what holds it; no other one is slower, nor the programs."""
+        if after.cycles > before.cycles:
+            return False
         (pace, load), (new_pace, new_load) = before.score(epoch), after.score(epoch)
         if new_pace > pace * (1 + 1e-9):
             return False
@@ -177,6 +189,17 @@ class Search:
             return f"cannot be written: {error}"
         new = [item for item in result.diagnostics if (item.rule, item.message) not in self._known]
         return f"{new[0].rule}: {new[0].message}" if new else ""
+
+
+def _without_idle_steps(found: Found) -> None:
+    """Leave out the last steps where they gained nothing: they were taken for others to follow, and none did."""
+    while found.steps:
+        before = found.steps[-2] if len(found.steps) > 1 else found.start
+        if found.best.cycles < before.cycles * (1 - _GAIN):
+            return
+        found.steps.pop()
+        found.taken.pop()
+        found.best = before
 
 
 def targets(report: EpochReport) -> list[Target]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic, Severity
 from buda_emu.checker.rule import Rule
+from buda_emu.checker.text import plural
 from buda_emu.screen import Screen, Style
 
 SCHEMA_VERSION = 1
@@ -75,7 +76,7 @@ def counts(diagnostics: Iterable[Diagnostic]) -> dict[str, int]:
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
     """`2 errors, 1 warning`, and what to do next."""
-    both = ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts(diagnostics).items() if count)
+    both = ", ".join(plural(count, word) for word, count in counts(diagnostics).items() if count)
     return f"{both}; `buda-emu explain {diagnostics[0].rule}` tells more" if both else "no findings"
 
 

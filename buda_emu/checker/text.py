@@ -1,6 +1,7 @@
-"""Pieces of a document in messages: short, on one line, printable."""
+"""Pieces of messages: names and values of a document, short, on one line, printable; counts."""
 
 _SHOWN = 160  # characters of a name or value in a message
+_CONSONANT_Y = tuple(f"{letter}y" for letter in "bcdfghjklmnpqrstvwxz")
 
 
 def quoted(text: str, limit: int = 40) -> str:
@@ -13,3 +14,12 @@ def shown(text: object) -> str:
     line = str(text)
     line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
     return line if line.isprintable() else ascii(line)[1:-1]
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with what is counted: `1 epoch`, `2 epochs`, `12,000 entries`."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith(("s", "x", "sh", "nch", "tch")):  # epochs, not epoches
+        return f"{count:,} {noun}es"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith(_CONSONANT_Y) else f"{count:,} {noun}s"

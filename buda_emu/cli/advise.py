@@ -49,6 +49,8 @@ def main(args: argparse.Namespace) -> int:
             say(line)
     if args.write is not None:
         write_output(args.write, lambda stream: stream.write(found.text))
+        if found.reason and not args.quiet:
+            say(f"{args.write}: the netlist as it is")
     if args.json is not None:
         write_json(args.json, found.to_json())
     return 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buda_emu.caches import is_private, own_caches
+from buda_emu.checker.text import plural
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.device.host_memory import size_text
 from buda_emu.errors import BudaError, HostError
@@ -82,7 +83,7 @@ def _clear(args: argparse.Namespace) -> int:
     for item in gone:
         _remove(item)
     count = sum(item.files for item in gone)
-    say(f"{count} file{'s' * (count != 1)}, {size_text(sum(item.bytes for item in gone))} deleted")
+    say(f"{plural(count, 'file')}, {size_text(sum(item.bytes for item in gone))} deleted")
     return 0
 
 
@@ -105,7 +106,7 @@ def _warm(args: argparse.Namespace) -> int:
                 code = code or error.exit_code
             progress.clear()
             own = compiled[before:]
-            kernels = f"{len(own)} kernel{'s' * (len(own) != 1)} compiled"
+            kernels = f"{plural(len(own), 'kernel')} compiled"
             say(f"{file}: {kernels}, {sum(item.seconds for item in own):.1f} s")
     return code
 

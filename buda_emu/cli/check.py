@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch, add_baseline, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.documents import Checked, Findings, Options, check_stream, files_below, kind_of
@@ -69,7 +70,7 @@ def _text(results: Mapping[str, Checked]) -> str:
     from buda_emu.checker.render import render
 
     found = [diagnostic for result in results.values() for diagnostic in result.diagnostics]
-    files = f"{len(results)} file{'s' * (len(results) != 1)}"
+    files = plural(len(results), "file")
     return f"{files}: {render(found)}" if not found else render(found, current())
 
 

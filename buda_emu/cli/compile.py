@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import Progress, complain, say
 from buda_emu.errors import HostError
@@ -120,8 +121,9 @@ def summary(compiled: "CompiledModel") -> str:
     lines = [
         (
             f"{compiled.graph.name}: {placement.target.arch.name}, {placement.target.activation_df}, "
-            f"{placement.target.fidelity}: {len(placement.ops)} ops on {cores} cores in {placement.epochs} epochs"
-            f"{copies}, {len(placement.tiles.constants)} constants of {size} elements"
+            f"{placement.target.fidelity}: {plural(len(placement.ops), 'op')} on {plural(cores, 'core')} in "
+            f"{plural(placement.epochs, 'epoch')}{copies}, "
+            f"{plural(len(placement.tiles.constants), 'constant')} of {size} elements"
         )
     ]
     for item in compiled.io.inputs:

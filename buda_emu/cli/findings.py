@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.choice import Choice
+from buda_emu.checker.text import plural
 from buda_emu.cli.config import RULES, refuses, rules_of
 from buda_emu.cli.output import complain
 
@@ -45,4 +46,4 @@ def tell_findings(diagnostics: "Sequence[Diagnostic]", file: str) -> None:
     for item in found[: _MOST if len(found) <= _MOST else 0]:
         complain(f"{item.path}:{item.where}: {item.severity}[{item.rule}]: {item.message}")
     if len(found) > _MOST:
-        complain(f"buda-emu: {len(found)} warnings about {file}: `buda-emu check {file}` shows them")
+        complain(f"buda-emu: {plural(len(found), 'warning')} about {file}: `buda-emu check {file}` shows them")

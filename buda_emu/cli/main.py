@@ -42,6 +42,10 @@ VERBS: Mapping[str, str] = {
     "cache": "Show, fill or clear what is kept between runs: compiled kernels, netlists.",
 }
 EXAMPLE = "buda-emu run netlists/attention.yaml"
+_INSTEAD: Mapping[tuple[str, str], str] = {
+    ("test", "inputs"): "here tensors come from --reference DIR, <queue>.npy for each queue, or from the test-config",
+}
+"""What a verb takes in place of an option of others, where it has another name."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
@@ -81,7 +85,22 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             if "verbose" not in parser_of_arguments.options:
                 add_verbose(general)
         own.set_defaults(verb=module.main, color="auto")
+    parser.elsewhere = lambda option: _takers(option, used)
     return parser
+
+
+def _takers(option: str, used: Sequence[str]) -> str:
+    """Which other verbs take an option, and what the verbs in use take in its place; "" where none does."""
+    name = option.removeprefix("--")
+    instead = next((text for verb in used for text in [_INSTEAD.get((verb, name))] if text), "")
+    others = [verb for verb in VERBS if verb not in used]
+    takers = [f"`{verb}`" for verb, parser in build_parser(*others).below.items() if _takes(parser, name)]
+    said = f"an option of {', '.join(takers)}" if takers else ""
+    return ": ".join(filter(None, (said, instead)))
+
+
+def _takes(parser: ExampleParser, name: str) -> bool:
+    return any(name in leaf.options for leaf in parser.leaves())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError, UnsupportedError
 
@@ -75,7 +76,7 @@ def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], mode
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
-            raise HostError(f"{name}: row {number}: {len(row)} cells under a header of {len(header)}")
+            raise HostError(f"{name}: row {number}: {plural(len(row), 'cell')} under a header of {len(header)}")
         cells: Mapping[str, str] = dict(zip(header, row, strict=True))
         try:
             cost = op_cost(read_row(cells), model=model)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
@@ -61,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     size = write_output(args.output, lambda stream: write_image(stream, contents, "zip" if args.zip else "tar"))
     if not args.quiet:
         count = len(contents.tensors)
-        tensors = f"{count} tensor{'s' * (count != 1)}"
+        tensors = plural(count, "tensor")
         say(f"{args.output}: {netlist.arch_name}, {tensors}, {contents.form}, {size} bytes")
     return 0
 

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from buda_emu.screen import screen_of
@@ -36,6 +36,7 @@ class ExampleParser(argparse.ArgumentParser):
         super().__init__(*args, formatter_class=_Formatter, **kwargs)  # type: ignore[arg-type]  # handed through as given
         self.example = example
         self.below: Mapping[str, ExampleParser] = {}
+        self.elsewhere: Callable[[str], str] = lambda _: ""  # of an option that it does not take: who does
 
     def format_help(self) -> str:
         """The example, then what argparse says."""
@@ -55,13 +56,14 @@ class ExampleParser(argparse.ArgumentParser):
             yield self
 
     def error(self, message: str) -> NoReturn:
-        """As argparse's; an option that does not exist gets the one that was probably meant."""
+        """As argparse's; an option that does not exist gets the one that was probably meant, or whose it is."""
         words = message.removeprefix("unrecognized arguments: ").split()
         if len(words) < len(message.split()) and words[0].startswith("--"):
             from buda_emu.checker.suggest import near
 
             known = [f"--{name}" for leaf in self.leaves() for name in leaf.options]
-            hint = near(words[0].partition("=")[0], known)
+            option = words[0].partition("=")[0]
+            hint = near(option, known) or self.elsewhere(option)
             message = f"{message} ({hint})" if hint else message
         super().error(message)
 

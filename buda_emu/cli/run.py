@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import IO, TYPE_CHECKING
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import (
     add_allow_pickle,
     add_arch,
@@ -174,7 +175,7 @@ def compiled_line(kernels: list[str], seconds: float, folder: "Path | None") -> 
     import glob
 
     names = ", ".join(dict.fromkeys(kernels))
-    count = f"{len(kernels)} kernel{'s' * (len(kernels) != 1)}"
+    count = plural(len(kernels), "kernel")
     kept = folder is not None and all(any(folder.rglob(f"{glob.escape(name)}-*.o")) for name in kernels)
     later = f"kept in {folder}, later runs take them from there" if kept else "they could not be kept"
     return f"buda-emu: compiled {count} for this machine in {seconds:.1f} s ({names}); {later}"
@@ -205,7 +206,7 @@ def _write_parts(output: "OutputParts", directory: "Path | None") -> None:
 
 def _text(report: "RunReport", image: "DeviceImage | None") -> str:
     """The table for people."""
-    threads = f"{report.threads} thread{'s' * (report.threads != 1)}"
+    threads = plural(report.threads, "thread")
     title = f"{report.netlist}: {report.arch}, precision {report.precision}, readout {report.readout}, {threads}"
     programs = table(
         ("program", "parameters", "seconds"),
@@ -223,7 +224,7 @@ def _text(report: "RunReport", image: "DeviceImage | None") -> str:
         prose=(7,),
         whole=(2, 3),
     )
-    inputs = f"{len(report.inputs)} input{'s' * (len(report.inputs) != 1)} from {_sources(report)}"
+    inputs = f"{plural(len(report.inputs), 'input')} from {_sources(report)}"
     if not report.outputs:
         outputs = "no outputs: every op-fed queue is empty"
     return "\n\n".join([title, *_image_lines(image), inputs, programs, outputs])
@@ -235,7 +236,7 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
         return
     data = image.metadata
     maker = data.pybuda_pip_version_id or "nobody knows"
-    tensors = f"{len(image.tensors)} tensor{'s' * (len(image.tensors) != 1)}"
+    tensors = plural(len(image.tensors), "tensor")
     yield f"image {data.device_image_name}: {tensors}, fp32_fallback {data.fp32_fallback or '-'}, made by {maker}"
     if image.findings:
         yield "\n".join(f"warning: {item.message}" for item in image.findings)

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import (
     add_allow_pickle,
     add_arch,
@@ -176,8 +177,8 @@ def _console(args: argparse.Namespace, cases: "list[Case]", workers: int, note: 
     from buda_emu.report.sides import sides
     from buda_emu.version import __version__
 
-    netlists = f"{len(cases)} netlist{'s' * (len(cases) != 1)}{note}"
-    where = f"on {args.dask}" if args.dask else f"{workers} worker{'s' * (workers != 1)}"
+    netlists = f"{plural(len(cases), 'netlist')}{note}"
+    where = f"on {args.dask}" if args.dask else plural(workers, "worker")
     return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
 
 

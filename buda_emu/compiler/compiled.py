@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.text import plural
 from buda_emu.compiler.emit.netlist_text import netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import below, made_up
@@ -74,8 +75,8 @@ class CompiledModel:
         self._emulators: dict[tuple[str, int], Emulator] = {}
 
     def __repr__(self) -> str:
-        ops, epochs = len(self.placement.ops), self.placement.epochs
-        return f"CompiledModel({self.graph.name!r}, {self.placement.target.arch.name}, {ops} ops, {epochs} epochs)"
+        ops, epochs = plural(len(self.placement.ops), "op"), plural(self.placement.epochs, "epoch")
+        return f"CompiledModel({self.graph.name!r}, {self.placement.target.arch.name}, {ops}, {epochs})"
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property

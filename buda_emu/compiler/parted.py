@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.text import plural
 from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.importers.source import read_model
@@ -23,7 +24,8 @@ class PartedModel:
         self.steps = tuple(steps)
 
     def __repr__(self) -> str:
-        return f"PartedModel({self.graph.name!r}, {len(self.parts)} parts, {len(self.steps) - len(self.parts)} on host)"
+        on_host = len(self.steps) - len(self.parts)
+        return f"PartedModel({self.graph.name!r}, {plural(len(self.parts), 'part')}, {on_host} on host)"
 
     @property
     def parts(self) -> tuple[CompiledModel, ...]:
@@ -44,7 +46,7 @@ class PartedModel:
         """The outputs for one set of inputs. Raises HostError for others than the model takes."""
         labels = [self.graph[name].attrs["label"] for name in self.graph.inputs]
         if len(inputs) != len(labels):
-            raise HostError(f"{len(inputs)} inputs, the model takes {len(labels)}: {', '.join(labels)}")
+            raise HostError(f"{plural(len(inputs), 'input')}, the model takes {len(labels)}: {', '.join(labels)}")
         return self.run({label: as_numpy(item) for label, item in zip(labels, inputs, strict=True)}, precision)
 
     def run(self, arrays: Mapping[str, Array], precision: Precision = "ideal") -> tuple[Array, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.checker import ByteOffset
+from buda_emu.checker.text import plural
 from buda_emu.darwinn import flexbuffer, tflite
 from buda_emu.darwinn.flatbuffer import Malformed, read, starts
 from buda_emu.darwinn.idl import IDENTIFIER
@@ -130,7 +131,7 @@ def _options(
     except ValueError as error:
         return nothing(str(error), "D003")
     if packages > 1:
-        findings.append(("D005", place, f"{packages} packages"))
+        findings.append(("D005", place, plural(packages, 'package')))
     op = CustomOp(integers[_VERSION], integers[_PREFERENCE], chips, inputs, outputs)
     return Container(tuple(findings), memoryview(raw), start + at, op, model)
 
@@ -155,7 +156,7 @@ def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | Non
             raise ValueError(f"chip {len(chips)} is no signed integer")
         chips.append(chip)
     if not chips or len(chips) != packages:
-        raise ValueError(f"{len(chips)} chips for {packages} packages")
+        raise ValueError(f"{plural(len(chips), 'chip')} for {plural(packages, 'package')}")
     return tuple(chips), packages
 
 

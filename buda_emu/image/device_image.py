@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
-from buda_emu.checker.text import shown
+from buda_emu.checker.text import plural, shown
 from buda_emu.errors import HostError, NetlistError
 from buda_emu.image.archive import Archive, open_archive
 from buda_emu.image.checks import CONFIG, DEVICE, mismatches, queues_by_name
@@ -88,7 +88,7 @@ class DeviceImage:
         self._output_shapes = _shapes_of_outputs(state.ordered_output_names, self._output_transforms, state)
 
     def __repr__(self) -> str:
-        return f"DeviceImage({self.path!r}, {self.metadata.arch}, {len(self.tensors)} tensors)"
+        return f"DeviceImage({self.path!r}, {self.metadata.arch}, {plural(len(self.tensors), 'tensor')})"
 
     def tensor(self, name: str) -> "Array":
         """A constant or parameter: [entries, t, rows, cols].

@@ -45,6 +45,7 @@ ORDERS = ("r", "c")
 QUEUE_TYPES = ("queue", "ram")
 LOCATIONS = ("dram", "host")
 LAYOUTS = ("tilized", "flat")
+_ABOUT_ARCHS = "; ".join(f"{arch.name}: {arch.about}" for arch in ARCHS.values() if arch.about)
 FIDELITIES: Mapping[str, str] = {  # NETLIST 1.4: HiFi2_A is the same value as HiFi2
     "LoFi": "LoFi", "HiFi2": "HiFi2", "HiFi3": "HiFi3", "HiFi4": "HiFi4", "HiFi2_A": "HiFi2", "HiFi2_B": "HiFi2_B",
 }  # fmt: skip
@@ -58,8 +59,8 @@ SECTIONS: Mapping[str, str] = {
 }
 
 DEVICE_FIELDS = _table(
-    Field("arch", "arch", "one architecture or a list of them, in any case", required=True, words=tuple(ARCHS),
-          example=["grayskull", "wormhole_b0"]),
+    Field("arch", "arch", f"one architecture or a list of them, in any case; {_ABOUT_ARCHS}", required=True,
+          words=tuple(ARCHS), example=["grayskull", "wormhole_b0"]),
 )  # fmt: skip
 
 QUEUE_FIELDS = _table(

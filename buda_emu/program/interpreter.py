@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import (
     Allocate,
@@ -171,7 +172,8 @@ class Interpreter:
     def _varinst(self, instruction: VarInst) -> None:
         opcode = OPCODES[instruction.opcode]
         if len(instruction.args) != opcode.operands:
-            raise ProgramError(f"{opcode.name} takes {opcode.operands} operands, {len(instruction.args)} given")
+            takes = plural(opcode.operands, "operand")
+            raise ProgramError(f"{opcode.name} takes {takes}, {len(instruction.args)} given")
         if not is_variable(instruction.out):
             raise ProgramError(f"varinst writes {instruction.out!r}, which is not a $variable")
         current = self.variables.value(instruction.out) if opcode.reads_out else 0

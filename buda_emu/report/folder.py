@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.files import write_file
 from buda_emu.image.opened import check_file
@@ -69,7 +70,7 @@ def _epochs(netlist: Netlist, case: CaseResult) -> tuple[list[int] | None, str]:
     temporal = netlist.temporal_graphs
     if len(netlist.graphs) <= MOST_PANELS:
         return None, ""
-    note = f"this part of {len(netlist.graphs)} graphs; the whole: buda-emu graph {case.netlist} -o FILE.svg"
+    note = f"this part of {plural(len(netlist.graphs), 'graph')}; the whole: buda-emu graph {case.netlist} -o FILE.svg"
     if case.first_bad is not None:
         graph = case.ops[case.first_bad.index].graph
         found = [item.id for item in temporal if graph in item.graphs]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from buda_emu.errors import HostError
-from buda_emu.report.terminal.text import table, whole, wrapped
+from buda_emu.report.terminal.text import relative, table, whole, wrapped
 
 _SAME: Final = 1e-9  # relative: figures that differ by less are equal
 _ADDED: Final = "not before"
@@ -192,5 +192,4 @@ def against_lines(comparison: Comparison, most: int = 8) -> Iterator[str]:
 def _figures(before: float | None, after: float | None) -> tuple[str, str, str, str]:
     if before is None or after is None:
         return whole(before), whole(after), "-", "-"
-    share = f"{100 * (after - before) / before:+.1f}" if before else "-"
-    return whole(before), whole(after), f"{after - before:+,.0f}", share
+    return whole(before), whole(after), f"{after - before:+,.0f}", relative(before, after)

@@ -20,6 +20,7 @@ class Arch:
     dest_tiles: int  # NETLIST V040: tiles that fit half dest in a 16-bit format
     tf32_inputs: bool  # Float32 op inputs are truncated to Tf32 (OPS 3 step 5)
     documented: bool = True  # False: an internal word that parses but has no device table
+    about: str = ""  # what a name that says little stands for
 
 
 GIB = 1 << 30
@@ -29,12 +30,15 @@ ARCHS: Mapping[str, Arch] = {
     for arch in (
         Arch("grayskull", (10, 12), 1048576, 8, GIB, 0, 1, 32, 8, False),
         # The obsolete A0 part has the tables of wormhole_b0; only V040 (dest x4) and V093 tell them apart.
-        Arch("wormhole", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 32, True),
+        Arch("wormhole", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 32, True, about="the obsolete A0 part"),
         Arch("wormhole_b0", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 8, True),
         # The 10x14 file of NETLIST 2.1: the larger of the two published ones.
         Arch("blackhole", (10, 14), 1499136, 8, 4 * GIB, 14, 4, 64, 8, False),
-        # NETLIST 1.2: accepted as a word; nothing is published about it.
-        Arch("jawbridge", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 8, False, documented=False),
+        Arch(
+            "jawbridge", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 8, False, documented=False,
+            about="an internal name that the reference accepts (NETLIST 1.2), of which nothing is published; "
+            "netlists are read for it with the sizes of wormhole_b0",
+        ),
     )
 }
 DEFAULT_ARCH = "wormhole_b0"

@@ -106,6 +106,7 @@ class EpochTiming:
     rooms: tuple[int, ...]  # objects that count free parts of buffers
     timing: Timing = field(compare=False)
     schedule: Schedule = field(compare=False)
+    again: Callable[[int], "EpochTiming"] = field(repr=False, compare=False)  # with so many inputs modelled
 
     @property
     def pace(self) -> float:
@@ -128,21 +129,33 @@ def epoch_timing(
     ops = [op for name in temporal.graphs for op in netlist.graphs[name].ops]
     count = max(netlist.graphs[temporal.graphs[0]].input_count, 1)
     costs = {op.name: cost(op) for op in ops}
-    modelled, buffers = min(count, FIRST_INPUTS), INPUT_BUFFERS
+
+    def with_inputs(inputs: int) -> EpochTiming:
+        return _with_inputs(ops, edges, costs, rates, inputs).result(temporal, count, with_inputs)
+
+    modelled = min(count, FIRST_INPUTS)
     while True:
-        model = _Model(ops, edges, costs, rates, modelled, buffers)
+        model = _with_inputs(ops, edges, costs, rates, modelled)
+        if modelled == count or _is_steady(model.ends) or modelled >= MOST_INPUTS:
+            return model.result(temporal, count, with_inputs)
+        modelled = min(count, 2 * modelled)
+
+
+def _with_inputs(
+    ops: Sequence[Op], edges: Sequence[tuple[Flow, Path]], costs: Mapping[str, Cost], rates: Rates, inputs: int
+) -> "_Model":
+    """So many inputs of an epoch, run. Raises ProgramError where no input buffers are large enough."""
+    buffers = INPUT_BUFFERS
+    while True:
+        model = _Model(ops, edges, costs, rates, inputs, buffers)
         try:
-            timing = model.schedule.run()
+            model.run()
         except ProgramError:  # branches of different length that meet again: the parts are coarser than tiles
             if buffers > _MOST_BUFFERS:
                 raise
             buffers *= 2
-            continue
-        ends = model.ends(timing)
-        if modelled == count or _is_steady(ends) or modelled >= MOST_INPUTS:
-            break
-        modelled = min(count, 2 * modelled)
-    return model.result(temporal, timing, ends, count)
+        else:
+            return model
 
 
 def _is_steady(ends: Sequence[int]) -> bool:
@@ -324,16 +337,18 @@ class _Model:
         self._tasks[op.name] = self.schedule.tasks(unit, each, len(part), waits, signals)
 
     # --------------------------------------------------------------------------------------------------- results
-    def ends(self, timing: Timing) -> list[int]:
-        """When the last op is done with each input."""
+    def run(self) -> None:
+        """Find when everything happens. Raises ProgramError for buffers that are too small."""
+        self.timing = self.schedule.run()
         found = np.zeros(self._inputs, np.int64)
         for op, tasks in self._tasks.items():
-            own = timing.end[tasks.start : tasks.stop].reshape(self._inputs, self._parts[op])
+            own = self.timing.end[tasks.start : tasks.stop].reshape(self._inputs, self._parts[op])
             found = np.maximum(found, own[:, -1])
-        return found.tolist()
+        self.ends: list[int] = found.tolist()  # when the last op is done with each input
 
-    def result(self, temporal: TemporalGraph, timing: Timing, ends: Sequence[int], count: int) -> EpochTiming:
-        """Figures of the whole epoch."""
+    def result(self, temporal: TemporalGraph, count: int, again: Callable[[int], EpochTiming]) -> EpochTiming:
+        """Figures of the whole epoch, after `run`."""
+        timing, ends = self.timing, self.ends
         pace = None
         if count > 1:
             pace = _paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
@@ -346,7 +361,7 @@ class _Model:
             temporal.graphs, count, self._inputs, pace, ends[0], total,
             tuple(self._op(op, timing, waited) for op in self._ops),
             tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
-            self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule,
+            self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule, again,
         )  # fmt: skip
 
     def _busiest_links(self) -> tuple[Busy, ...]:

@@ -2,13 +2,16 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 import buda_emu as be
+from buda_emu.advice.accuracy import Accuracy
 from buda_emu.advice.edits import merged
 from buda_emu.advice.moves import MOVES
 from buda_emu.advice.patch import checked
+from buda_emu.advice.search import Found, Search, _without_idle_steps
 from buda_emu.api.run_netlist import run_netlist
 from buda_emu.cli.main import main
 from buda_emu.errors import HostError, NetlistError
@@ -47,6 +50,63 @@ def test_what_is_said_is_what_a_fresh_perf_says(name, tmp_path):
         assert {d.rule for d in result.diagnostics} <= {d.rule for d in netlist.diagnostics}
     steps = [variant.slowest for variant in found.found.steps]
     assert steps == sorted(steps, reverse=True)
+    totals = [found.before.cycles, *(variant.cycles for variant in found.found.steps)]
+    assert totals == sorted(totals, reverse=True)  # no step makes the programs slower
+    assert all(item.total < found.before.cycles for item in found.found.alone)
+
+
+def search_of(*epochs):
+    """A search, and a variant whose epochs have these (cycles for each input, cycles of all runs)."""
+    evaluator = SimpleNamespace(tries=0)
+    search = Search(b"", evaluator, Accuracy(0), 1e-3, 10)
+    reports = tuple(SimpleNamespace(pace=pace) for pace, _ in epochs)
+    variant = SimpleNamespace(
+        reports=reports, cycles=sum(cycles for _, cycles in epochs), score=lambda number: (reports[number].pace, 0.0)
+    )
+    return search, variant
+
+
+def test_a_step_that_makes_the_programs_slower_is_none():
+    search, before = search_of((100.0, 5_000.0), (60.0, 3_000.0))
+    _, shorter = search_of((90.0, 4_000.0), (60.0, 3_000.0))
+    _, longer = search_of((90.0, 5_100.0), (60.0, 3_000.0))  # a faster pace behind a longer way in
+    assert search._is_better(before, shorter, 0)
+    assert search._gains(before, shorter, 0)
+    assert not search._is_better(before, longer, 0)
+    assert not search._gains(before, longer, 0)
+
+
+def test_the_last_steps_count_only_where_they_gain():
+    (start, used, idle) = (SimpleNamespace(cycles=cycles) for cycles in (1_000.0, 900.0, 899.99))
+    found = Found(start, idle, taken=[("a", None), ("b", None)], steps=[used, idle])
+    _without_idle_steps(found)
+    assert (found.best, found.taken, found.steps) == (used, [("a", None)], [used])
+    idle = SimpleNamespace(cycles=999.99)
+    found = Found(start, idle, taken=[("a", None)], steps=[idle])
+    _without_idle_steps(found)
+    assert (found.best, found.taken, found.steps) == (start, [], [])
+
+
+def test_nothing_found_is_said_in_words(tmp_path, capsys):
+    path = ROOT / "netlists/softmax.yaml"
+    new = tmp_path / "new.yaml"
+    assert main(["advise", str(path), "--write", str(new), "--json", str(tmp_path / "a.json")]) == 0
+    said, written = capsys.readouterr().out.splitlines()[-2:]
+    assert said.startswith("nothing was found that helps: ")
+    assert "none makes the programs faster" in said
+    assert "op softmax works" in said
+    assert "it sets the pace; its cycles are, link by link: op softmax" in said
+    assert written == f"{new}: the netlist as it is"
+    assert new.read_bytes() == path.read_bytes()
+    assert json.loads((tmp_path / "a.json").read_text())["nothing_found"] in said
+
+
+@needs_corpus
+def test_of_a_real_netlist_an_epoch_is_not_made_faster_at_the_cost_of_the_program():
+    path = CORPUS / "netlists/verif/netlist_tests/netlists/basic_graph/netlist_temporal_graph.yaml"
+    found = be.advise(path, tries=40)
+    totals = [found.before.cycles, *(variant.cycles for variant in found.found.steps)]
+    assert totals == sorted(totals, reverse=True)
 
 
 def test_the_slowest_epoch_of_attention_takes_half(advice):

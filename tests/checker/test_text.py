@@ -2,7 +2,8 @@
 
 import pytest
 
-from buda_emu.checker.text import quoted, shown
+from buda_emu.checker.text import plural, quoted, shown
+from shared_files import ROOT
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,17 @@ def test_a_shown_name_is_short_and_printable():
     assert shown(12) == "12"
     assert shown("naïve") == "naïve"
     assert shown("a\x1b[31m\n") == r"a\x1b[31m\n"
+
+
+@pytest.mark.parametrize(
+    ("noun", "many"), [("epoch", "epochs"), ("entry", "entries"), ("key", "keys"), ("mismatch", "mismatches")]
+)
+def test_one_thing_is_not_called_many(noun, many):
+    counts = {0: f"0 {many}", 1: f"1 {noun}", 2: f"2 {many}", 12_000: f"12,000 {many}"}
+    assert {count: plural(count, noun) for count in counts} == counts
+
+
+def test_plurals_are_made_in_one_place():
+    """`'s' * (count != 1)` in a message is a second one."""
+    for path in (ROOT / "buda_emu").rglob("*.py"):
+        assert "{'s' *" not in path.read_text(encoding="utf-8"), path

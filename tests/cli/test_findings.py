@@ -63,7 +63,7 @@ def test_loading_warns(tmp_path):
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"inputs": 2, "entries": 1}, "error[V208]: queue o0: has 1 entries, one execute of g writes 2"),
+        ({"inputs": 2, "entries": 1}, "error[V208]: queue o0: has 1 entry, one execute of g writes 2"),
         ({"inputs": 2, "entries": 3}, "error[V208]: program run: queue x has 3 entries"),
         ({"size": (2, 1)}, "error[V179]: op n0: input 0 has [1, 1, 1] after its TMs"),
     ],

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 
 import pytest
 
@@ -89,7 +90,8 @@ def test_a_trace_names_slices_by_op_and_marks_the_steady_state_and_the_critical_
     for event in slices:
         track = tracks[event["pid"], event["tid"]]
         assert track.rpartition(": ")[0] == event["name"] or track == event["name"] or track == "stretches"
-    steady = [event for event in slices if event["name"] == "steady state"]
+    steady = [event for event in slices if event["name"].startswith("steady state")]
+    assert all(re.fullmatch(r"steady state, (its op|all \d+ ops|\d+ of \d+ ops) at work", e["name"]) for e in steady)
     assert steady
     assert all(event["dur"] > 0 for event in steady)
     flows = {kind: [event for event in events if event["ph"] == kind] for kind in "sf"}

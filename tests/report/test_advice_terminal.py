@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.result import Point
 from buda_emu.report.terminal.advice import advice_lines
+from buda_emu.report.terminal.text import relative
 from report.columns import stands_right, table_with
 
 GRAPHS = ("encoder",)
@@ -48,6 +49,13 @@ def test_what_was_taken_is_summed_up():
     assert "slowest epoch: 20,000 cycles for each input, then 98 (-99.5 %)" in text
     assert "all programs: 2,000,000 cycles, then 99 (-100.0 %); PCC lost: 0.5" in text
     assert text.endswith("the host then pushes less")
+
+
+def test_a_change_is_never_minus_nothing():
+    assert relative(871_661, 871_600) == "-0.007"
+    assert relative(871_661, 871_661) == "0"
+    assert [relative(100, after) for after in (99.94, 99.96, 112.34, 0)] == ["-0.1", "-0.04", "+12.3", "-100.0"]
+    assert relative(0, 3) == "-"
 
 
 def test_a_few_rows_of_each_table_and_how_many_are_left():

@@ -11,7 +11,7 @@ from buda_emu.report.folder import write_report
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.pages.testing import Picture, html_page
 from buda_emu.timing.critical import critical_steps
-from buda_emu.timing.steady import steady
+from buda_emu.timing.steady import filled, steady
 from report.browsing import in_browser, opened, opens_all, problems, settled
 from report.results import finished_run
 from shared_files import corpus_files
@@ -26,6 +26,10 @@ FEWER = corpus_files("netlists/**/resnet50.yaml")
 BIG = [
     *FEWER, *corpus_files("netlists/**/netlist_bert_base.yaml"), *corpus_files("netlists/**/t5_wormhole_b0.yaml"),
 ]  # fmt: skip
+SOME_BIG = pytest.mark.parametrize(
+    "path",
+    [*FEWER, *(pytest.param(*item.values, marks=[pytest.mark.slow, *item.marks], id=item.id) for item in BIG[1:])],
+)
 INTERACTIVE = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
 
@@ -71,6 +75,58 @@ def test_a_report_of_cycles_is_fine(browser, perf_file, width, scheme):
         page.click(".grid-view .bg-op >> nth=1")
         settled(page)
         assert problems(page, width) == []  # what is dimmed, too
+
+
+TALLEST = """[...document.querySelectorAll('tbody tr')].reduce((most, row) =>
+  Math.max(most, row.getBoundingClientRect().height / parseFloat(getComputedStyle(row).lineHeight)), 0)"""
+
+
+@pytest.fixture(scope="module")
+def long_names_file(tmp_path_factory, root):
+    """The page of a netlist whose ops have names as long as front ends make them, one as long as YAML lets it be."""
+    text = (root / "netlists/attention.yaml").read_text()
+    for number, op in enumerate(be.load(root / "netlists/attention.yaml").ops):
+        more = "_of_encoder_layer_11_self_attention_output_dense_matmul_fork_clone"
+        more += "_and_on" * (120 if number == 2 else 0)
+        text = re.sub(rf"\b{op}\b", op + more, text)
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "long.yaml").write_text(text)
+    found = be.perf(folder / "long.yaml")
+    (folder / "perf.html").write_text(perf_page(found.netlist, found.run, found.checks, ""))
+    return folder / "perf.html"
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1440])
+def test_rows_of_long_names_are_a_few_lines_tall(browser, long_names_file, width):
+    with opened(browser, long_names_file, width) as page:
+        opens_all(page)
+        assert 1 < page.evaluate(TALLEST) <= 5
+        assert problems(page, width) == []
+        row = page.locator(".ops tbody tr[data-name*='and_on_and_on']").first
+        assert len(row.locator("td").first.inner_text()) < 100
+        assert len(row.locator("td").first.get_attribute("title")) > 800
+        page.fill(".ops input", "and_on_" * 100)  # what is cut is found all the same
+        assert row.is_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+@SOME_BIG
+def test_rows_of_big_netlists_are_a_few_lines_tall(browser, big_pages, path, width):
+    _, file = big_pages(path)
+    with opened(browser, file, width) as page:
+        opens_all(page)
+        assert page.evaluate(TALLEST) <= 4
+
+
+def test_what_cycles_are_known_from_is_a_letter_with_a_legend(browser, perf_file, perf):
+    with opened(browser, perf_file) as page:
+        opens_all(page)
+        kinds = {row["provenance"] for row in perf.op_rows}
+        legends = " ".join(page.locator(".ops p.soft").all_inner_texts())
+        assert all(kind in legends for kind in kinds)
+        cells = page.locator(".ops tbody td:last-child").all_inner_texts()
+        assert cells
+        assert all(re.fullmatch(r"[a-z]\d*", text) for text in cells)
 
 
 def shown(page, table):
@@ -231,10 +287,7 @@ def test_big_netlists_are_fine(browser, big_pages, path, width, scheme):
         assert problems(page, width) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*FEWER, *(pytest.param(*item.values, marks=[pytest.mark.slow, *item.marks], id=item.id) for item in BIG[1:])],
-)
+@SOME_BIG
 def test_big_netlists(browser, big_pages, path):
     found, file = big_pages(path)
     assert file.stat().st_size < 5e6
@@ -245,7 +298,7 @@ def test_big_netlists(browser, big_pages, path):
         order = sorted(found.epochs, key=lambda epoch: -epoch.timing.total * epoch.runs)
         assert len(views) == len(order)
         for epoch, view in zip(order, views, strict=True):
-            stretch = steady(epoch.timing, epoch.bottleneck.name)
+            stretch = steady(filled(epoch.timing, epoch.bottleneck.name), epoch.bottleneck.name)
             parts = next(op.parts for op in epoch.timing.ops if op.op == stretch.op)
             own = view["slices"][view["lanes"].index(stretch.op)]
             whole = Counter(item["name"] for item in own if view["from"] <= item["start"] and item["end"] <= view["to"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from buda_emu.report.terminal.drawn_table import drawn
 from buda_emu.report.terminal.plain_table import plain
-from buda_emu.report.terminal.text import correlation, number, percent, plural, shape, table
+from buda_emu.report.terminal.text import correlation, number, percent, shape, table
 from buda_emu.screen import Screen
 
 _CELLS = st.one_of(st.sampled_from(["", "a", "1", "12,345", "passed", "FAILED", "two words", "[red]z", "\\[b]", ":x:"]),
@@ -75,4 +75,3 @@ def test_only_all_is_all_and_only_nothing_is_nothing(share):
 
 def test_words():
     assert shape((4, 1, 64, 128)) == "4x1x64x128"
-    assert [plural(count, "netlist") for count in (0, 1, 2)] == ["0 netlists", "1 netlist", "2 netlists"]

@@ -5,6 +5,7 @@ from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal
 from buda_emu.advice.moves.move import Move, Situation
+from buda_emu.checker.text import plural
 
 _MOST: Final = 64
 
@@ -21,7 +22,7 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
             continue
         count = 2 * max(op.buf_size_mb, 1)
         if count <= _MOST:
-            sentence = f"{name} with {count} macroblocks in its output buffer instead of {op.buf_size_mb}"
+            sentence = f"{name} with {plural(count, 'macroblock')} in its output buffer instead of {op.buf_size_mb}"
             yield Proposal(
                 "buffer", name, sentence, (Edit("op", name, ("buf_size_mb",), count),), gain=waits[name] / 10
             )

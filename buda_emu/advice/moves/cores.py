@@ -8,6 +8,7 @@ from buda_emu.advice.layout import Place
 from buda_emu.advice.moves.memory import Channels, may_move
 from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.advice.moves.sparse import merged_columns
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.memory import L1_RESERVED, l1_bytes
 
@@ -39,7 +40,7 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
             continue
         others, words = room
         edits = (*edits, *_queue_edits(here, op, edits))
-        sentence = f"{op.name} on {count} cores instead of {op.blocking.cells}{words}"
+        sentence = f"{op.name} on {plural(count, 'core')} instead of {op.blocking.cells}{words}"
         gain = (now - after) / (count - op.blocking.cells)  # others may need cores as much
         yield Proposal("cores", op.name, sentence, merged((*edits, *others)), gain=gain)
         tried += 1
@@ -137,7 +138,7 @@ def make_room(here: Situation, op: Op, edits: tuple[Edit, ...], now: float) -> t
     given = [edit.name for cut in donors for edit in cut[:1]]
     others = [name for name in moved if name != op.name]
     words = f"; {', '.join(given)} {'gives' if len(given) == 1 else 'give'} cores" if given else ""
-    words += f"; {len(others)} other{'s' * (len(others) != 1)} moved" if others else ""
+    words += f"; {plural(len(others), 'other')} moved" if others else ""
     return (*(edit for cut in donors for edit in cut), *_placed(here, layout.places, moved)), words
 
 

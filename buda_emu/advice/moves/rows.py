@@ -9,6 +9,7 @@ from buda_emu.advice.moves.cores import make_room
 from buda_emu.advice.moves.memory import Channels, may_move
 from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.advice.moves.sparse import merged_columns
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
 
 _MOST: Final = 16  # rows
@@ -44,10 +45,11 @@ def _proposals(here: Situation) -> Iterator[Proposal]:
             continue
         others, words = room
         rows = _grid(edits)[0]
+        own = f"{op.name} on {plural(count, 'core')}, {plural(rows, 'row')}, instead of {op.blocking.cells}{words}"
         yield Proposal(
-            "rows", op.name, f"{op.name} on {count} cores, {rows} rows, instead of {op.blocking.cells}{words}",
+            "rows", op.name, own,
             merged((*edits, *others)), gain=(now - after) / max(count - op.blocking.cells, 1),
-            host=f"encodes {' and '.join(queue.name for queue in queues)} for {rows} rows of cores",
+            host=f"encodes {' and '.join(queue.name for queue in queues)} for {plural(rows, 'row')} of cores",
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from buda_emu.api.backend.config import BackendConfig
 from buda_emu.api.backend.enums import BackendType
 from buda_emu.api.backend.programs import ProgramThread
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Machine:
         """Entries of one access. Raises HostError for more than the queue can ever hold."""
         count = 1 if one else queue.input_count
         if not 1 <= count <= queue.entries:
-            raise HostError(f"access to {count} entries of queue {queue.name}, which has {queue.entries}")
+            raise HostError(f"access to {plural(count, 'entry')} of queue {queue.name}, which has {queue.entries}")
         return count
 
     def _require(self) -> None:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.darwinn.arguments import add_file, add_json, say_json
 from buda_emu.cli.output import say, write_output
 from buda_emu.errors import HostError
@@ -46,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
         files = [str(args.output / f"chunk_{number}.bin") for number in range(len(chunks))]
         say_json({"path": args.file, "executable": executable.kind, "files": files})
     else:
-        say(f"{len(chunks)} chunks of {executable.kind}: {args.output}")
+        say(f"{plural(len(chunks), 'chunk')} of {executable.kind}: {args.output}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.gemini.arguments import add_file, add_frontend, add_json, say_json
 from buda_emu.cli.output import say
 
@@ -38,6 +39,6 @@ def main(args: argparse.Namespace) -> int:
     for name, digest in run.digests.items():
         say(f"{name}: sha256 {digest}")
     if run.seeded:
-        say(f"weights of {len(run.seeded)} layers are seeded (seed {args.seed}): none were published")
-    say("every workload and output equals the un-tiled run" if run.ok else f"{len(run.mismatches)} mismatches")
+        say(f"weights of {plural(len(run.seeded), 'layer')} are seeded (seed {args.seed}): none were published")
+    say("every workload and output equals the un-tiled run" if run.ok else plural(len(run.mismatches), "mismatch"))
     return 0 if run.ok else 1

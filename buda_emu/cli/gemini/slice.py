@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.gemini.arguments import add_file
 from buda_emu.cli.output import say, write_json
 
@@ -31,9 +32,9 @@ def main(args: argparse.Namespace) -> int:
     small = slice_layers(ir, layers)
     write_json(args.output, small.to_json())
     errors = sum(item.severity == "error" for item in small.check())
-    verdict = "checks clean" if not errors else f"{errors} errors: this is a bug of buda-emu"
+    verdict = "checks clean" if not errors else f"{plural(errors, 'error')}: this is a bug of buda-emu"
     say(
-        f"wrote {args.output}: {len(small.workloads())} of {len(ir.workloads())} workloads, {len(layers)} "
+        f"wrote {args.output}: {len(small.workloads())} of {plural(len(ir.workloads()), 'workload')}, {len(layers)} "
         f"layers, {verdict}"
     )
     return 0 if not errors else 101

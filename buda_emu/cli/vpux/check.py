@@ -2,6 +2,7 @@
 
 import argparse
 
+from buda_emu.checker.text import plural
 from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.output import say
 from buda_emu.cli.vpux import add_arch
@@ -30,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
     if args.format == "text":
         functions = sum(len(document.functions) for document in documents)
         text = render.render(found, current())
-        say(text if found else f"{functions} function{'s' * (functions != 1)}: {text}")
+        say(text if found else f"{plural(functions, 'function')}: {text}")
     elif args.format == "json":
         import json
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import CACHE, LOOP, program_name
 from buda_emu.compiler.generate.caches import Part
@@ -46,7 +47,8 @@ class CompiledPrograms(CompiledModel):
         machine = self._emulator(precision)
         for given in inputs:
             if len(given) != len(part.inputs):
-                raise HostError(f"{len(given)} inputs, {name} takes {len(part.inputs)}: {', '.join(part.inputs)}")
+                takes = f"{name} takes {len(part.inputs)}: {', '.join(part.inputs)}"
+                raise HostError(f"{plural(len(given), 'input')}, {takes}")
             arrays = dict(zip(part.inputs, map(as_numpy, given), strict=True))
             for queue, array in io.queues(arrays).items():
                 machine.push(queue, array)
@@ -97,7 +99,7 @@ class CompiledPrograms(CompiledModel):
         tokens = [int(item) for item in prompt]
         most = width * self.slots
         if not tokens or len(tokens) + count - 1 > most:
-            raise HostError(f"generate: {len(tokens)} tokens and {count} more; caches have room for {most}")
+            raise HostError(f"generate: {plural(len(tokens), 'token')} and {count} more; caches have room for {most}")
         first = 0
         for _ in range(count):
             last = (len(tokens) - 1) // width

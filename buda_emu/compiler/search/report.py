@@ -4,6 +4,7 @@ the pace and why no move helps any more."""
 from dataclasses import dataclass
 from math import prod
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placed, Placement
@@ -110,6 +111,6 @@ def report(found: Judged, first: Placement | None) -> str:
 
 def placement_words(placement: Placement) -> str:
     """`388 ops in 24 epochs on 1 chip`."""
-    chips = "1 chip" if placement.chips == 1 else f"{placement.chips} chips"
+    chips = plural(placement.chips, 'chip')
     each = ", each with all of them and its share of the inputs" if placement.copies > 1 else ""
-    return f"{len(placement.ops)} ops in {placement.epochs} epochs on {chips}{each}"
+    return f"{plural(len(placement.ops), 'op')} in {plural(placement.epochs, 'epoch')} on {chips}{each}"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from math import prod
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.placement import Placement
@@ -26,7 +27,7 @@ class Stored:
 
     def __str__(self) -> str:
         """A line, and one of what is computed again."""
-        text = f"stored for the backward pass: {self.bytes / MIB:.2f} MiB in {len(self.queues)} queues"
+        text = f"stored for the backward pass: {self.bytes / MIB:.2f} MiB in {plural(len(self.queues), 'queue')}"
         return f"{text}\ncomputed again: {', '.join(self.again) or 'nothing'}"
 
 

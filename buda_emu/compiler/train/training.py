@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.compiled import Array, CompiledModel, ModelPerf, as_numpy
 from buda_emu.compiler.emit.programs import LOOP, ZERO, program_name
 from buda_emu.compiler.graph.graph import FORWARD, Graph
@@ -55,7 +56,8 @@ class CompiledTraining(CompiledModel):
         given: tuple[Any, ...] = tuple(inputs) if type(inputs) in (tuple, list) else (inputs,)
         labels = self.io.labels
         if len(given) != len(labels) - 1:
-            raise HostError(f"{len(given)} inputs, the module takes {len(labels) - 1}: {', '.join(labels[:-1])}")
+            takes = f"the module takes {len(labels) - 1}: {', '.join(labels[:-1])}"
+            raise HostError(f"{plural(len(given), 'input')}, {takes}")
         arrays = dict(zip(labels, map(as_numpy, (*given, target)), strict=True))
         parts = [self.io.queues(part) for part in self._microbatches(arrays)]
         machine = self._running(precision)

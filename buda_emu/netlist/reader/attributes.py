@@ -9,7 +9,7 @@ from collections.abc import Mapping as Map
 from typing import Any
 
 from buda_emu.checker.suggest import near
-from buda_emu.checker.text import quoted
+from buda_emu.checker.text import plural, quoted
 from buda_emu.netlist.fields import Field
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from buda_emu.netlist.reader.context import Context
@@ -116,7 +116,7 @@ def check_splice(context: Context, node: Node | None, state: AttributeState) -> 
     expected = set(range(state.inputs))
     if set(state.splices) != expected:
         found = ", ".join(f"input{index}" for index in sorted(state.splices)) or "none"
-        message = f"a splice of {state.inputs} inputs needs one inputN for each, found {found}"
+        message = f"a splice of {plural(state.inputs, 'input')} needs one inputN for each, found {found}"
         context.report(SPLICE, node, message)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from buda_emu.checker.suggest import near
-from buda_emu.checker.text import quoted
+from buda_emu.checker.text import plural, quoted
 from buda_emu.netlist.fields import FUSED_FIELDS, SUB_OP_FIELDS
 from buda_emu.netlist.model import FusedOp, SubOp, Tm
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
@@ -64,7 +64,7 @@ def _read_schedules(context: Context, node: Node) -> list[tuple[SubOp, ...]]:
 
 def _read_entry(context: Context, node: Node) -> list[SubOp]:
     if not isinstance(node, Mapping) or len(node.pairs) != 1:
-        found = f"a map with {len(node.pairs)} keys" if isinstance(node, Mapping) else kind_of(node)
+        found = f"a map with {plural(len(node.pairs), 'key')}" if isinstance(node, Mapping) else kind_of(node)
         context.report(MALFORMED, node, f"an entry of a schedule needs a map {{name: op}}, not {found}")
         return []
     fused_op = context.subject

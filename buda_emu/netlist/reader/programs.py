@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from collections.abc import Mapping as Map
 
 from buda_emu.checker.suggest import near
-from buda_emu.checker.text import quoted
+from buda_emu.checker.text import plural, quoted
 from buda_emu.netlist.fields import EXECUTE_FIELDS, INSTRUCTIONS, SETTING_FIELDS
 from buda_emu.netlist.model import (
     Allocate,
@@ -42,7 +42,7 @@ def read_programs(
     for item in node.items:
         context.subject = "programs"
         if not isinstance(item, Mapping) or len(item.pairs) != 1:
-            found = f"a map with {len(item.pairs)} keys" if isinstance(item, Mapping) else kind_of(item)
+            found = f"a map with {plural(len(item.pairs), 'key')}" if isinstance(item, Mapping) else kind_of(item)
             context.report(MALFORMED, item, f"an entry needs a map {{name: [instructions]}}, not {found}")
             continue
         for name, key, value in keyed(context, item):
@@ -79,7 +79,7 @@ def _read_instruction(context: Context, node: Node, queues: Collection[str]) -> 
         context.report(BARE, node, f"{quoted(word)} cannot stand alone; only endloop can", hint)
         return None
     if not isinstance(node, Mapping) or len(node.pairs) != 1:
-        found = f"a map with {len(node.pairs)} keys" if isinstance(node, Mapping) else kind_of(node)
+        found = f"a map with {plural(len(node.pairs), 'key')}" if isinstance(node, Mapping) else kind_of(node)
         context.report(MALFORMED, node, f"an instruction needs a map {{name: operand}}, not {found}")
         return None
     for word, key, value in keyed(context, node):

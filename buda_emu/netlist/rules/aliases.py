@@ -3,6 +3,7 @@
 from functools import partial
 
 from buda_emu.checker.suggest import near
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, netlist_check, queue_check
@@ -55,7 +56,7 @@ def same_size(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 11.1 A12: elements are counted, not bytes."""
     target = _target(ctx, queue)
     if target is not None and (own := _elements(queue)) != (other := _elements(target)):
-        what = f"holds {own} elements, {target.name}, whose alias it is, {other}"
+        what = f"holds {plural(own, 'element')}, {target.name}, whose alias it is, {other}"
         yield Finding(queue.at("alias"), what, "elements = entries * t * rows * columns of the tensor")
 
 
@@ -78,8 +79,8 @@ def _undivided(views: list[Queue]) -> Findings:
         if base.entries % view.entries:
             yield Finding(
                 view.at("entries"),
-                f"ram {view.name} has {view.entries} entries on the memory of {base.name}, whose {base.entries} "
-                "do not divide by that",
+                f"ram {view.name} has {plural(view.entries, 'entry')} on the memory of {base.name}, whose "
+                f"{base.entries} do not divide by that",
             )
 
 

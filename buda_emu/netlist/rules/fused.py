@@ -6,6 +6,7 @@ Only definitions that an op uses are judged (NETLIST 11.3 C13).
 from functools import partial
 
 from buda_emu.checker.suggest import near
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, buffer_number
@@ -24,7 +25,7 @@ def definition_fits(ctx: Context, op: Op) -> Findings:
         what = f"fused_op_id '{name}' is not defined" if name else "fused_op_id is missing"
         yield Finding(attribute_mark(op, "fused_op_id"), what, partial(near, name, ctx.netlist.fused_ops))
     elif 0 <= definition.inputs != len(op.inputs):
-        what = f"has {len(op.inputs)} inputs, fused_op {name} declares {definition.inputs}"
+        what = f"has {plural(len(op.inputs), 'input')}, fused_op {name} declares {definition.inputs}"
         yield Finding(op.at("inputs"), what)
 
 
@@ -81,7 +82,7 @@ def pops(_: Context, use: FusedUse) -> Findings:
         if both := {*sub.pop} & {*sub.pop_last}:
             yield step.at(f"{min(both)} is in pop and in pop_last", "pop_last")
         if len(sub.pop) > len(sub.inputs):
-            yield step.at(f"{len(sub.pop)} pops for {len(sub.inputs)} inputs", "pop")
+            yield step.at(f"{plural(len(sub.pop), 'pop')} for {plural(len(sub.inputs), 'input')}", "pop")
 
 
 @fused_check("V174", basic=True)
@@ -90,7 +91,7 @@ def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     for step in use.steps:
         least = 2 if step.family in ("matmul", "binary", "quantization") else 1
         if 0 < len(step.sub.inputs) < least:
-            yield step.at(f"{step.sub.type} needs {least} inputs, has {len(step.sub.inputs)}", "inputs")
+            yield step.at(f"{step.sub.type} needs {plural(least, 'input')}, has {len(step.sub.inputs)}", "inputs")
 
 
 @fused_check("V175", basic=True)
@@ -111,7 +112,7 @@ def external_operands(_: Context, use: FusedUse) -> Findings:
         for index, name in enumerate(step.sub.inputs):
             if name.startswith("input") and buffer_number(name) >= len(use.op.inputs):
                 mark = item_mark(step.sub, "inputs", index)
-                yield step.about(mark, f"reads {name}, op {use.op.name} has {len(use.op.inputs)} inputs")
+                yield step.about(mark, f"reads {name}, op {use.op.name} has {plural(len(use.op.inputs), 'input')}")
 
 
 @fused_check("V192", unless=("V043", "V174", "V175"))
@@ -121,7 +122,7 @@ def external_operands_used(_: Context, use: FusedUse) -> Findings:
     names = {name for step in use.steps for name in step.sub.inputs if name.startswith("input")}
     if declared == len(use.op.inputs) and len(names) != declared:
         found = ", ".join(sorted(names)) or "none of them"
-        what = f"declares {declared} inputs, its scheduled ops read {found}"
+        what = f"declares {plural(declared, 'input')}, its scheduled ops read {found}"
         yield Finding(use.definition.at("inputs"), what, "declare and connect only what is read")
 
 

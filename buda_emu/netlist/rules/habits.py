@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Execute, Op, Program, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check, queue_check
@@ -25,7 +26,7 @@ def room_for_results(ctx: Context, queue: Queue) -> Findings:
     temporal = ctx.temporal.get(graph.name)
     if any(ctx.temporal.get(reader.graph) == temporal for reader in ctx.readers.get(queue.name, ())):
         return
-    what = f"has {queue.entries} entries, one execute of {graph.name} writes {graph.input_count}"
+    what = f"has {plural(queue.entries, 'entry')}, one execute of {graph.name} writes {graph.input_count}"
     yield Finding(queue.at("entries"), what, "give it at least as many entries as the graph has inputs")
 
 
@@ -48,7 +49,7 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
             if queue is None or queue.is_ram or not streamed or queue.entries < 1:
                 continue
             if graph.input_count > queue.entries or queue.entries % graph.input_count:
-                has = f"queue {queue.name} has {queue.entries} entries"
+                has = f"queue {queue.name} has {plural(queue.entries, 'entry')}"
                 what = f"{has}, an execute of {graph.name} reads {graph.input_count} at a time"
                 yield Finding(queue.at("entries"), what, "entries must be a multiple of the graph's input_count")
 

@@ -1,5 +1,6 @@
 """Where integers may stand (NETLIST V102, V103; 11.3 C8; OPS 9.6, 9.7)."""
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
@@ -89,7 +90,7 @@ def _matmul(op: Op) -> Findings:
     if own.requant or own.dequant:
         scale = 3 if own.bias else 2
         if len(op.in_df) <= scale:
-            what = f"requant or dequant needs a scale as input {scale}, the matmul has {len(op.in_df)} inputs"
+            what = f"requant or dequant needs a scale as input {scale}, the matmul has {plural(len(op.in_df), 'input')}"
             yield Finding(op.at("inputs"), what)
         elif op.in_df[scale] != "Float32":
             yield Finding(item_mark(op, "in_df", scale), f"the scale is {op.in_df[scale]}, must be Float32")

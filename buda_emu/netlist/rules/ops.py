@@ -1,6 +1,7 @@
 """Rules on one op: mandatory fields, number of inputs, dest, kernel broadcasts (NETLIST 2: V024-V034, V040-V051)."""
 
 from buda_emu.checker.suggest import near
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, size_problem, tms_mark, written
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
@@ -36,7 +37,7 @@ def enough_inputs(_: Context, op: Op) -> Findings:
     least = 3 if op.type == "matmul" and op.attributes.bias else known.inputs[0]
     if len(op.inputs) < least:
         what = "matmul with bias" if least == 3 else op.type
-        yield Finding(op.at("inputs"), f"{what} needs {least} inputs, has {len(op.inputs)}")
+        yield Finding(op.at("inputs"), f"{what} needs {plural(least, 'input')}, has {len(op.inputs)}")
 
 
 @op_check("V024", basic=True)
@@ -68,7 +69,7 @@ def place(_: Context, op: Op) -> Findings:
     if what := size_problem(op, "grid_size", op.blocking.grid_size):
         yield Finding(op.at("grid_size"), what)
     if len(op.grid_loc) != 2 and op.type != "ethernet_datacopy":
-        what = f"has {len(op.grid_loc)} values, must be [row, column]" if op.grid_loc else "is missing"
+        what = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]" if op.grid_loc else "is missing"
         yield Finding(op.at("grid_loc"), f"grid_loc {what}")
 
 
@@ -76,10 +77,11 @@ def place(_: Context, op: Op) -> Findings:
 def formats_for_inputs(_: Context, op: Op) -> Findings:
     """NETLIST 1.4; 11.2 B4: forked_dram_inputs is a map by queue name."""
     if len(op.in_df) != len(op.inputs):
-        yield Finding(op.at("in_df", "inputs"), f"in_df lists {len(op.in_df)} formats for {len(op.inputs)} inputs")
+        what = f"in_df lists {plural(len(op.in_df), 'format')} for {plural(len(op.inputs), 'input')}"
+        yield Finding(op.at("in_df", "inputs"), what)
     forked = len({name for name, _ in op.forked_dram_inputs})
     if forked > len(op.inputs):
-        yield Finding(op.at("forked_dram_inputs"), f"{forked} forked_dram_inputs for {len(op.inputs)} inputs")
+        yield Finding(op.at("forked_dram_inputs"), f"{forked} forked_dram_inputs for {plural(len(op.inputs), 'input')}")
 
 
 @op_check("V026", "matmul")

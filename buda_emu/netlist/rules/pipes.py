@@ -3,6 +3,7 @@
 Not judged, for want of its tables: scatter granularity (V081) and multicast inputs of fused ops (V084).
 """
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
@@ -112,7 +113,7 @@ def inputs_used(_: Context, op: Op) -> Findings:
         useless = (count == 3 and not (own.bias or scaled)) or (count > 3 and not (own.bias and scaled))
     if useless:
         yield Finding(
-            op.at("inputs"), f"{count} inputs, but its attributes use fewer", "bias: true, requant or dequant"
+            op.at("inputs"), f"{plural(count, 'input')}, but its attributes use fewer", "bias: true, requant or dequant"
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.replaying import Replay
 from buda_emu.darwinn.replaying.accesses import residence
 from buda_emu.timeline import Live
@@ -31,7 +32,7 @@ def replay_picture(replay: Replay) -> TimelinePicture:
         notes.append(f"The computing time of {unknown} executable runs is unknown and drawn as 0.")
     about = {"requests": len(replay.requests), "packages": ", ".join(replay.packages)}
     return picture(
-        replay.schedule, replay.timing, f"Replay of {len(replay.requests)} requests",
+        replay.schedule, replay.timing, f"Replay of {plural(len(replay.requests), 'request')}",
         category=lambda task: kinds.get(task, "done"), details=lambda task: details.get(task, {}),
         memories=[Memory("cached parameters (places are the drawing's)", tuple(_lives(replay)))],
         time_unit="ns", per_microsecond=1000.0, notes=notes, about=about,

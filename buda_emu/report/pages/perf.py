@@ -9,21 +9,26 @@ from markupsafe import Markup
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import as_script, packed, render
 from buda_emu.report.pages.source_lines import entries
-from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, status
+from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, named, status
 from buda_emu.report.pages.timeline import timeline_data
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.pictures.perf_charts import roofline_chart
 from buda_emu.report.pictures.steady_picture import steady_picture
+from buda_emu.report.terminal.fit import cut
+from buda_emu.report.terminal.perf_tables import Sources
 from buda_emu.report.terminal.text import number, percent, plural
 from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
+from buda_emu.timing.epoch import EpochTiming
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.rates import STREAM
 from buda_emu.timing.result import EpochReport, PerfRun
-from buda_emu.timing.steady import steady
+from buda_emu.timing.steady import at_work, filled, steady
 
 MOST_EPOCHS: Final = 40
 """Epochs with pictures in the page; the tables have all."""
+_MOST_NAMED: Final = 2  # streams and ops that a link of the critical path names
+_SHORT: Final = 60  # characters of such a name
 _MOST_BUSY: Final = 60
 """Units in the table of what limits an epoch."""
 
@@ -73,7 +78,7 @@ def _checks(checks: Sequence[CheckResult]) -> Table | None:
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
     whole = max(sum(epoch.timing.total * epoch.runs for epoch in order), 1.0)
     columns = [
-        Column("graph"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
+        Column("graph", "name"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
         Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
         Column("cycles", "number", tip="of all runs, set-up left out"), Column("share", "number"),
         Column("kind", choose=True, tip="of what holds it back"), Column("held back by", "words"),
@@ -84,7 +89,7 @@ def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) 
         place = places.get(id(epoch))
         rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
         rows.append(Row([
-            Cell(" + ".join(epoch.graphs), href=f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
+            named(" + ".join(epoch.graphs), f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
             figure(epoch.timing.inputs), figure(epoch.pace), Cell(number(rate), -1.0 if rate is None else rate),
             figure(epoch.timing.first_input), figure(cycles), Cell(percent(cycles / whole), cycles, cycles / whole),
             Cell(epoch.bottleneck.kind), Cell(_held(epoch)),
@@ -100,22 +105,25 @@ def _held(epoch: EpochReport) -> str:
 
 def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Markup:
     timing = epoch.timing
+    full = filled(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
     ops = list(op_figures(netlist, run, epoch))
     busy = {item.op: min(item.active / timing.modelled / max(epoch.pace, 1.0), 1.0) for item in timing.ops}
     notes = {op.op: f"{100 * busy[op.op]:.0f} % of the time between two inputs; {op.provenance}" for op in ops}
     path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
+    sources = Sources()
     stream = run.what_if.get("noc_bytes", STREAM)
     temporal = next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
     return render(
         "epoch.html", sentence=epoch.bottleneck.sentence, chain=chain_sentence(steps, assumed=run.assumed),
         path=_path(steps), limits=_limits(epoch),
-        steady=_steady(epoch), timeline=timeline_data(steady_picture(epoch)),
+        steady=_steady(epoch, full), timeline=timeline_data(steady_picture(epoch, full)),
         picture=Markup(grid_svg(
             netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
         )),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
-        ops=_ops(netlist, run, epoch, steps), lines=entries(netlist, _names(netlist, epoch)),
+        ops=_ops(netlist, run, epoch, steps, sources), sources=sources.meanings,
+        lines=entries(netlist, _names(netlist, epoch)),
     )  # fmt: skip
 
 
@@ -139,15 +147,18 @@ def _bytes(epoch: EpochReport) -> dict[str, float]:
     return found
 
 
-def _steady(epoch: EpochReport) -> str:
-    stretch = steady(epoch.timing, epoch.bottleneck.name)
+def _steady(epoch: EpochReport, full: EpochTiming) -> str:
+    stretch = steady(full, epoch.bottleneck.name)
     if stretch is None:
         return ""
-    if stretch.last - stretch.first + 1 == epoch.timing.modelled:
+    if stretch.last - stretch.first + 1 == full.modelled:
         return "Its only input." if epoch.timing.inputs == 1 else f"All of its {epoch.timing.modelled} inputs."
     which = f"Inputs {stretch.first} to {stretch.last} of {stretch.op}"
-    pace = f"{epoch.pace:,.0f} cycles each, away from filling and draining"
-    return f"{which}, {pace}; {epoch.timing.inputs:,} inputs in all."
+    if stretch.working < len(full.ops):
+        away = f"the pipeline is filled so far: {at_work(full, stretch)}"
+    else:
+        away = f"away from filling and draining: {at_work(full, stretch)}"
+    return f"{which}, {epoch.pace:,.0f} cycles each, {away}; {plural(epoch.timing.inputs, 'input')} in all."
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:
@@ -157,13 +168,20 @@ def _path(steps: Sequence[CriticalStep]) -> Table:
     ]  # fmt: skip
     rows: list[Row] = []
     for step in steps:
-        through = f": {', '.join(step.through)}" if step.through else ""
-        alike = f"; as long beside it: {', '.join(step.alike)}" if step.alike else ""
+        through = f": {_some(step.through)}" if step.through else ""
+        alike = f"; as long beside it: {_some(step.alike)}" if step.alike else ""
         share = Cell(percent(step.share), step.cycles, step.share)
         causes = ", ".join(f"{CAUSE_WORDS[cause]} {100 * part / step.cycles:.0f} %" for cause, part in step.waits)
-        cells = [share, figure(step.cycles), Cell(step.kind), Cell(f"{step.name}{through}{alike}"), Cell(causes)]
+        link = f"{cut(step.name, _SHORT)}{through}{alike}"
+        cells = [share, figure(step.cycles), Cell(step.kind), Cell(link), Cell(causes)]
         rows.append(Row(cells, _chosen(step.through[0] if step.through else step.name)))
     return Table(columns, rows, "find links" if len(rows) > 8 else "", tall=True)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of many names, which perf.json lists."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(cut(name, _SHORT) for name in names[:_MOST_NAMED])}{more}"
 
 
 def _chosen(unit: str) -> str:
@@ -174,25 +192,27 @@ def _chosen(unit: str) -> str:
 def _limits(epoch: EpochReport) -> Table:
     columns = [
         Column("of an input", "number"), Column("cycles", "number"), Column("kind", choose=True),
-        Column("what", "words"),
+        Column("what", "name"),
     ]  # fmt: skip
     found = sorted(epoch.timing.busy(), key=lambda item: -item[1].cycles)[:_MOST_BUSY]
     rows: list[Row] = []
     for kind, item in found:
         share = min(item.cycles / max(epoch.pace, 1.0), 1.0)
-        cells = [Cell(percent(share), item.cycles, share), figure(item.cycles), Cell(kind), Cell(item.name)]
+        cells = [Cell(percent(share), item.cycles, share), figure(item.cycles), Cell(kind), named(item.name)]
         rows.append(Row(cells, "" if kind in ("memory", "link") else _chosen(item.name)))
     return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
 
 
-def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep]) -> Table:
+def _ops(
+    netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources
+) -> Table:
     columns = [
-        Column("op"), Column("type", choose=True), Column("cores", "number"),
+        Column("op", "name"), Column("type", choose=True), Column("cores", "number"),
         Column("cycles", "number", tip="of one input on each core"),
         Column("math %", "number", tip="share of the pace that the math unit works"),
         Column("waits for input", "number"), Column("waits for room", "number"),
         Column("of the path", "number", tip="share of the critical path"), Column("line", "number"),
-        Column("cycles known from", "words"),
+        Column("from", choose=True, tip="what the cycles are known from; the letters are explained below"),
     ]  # fmt: skip
     shares = {step.name: step.share for step in steps}
     pairs = zip(op_figures(netlist, run, epoch), epoch.timing.ops, strict=True)
@@ -200,11 +220,11 @@ def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[Cri
     rows = [
         Row(
             [
-                Cell(op.op), Cell(op.type), figure(op.cores),
+                named(op.op), Cell(op.type), figure(op.cores),
                 figure(item.cost.cycles, bar=min(item.cost.cycles / max(epoch.pace, 1.0), 1.0)),
                 figure(100 * op.math / max(epoch.pace, 1.0), 1), figure(op.waiting_for_input),
                 figure(op.waiting_for_room), Cell(percent(shares.get(op.op, 0.0)), shares.get(op.op, 0.0)),
-                figure(ops[op.op].at().line), Cell(op.provenance),
+                figure(ops[op.op].at().line), Cell(sources.letter(op.provenance), tip=op.provenance),
             ],
             op.op,
         )

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-Kind = Literal["text", "number", "words"]
+from buda_emu.report.terminal.fit import cut
+
+Kind = Literal["text", "number", "words", "name"]
+_LONGEST: Final = 96  # characters of a name in a table; the page has the whole name as the row's tooltip
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`kind` "number" stands to the right and sorts by value, "words" holds sentences that wrap; `choose`: a menu shows
+    """`kind` "number" stands to the right and sorts by value, "words" holds sentences that wrap, "name" names of any
+    length, over two or three lines where they are long; `choose`: a menu shows
     the rows of one of its texts only."""
 
     title: str
@@ -21,7 +25,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A text, and what it sorts by where that is another. `bar`: a share of 0 to 1 that is drawn behind it; `css`: how
-    it looks; `href`: where it leads; `soft`: what stands before it in grey."""
+    it looks; `href`: where it leads; `soft`: what stands before it in grey; `tip`: what a pointer over it shows."""
 
     text: str
     by: float | str | None = None
@@ -29,6 +33,7 @@ class Cell:
     css: str = ""
     href: str = ""
     soft: str = ""
+    tip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,13 @@ def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Cell | str]],
         [Row([Cell(cell) if isinstance(cell, str) else cell for cell in row]) for row in rows],
         find,
     )
+
+
+def named(name: str, href: str = "", *, text: str | None = None) -> Cell:
+    """A name (or `text`, what is shown of it), sorted by all of it, and cut in the middle where it is very long."""
+    shown = name if text is None else text
+    short = cut(shown, _LONGEST)
+    return Cell(short, name, href=href, tip=shown if short != shown else "")
 
 
 def figure(value: float | None, digits: int = 0, bar: float | None = None) -> Cell:

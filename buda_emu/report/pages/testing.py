@@ -9,7 +9,7 @@ from typing import Final, cast
 from markupsafe import Markup
 
 from buda_emu.report.pages.engine import packed, render
-from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, severity, status, table
+from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, named, severity, status, table
 from buda_emu.report.pictures.charts import heat_map, histogram, op_chart
 from buda_emu.report.sides import sides
 from buda_emu.report.terminal.reason import reason
@@ -77,14 +77,14 @@ def common_prefix(paths: Sequence[str]) -> str:
 
 def _verdicts(cases: Sequence[CaseResult], places: Mapping[str, str], prefix: int) -> Table:
     columns = [
-        Column("verdict", choose=True), Column("netlist"), Column("outputs", "number"), Column("worst PCC", "number"),
-        Column("seconds", "number"), Column("why", "words"),
+        Column("verdict", choose=True), Column("netlist", "name"), Column("outputs", "number"),
+        Column("worst PCC", "number"), Column("seconds", "number"), Column("why", "words"),
     ]  # fmt: skip
     rows: list[Row] = []
     for case in cases:
         pcc = min((output.pcc for output in case.outputs if output.pcc is not None), default=None)
         place = places.get(case.netlist)
-        name = Cell(case.netlist[prefix:], case.netlist, href=f"#{place}" if place else "")
+        name = named(case.netlist, f"#{place}" if place else "", text=case.netlist[prefix:])
         rows.append(Row([
             status(case.status), name, figure(len(case.outputs)), _pcc(pcc), figure(case.seconds, 2),
             Cell(reason(case)),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from buda_emu.checker.text import plural
 from buda_emu.report.pages.engine import as_script, render
 from buda_emu.report.pages.tables import Cell, Column, Table, figure, table
 from buda_emu.report.terminal.text import percent
@@ -25,7 +26,7 @@ def timeline_page(picture: TimelinePicture, command: str = "") -> str:
     return render(
         "timeline.html", title=picture.title, command=command, notes=picture.notes, data=timeline_data(picture),
         facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()), lanes=_lanes(picture, last),
-        heading=f"{len(picture.lanes)} lanes in figures, {last:,.10g} {picture.time_unit} in all",
+        heading=f"{plural(len(picture.lanes), 'lane')} in figures, {last:,.10g} {picture.time_unit} in all",
         rest=len(picture.lanes) - MOST_LANES,
     )  # fmt: skip
 

@@ -14,16 +14,18 @@ from buda_emu.timeline import Schedule, Timing
 from buda_emu.timeline.picture import Counter, Flow, Lane, Slice, Stretch, TimelinePicture
 from buda_emu.timing.epoch import EpochTiming, OpTiming
 from buda_emu.timing.result import EpochReport, PerfRun, hypothetical
-from buda_emu.timing.steady import steady
+from buda_emu.timing.steady import at_work, filled, steady
 
 THREADS: Final = ("unpack", "math", "pack")
 LINKS: Final = 4  # whose load is counted, the busiest
+_MOST_TASKS: Final = 50_000  # of an epoch, that more inputs may bring: a viewer has to hold them all
 _CORES, _TRANSFERS, _MEMORY = range(3)
 _ROOMS: Final = ("cores", "transfers", "memory")
 
 
 def run_picture(run: PerfRun) -> TimelinePicture:
-    """The whole run: epochs one after the other, each once, as many inputs as were modelled."""
+    """The whole run: epochs one after the other, each once, as many inputs as it takes until its pipeline is full,
+    where they are not too many to be drawn: its stretch says how far it is."""
     lanes: list[Lane] = []
     slices: list[Slice] = []
     counters: list[Counter] = []
@@ -39,7 +41,7 @@ def run_picture(run: PerfRun) -> TimelinePicture:
         chain += drawn.chain()
         stretches += drawn.stretches()
         counters += drawn.counters()
-        begin += epoch.timing.timing.makespan
+        begin += drawn.cycles
     about = {"netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock, "buda_emu": run.version}
     notes = [f"{hypothetical(run.assumed).capitalize()}."] if run.assumed else []
     return TimelinePicture(
@@ -51,10 +53,11 @@ def run_picture(run: PerfRun) -> TimelinePicture:
 class _Epoch:
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
-        self._model: EpochTiming = report.timing
-        self._timing: Timing = report.timing.timing
-        self._schedule: Schedule = report.timing.schedule
+        self._model: EpochTiming = filled(report.timing, report.bottleneck.name, _MOST_TASKS)
+        self._timing: Timing = self._model.timing
+        self._schedule: Schedule = self._model.schedule
         self._begin = begin
+        self.cycles = self._timing.makespan
         self._ops: Mapping[str, OpTiming] = {op.op: op for op in report.timing.ops}
         chips = ", ".join(f"chip {chip}" for chip in report.chips)
         title = f"{report.program}: {' + '.join(report.graphs)} ({chips})"
@@ -127,7 +130,8 @@ class _Epoch:
         """The steady state."""
         found = steady(self._model, self._report.bottleneck.name)
         if found is not None and found.last - found.first + 1 < self._model.modelled:
-            yield Stretch(self._begin + found.start, self._begin + found.end, "steady state", self._groups[_CORES])
+            name = f"steady state, {at_work(self._model, found)}"
+            yield Stretch(self._begin + found.start, self._begin + found.end, name, self._groups[_CORES])
 
     def counters(self) -> Iterator[Counter]:
         """What waits in front of ops, and what links carry."""

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.report.pictures.floorplan import GAP, Box, Panel, memory, panels
 from buda_emu.report.pictures.svg import clean, fitted, number, text
@@ -131,7 +132,7 @@ class _Painter:
         """One chip in one epoch."""
         width, height = panel.size
         title = f"epoch {panel.epoch}, chip {panel.chip}"
-        inputs = f"graph {panel.graph}, {panel.input_count} input{'s' * (panel.input_count != 1)}"
+        inputs = f"graph {panel.graph}, {plural(panel.input_count, 'input')}"
         parts = [
             f'<rect class="bg-panel" width="{number(width)}" height="{number(height)}" rx="6"/>',
             text(GAP + 2, 18, fitted(title, width - 20, 13), 13, "bg-head"),
@@ -200,7 +201,8 @@ class _Painter:
     def _queue(self, queue: Queue, box: Box) -> str:
         dims = "x".join(map(str, queue.blocking.element_shape))
         source = "filled by the host" if queue.host_fed else f"written by {queue.input}"
-        tip = f"{queue.type} {queue.name}\n{queue.entries} entries of {dims} {queue.df}\n{memory(queue)}\n{source}"
+        entries = plural(queue.entries, "entry")
+        tip = f"{queue.type} {queue.name}\n{entries} of {dims} {queue.df}\n{memory(queue)}\n{source}"
         words = f"{queue.type} {queue.entries} x {dims} {queue.df}"
         return _labelled(box, tip, queue.name, words)
 

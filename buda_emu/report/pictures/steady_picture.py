@@ -11,10 +11,10 @@ from buda_emu.timing.result import EpochReport
 from buda_emu.timing.steady import steady
 
 
-def steady_picture(epoch: EpochReport) -> TimelinePicture:
+def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     """What limits the epoch first, then what is on its critical path, the longest first, then its ops in document
-    order: a lane for each unit, which bears its name."""
-    timing, result = epoch.timing, epoch.timing.timing
+    order: a lane for each unit, which bears its name. `timing`: of the epoch, as many inputs as fill its pipeline."""
+    result = timing.timing
     stretch = steady(timing, epoch.bottleneck.name)
     begin, end = 0, result.makespan
     if stretch is not None and stretch.last - stretch.first + 1 < timing.modelled:

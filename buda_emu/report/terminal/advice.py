@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.result import Advice
-from buda_emu.report.terminal.text import plural, table, whole
+from buda_emu.report.terminal.text import plural, relative, table, whole, wrapped
 
 _TOP = 10
 
@@ -24,7 +24,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
     yield from _front(advice, top)
     yield ""
     if not advice.found.taken:
-        yield f"nothing helps: {plural(len(advice.found.refused), 'proposal')} refused by the checker"
+        yield wrapped(advice.reason)
         return
     yield (
         f"slowest epoch: {whole(before.slowest)} cycles for each input, then {whole(after.slowest)} "
@@ -86,7 +86,8 @@ def _rest(count: int, top: int) -> Iterator[str]:
 
 
 def _percent(before: float, after: float) -> str:
-    return f"{100 * (after - before) / before:+.1f} %" if before else "-"
+    share = relative(before, after)
+    return share if share == "-" else f"{share} %"
 
 
 def _loss(loss: Loss | None) -> str:

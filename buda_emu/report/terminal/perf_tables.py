@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import number, table, whole, wrapped
 
@@ -109,11 +110,16 @@ class Sources:
         count = len(self._letters)
         return self._letters.setdefault(provenance, f"{chr(ord('a') + count % 26)}{count // 26 or ''}")
 
+    @property
+    def meanings(self) -> list[tuple[str, str]]:
+        """(letter, where the cycles come from) of each that was asked for."""
+        return [(letter, provenance) for provenance, letter in self._letters.items()]
+
     def lines(self) -> Iterator[str]:
         """What the letters mean."""
         if self._letters:
             yield "cycles are (from):"
-            for provenance, letter in self._letters.items():
+            for letter, provenance in self.meanings:
                 yield wrapped(f"  {letter}  {provenance}", "     ")
 
 
@@ -141,4 +147,4 @@ def ops_lines(
     )  # fmt: skip
     left = len(epoch.timing.ops) - len(rows)
     if left:
-        yield f"... and {left:,} more op{'s' * (left != 1)}"
+        yield f"... and {plural(left, 'more op')}"

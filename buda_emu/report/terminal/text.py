@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from buda_emu.checker.text import plural as plural
+
 _ENORMOUS = 1e12
+_LITTLE = 0.05  # per cent: with one digit it would be 0.0
 
 
 def table(
@@ -75,11 +78,14 @@ def percent(share: float) -> str:
     return f"{float(text):g} %" if share in (0, 1) else f"{text} %"
 
 
+def relative(before: float, after: float) -> str:
+    """What changed in per cent, with its sign: +12.3, -0.04 where it is little, 0 where nothing is; "-" of nothing."""
+    if not before:
+        return "-"
+    change = 100 * (after - before) / before
+    return "0" if change == 0 else f"{change:+.1f}" if abs(change) >= _LITTLE else f"{change:+.1g}"
+
+
 def shape(dims: Iterable[int]) -> str:
     """4x1x64x128."""
     return "x".join(map(str, dims))
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 netlist`, `2 netlists`."""
-    return f"{count} {noun}{'s' * (count != 1)}"

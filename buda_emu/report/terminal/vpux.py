@@ -89,7 +89,7 @@ def race_lines(result: RunResult, races: Iterable[Hazard]) -> Iterator[str]:
     """A line for each race and each read of unwritten bytes."""
     items = list(races)
     for item in items[:MOST_ROWS]:
-        where = f"{item.size} byte{'s' * (item.size != 1)} of {item.space} from {item.address} on"
+        where = f"{plural(item.size, 'byte')} of {item.space} from {item.address} on"
         if item.kind == "race":
             one, two = (_task(result, number, item) for number in (item.first, item.second))
             yield f"warning[X041]: {one} and {two} touch {where}, and nothing orders them"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from buda_emu.checker.text import plural
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, QueueSettings, TemporalGraph
@@ -137,7 +138,8 @@ class Epochs:
             entries = channel.ring.entries
             if input_count > entries or entries % input_count:
                 raise ProgramError(
-                    f"input_count {input_count} does not divide the {entries} entries of streamed {channel.describe()}",
+                    f"input_count {input_count} does not divide the {plural(entries, 'entry')} of streamed "
+                    f"{channel.describe()}",
                     kind="settings", queue=settings.queue,
                 )  # fmt: skip
         channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero

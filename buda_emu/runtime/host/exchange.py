@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import plural
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import HostError, HostTimeoutError
@@ -81,7 +82,8 @@ class Exchange:
             while name in pushing:
                 if not gate.wait(lambda: not pushing.get(name, False), deadline):
                     raise HostTimeoutError(
-                        f"push of {count} entries to {channel.describe()}: it is full, another thread waits to push"
+                        f"push of {plural(count, 'entry')} to {channel.describe()}: it is full, another thread waits "
+                        "to push"
                     )
                 gate.wait(lambda: pushing.get(name, True), None)  # it has room: it is through soon, or waits again
             pushing[name] = False
@@ -92,7 +94,7 @@ class Exchange:
         ring, count, done = channel.ring, len(values), 0
         with self._gate:
             if not patient and count > self._room(channel):
-                raise HostTimeoutError(f"push of {count} entries to {channel.describe()}: it is full")
+                raise HostTimeoutError(f"push of {plural(count, 'entry')} to {channel.describe()}: it is full")
             slots = [ring.slot(ring.wr + i) for i in range(min(count, ring.entries))]
             channel.view.reserve(max(slots, default=-1) + 1)
         while done < count:
@@ -117,7 +119,8 @@ class Exchange:
         gate.changed()
         if not gate.wait(lambda: self._room(channel) > 0, deadline):
             pushed = f", {done} of them were pushed in time" if done else ""
-            raise HostTimeoutError(f"push of {count} entries to {channel.describe()}: it is full{pushed}", done)
+            what = f"push of {plural(count, 'entry')} to {channel.describe()}"
+            raise HostTimeoutError(f"{what}: it is full{pushed}", done)
         self._pushing[channel.name] = False
 
     def _room(self, channel: Fifo) -> int:
@@ -246,9 +249,9 @@ class Exchange:
     def _await(self, gate: Gate, channel: Fifo, count: int, deadline: float) -> list[int]:
         """The slots of the oldest `count` entries, once they are there."""
         if not 0 <= count <= max(channel.ring.entries, channel.ring.occupancy):
-            raise HostError(f"read of {count} entries from {channel.describe()}")
+            raise HostError(f"read of {plural(count, 'entry')} from {channel.describe()}")
         if not gate.wait(lambda: self._available(channel) >= count, deadline):
-            raise HostTimeoutError(f"read of {count} entries from {channel.describe()}")
+            raise HostTimeoutError(f"read of {plural(count, 'entry')} from {channel.describe()}")
         ring = channel.ring
         return [ring.slot(ring.rd + i) for i in range(count)]
 

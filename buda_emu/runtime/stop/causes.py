@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from buda_emu.checker.text import plural
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue, QueueSettings
@@ -45,7 +46,7 @@ def _full(_error: ProgramError, scene: Scene) -> str:
         return ""
     pushed, popped = _counts(scene, queue)
     readers = _readers(scene.netlist, queue)
-    traffic = f"{pushed} entries were pushed so far and {popped} freed"
+    traffic = f"so far {plural(pushed, 'entry')} pushed and {popped} freed"
     if not readers:
         return (
             f"no op reads {queue.name}, so only the host makes room: {traffic}. Pop its entries between runs, run "
@@ -74,8 +75,8 @@ def _empty(_error: ProgramError, scene: Scene) -> str:
         if not pushed:
             return f"the host has pushed nothing to {queue.name}: push its entries before the run"
         return (
-            f"the host has pushed {_entries(pushed)} to {queue.name} in all and {popped} are used up: push as many as "
-            "the program reads (input_count in each round), or run fewer rounds"
+            f"the host has pushed {plural(pushed, 'entry')} to {queue.name} in all and {popped} are used up: push as "
+            "many as the program reads (input_count in each round), or run fewer rounds"
         )
     return _producer_did_not_run(scene, queue, pushed, popped)
 
@@ -93,8 +94,8 @@ def _producer_did_not_run(scene: Scene, queue: Queue, pushed: int, popped: int) 
     if not runs:
         return f"op {op.name} of graph {op.graph} fills {queue.name}, and that graph has not run yet: execute it before"
     return (
-        f"graph {op.graph}, whose op {op.name} fills {queue.name}, ran {_times(runs)} and pushed {_entries(pushed)}, "
-        f"of which {popped} are freed: execute it in the same round, or read fewer entries"
+        f"graph {op.graph}, whose op {op.name} fills {queue.name}, ran {_times(runs)} and pushed "
+        f"{plural(pushed, 'entry')}, of which {popped} are freed: execute it in the same round, or read fewer entries"
     )
 
 
@@ -106,7 +107,7 @@ def _unwritten(_error: ProgramError, scene: Scene) -> str:
     if isinstance(channel, Ram):
         if queue.host_fed:
             return (
-                f"the host has written {_entries(pushed)} of ram {queue.name}: push the slots that are read "
+                f"the host has written {plural(pushed, 'entry')} of ram {queue.name}: push the slots that are read "
                 "(slot= of Emulator.push; by default the first ones)"
             )
         return (
@@ -117,7 +118,7 @@ def _unwritten(_error: ProgramError, scene: Scene) -> str:
     ahead = (ring.local - ring.rd) % ring.limit
     local = f"; rd_ptr_local {ring.local} stands {ahead} ahead of rd_ptr_global {ring.rd}" if ahead else ""
     if queue.host_fed:
-        return f"the host has pushed {_entries(pushed)} to {queue.name} and the epoch reads beyond them{local}"
+        return f"the host has pushed {plural(pushed, 'entry')} to {queue.name} and the epoch reads beyond them{local}"
     text = _producer_did_not_run(scene, queue, pushed, popped)
     return f"{text}{local}" if text else ""
 
@@ -225,10 +226,6 @@ def _readers(netlist: Netlist, queue: Queue) -> list[Op]:
 def _graph_of(scene: Scene, queue: Queue) -> str:
     op = scene.netlist.ops.get(queue.input)
     return op.graph if op is not None else "?"
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def _times(count: int) -> str:

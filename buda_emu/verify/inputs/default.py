@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
 from buda_emu.netlist.scalars import parse_int
@@ -85,7 +86,8 @@ def _check_size(netlist: Netlist, entries: Mapping[str, int]) -> None:
         largest = max(sizes, key=lambda name: sizes[name])
         raise HostError(
             f"inputs of {total / 2**30:.1f} GiB are not made up (the limit is {_TOTAL_BYTES_LIMIT / 2**30:.0f} GiB); "
-            f"queue {largest} alone takes {sizes[largest] / 2**30:.1f} GiB for {entries[largest]} entries; "
+            f"queue {largest} alone takes {sizes[largest] / 2**30:.1f} GiB for "
+            f"{plural(entries[largest], 'entry')}; "
             "give them as files: buda-emu run --inputs DIR, buda-emu test --reference DIR"
         )
 

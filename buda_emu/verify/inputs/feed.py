@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from buda_emu.checker.text import plural
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program, Queue
@@ -86,5 +87,6 @@ def _block(queue: Queue, found: Tensors, wanted: int) -> InputBlock:
     """The first entries that the programs read. Raises HostError where there are not so many."""
     entries = found.array.shape[0]
     if entries < wanted and not queue.is_ram:
-        raise HostError(f"{found.source} has {entries} entries of queue {queue.name}, the programs read {wanted}")
+        has = f"{found.source} has {plural(entries, 'entry')} of queue {queue.name}"
+        raise HostError(f"{has}, the programs read {wanted}")
     return InputBlock(queue.name, found.array[:wanted], 0 if queue.is_ram else None, found.source)

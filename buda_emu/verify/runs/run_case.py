@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
+from buda_emu.checker.text import plural
 from buda_emu.errors import DocumentError, HostError, InternalError, NetlistError, ProgramError, UnsupportedError
 from buda_emu.image.opened import is_image
 from buda_emu.netlist.load import check, check_bytes
@@ -122,7 +123,7 @@ def _told(findings: Sequence[Diagnostic], name: str) -> tuple[str, ...]:
     if not findings:
         return ()
     rules = ", ".join(sorted({item.rule for item in findings}))
-    count = f"{len(findings)} warning{'s' * (len(findings) != 1)}"
+    count = plural(len(findings), "warning")
     return (f"the checker has {count} ({rules}): `buda-emu check {shlex.quote(name)}` shows them",)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.vpux.arguments import (
     SLICE_BYTES,
@@ -169,7 +170,8 @@ def execute(watch: Watch, kernel: Kernel, call: Invocation) -> None:
     inputs, outputs = range(kernel.inputs), range(kernel.inputs, kernel.inputs + kernel.outputs)
     if len(tensors) != outputs.stop:
         impossible(
-            f"{kernel.name} takes {kernel.inputs} inputs and {kernel.outputs} outputs, not {len(tensors)} tensors"
+            f"{kernel.name} takes {plural(kernel.inputs, 'input')} and {plural(kernel.outputs, 'output')}, "
+            f"not {plural(len(tensors), 'tensor')}"
         )
     for n, tensor in enumerate(tensors):
         if math.prod(tensor["dims"] or call.tensors[n].shape) > MOST_ELEMENTS:

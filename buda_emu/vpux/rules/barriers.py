@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from buda_emu.checker import Finding
+from buda_emu.checker.text import plural
 from buda_emu.vpux.program import Program
 from buda_emu.vpux.rules.book import BOOK, finding
 
@@ -15,7 +16,7 @@ def one_op(program: Program) -> Iterator[Finding]:
     """A task is one op on one unit."""
     for op in program.ops_of("VPURT.Task"):
         if len(op.body) != 1:
-            yield finding(program, op, f"holds {len(op.body)} ops")
+            yield finding(program, op, f"holds {plural(len(op.body), 'op')}")
 
 
 @BOOK.rule(

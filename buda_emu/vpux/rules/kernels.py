@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.checker import Finding
+from buda_emu.checker.text import plural
 from buda_emu.vpux.arguments import MOST_TENSORS
 from buda_emu.vpux.model import Op
 from buda_emu.vpux.program import Program, callee, is_cache_op
@@ -80,7 +81,7 @@ def _map_problem(op: Op, side: int) -> tuple[str, str] | None:
     have, count = len(op.clause(clause)), len(op.clause(operands))
     used = [item for item in entries if item != -1]
     if len(entries) != have:
-        return "length", f"{of_map} has {len(entries)} entries for {have} {clause}"
+        return "length", f"{of_map} has {plural(len(entries), 'entry')} for {have} {clause}"
     if len(used) != count:
         return "count", f"{of_map} says that {len(used)} {clause} are dynamic, and there are {count} shape operands"
     if any(not 0 <= item < count for item in used):

@@ -77,7 +77,7 @@ def test_a_full_queue_and_a_short_one_are_said_at_once_without_a_timeout(stream)
         emu.push("x", entries(1, 2))
         with pytest.raises(be.HostError, match="it is full"):
             emu.push("x", entries(3))
-        with pytest.raises(be.HostTimeoutError, match="read of 1 entries from queue o"):
+        with pytest.raises(be.HostTimeoutError, match="read of 1 entry from queue o"):
             emu.pop("o")
 
 

@@ -180,7 +180,7 @@ def test_traffic_is_counted_on_for_error_texts(load, tmp_path):
     with be.Emulator.load(tmp_path / "snap", threads=1) as emu:
         for _ in range(3):
             emu.run("q")
-        with pytest.raises(be.ProgramError, match="4 entries were pushed so far and 0 freed") as caught:
+        with pytest.raises(be.ProgramError, match="so far 4 entries pushed and 0 freed") as caught:
             emu.run("q")
         assert caught.value.stopped.queue.pushed.total == 4
 

@@ -75,7 +75,7 @@ CASES = {
         relay("var: {$c_zero: 0, $rd: 0}", "loop: 3", execute("g", fifo_settings("a", "$rd", "$rd")),
               execute("h", fifo_settings("q")), "varinst: [$rd, incwrap, 1, 16]", "endloop"),
         "full",
-        ("graph h reads q but nothing frees", "incwrap, input_count, 4", "2 entries were pushed so far and 0 freed"),
+        ("graph h reads q but nothing frees", "incwrap, input_count, 4", "so far 2 entries pushed and 0 freed"),
         {"a": 8},
     ),
     "queue that is freed more slowly than it is filled": Broken(

@@ -92,7 +92,7 @@ def test_a_stimulus_that_cannot_be_made_is_refused_by_name():
 
 def test_too_much_data_is_refused_before_it_is_made():
     netlist = netlist_of(block="[1000, 1000]")
-    with pytest.raises(HostError, match=r"queue a alone takes 15\.3 GiB for 1 entries"):
+    with pytest.raises(HostError, match=r"queue a alone takes 15\.3 GiB for 1 entry"):
         blocks_of(netlist)
 
 

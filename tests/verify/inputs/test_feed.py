@@ -80,7 +80,7 @@ def test_no_more_entries_are_taken_than_the_programs_read():
 
 
 def test_too_few_entries_are_an_error():
-    with pytest.raises(HostError, match=r"a\.npy has 1 entries of queue a, the programs read 2"):
+    with pytest.raises(HostError, match=r"a\.npy has 1 entry of queue a, the programs read 2"):
         blocks({"a.npy": filled(1)})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
@@ -326,7 +327,7 @@ class _Reader:
         if not self._refused:
             return
         lines = [
-            f"{what}: {count} time{'s' * (count != 1)}"
+            f"{what}: {plural(count, 'time')}"
             + (f", first at {self._places[what]}" * bool(self._places[what]))
             for what, count in self._refused.most_common()
         ]

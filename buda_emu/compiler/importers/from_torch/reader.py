@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
 from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
@@ -103,7 +104,7 @@ class Reader:
                 self._values[node] = None
         if self._refused:
             lines = [
-                f"{what}: {count} time{'s' * (count != 1)}, first at {self._places[what]}"
+                f"{what}: {plural(count, 'time')}, first at {self._places[what]}"
                 for what, count in self._refused.most_common()
             ]
             raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))
