@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import buda_emu as be
 from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.emit.netlist_text import netlist_text
 from buda_emu.compiler.place.cost import DRAM_BASE
 from buda_emu.compiler.place.memory import Channel, Memory, MemoryFullError, buffer_bytes
+from buda_emu.compiler.place.queues import add_queues
 from buda_emu.netlist.load import check_text
+from buda_emu.netlist.model import Allocate
 
 onnx = pytest.importorskip("onnx")
 
@@ -34,7 +36,8 @@ def test_what_an_epoch_uses_together_lies_apart_and_above_what_is_always_there(s
     taken = []
     for size, life in sizes:
         at = channel.give(size, life)
-        assert at is not None and at >= DRAM_BASE + static
+        assert at is not None
+        assert at >= DRAM_BASE + static
         taken.append((at, at + size, life))
     for first, second in itertools.combinations(taken, 2):
         together = first[2][0] <= second[2][1] and second[2][0] <= first[2][1]
@@ -52,19 +55,19 @@ def test_bytes_are_given_again_once_no_epoch_needs_them():
 
 @pytest.fixture(scope="module")
 def chain():
-    """Twelve wide layers with skips: several epochs on one chip."""
+    """A hundred and fifty layers with skips: several epochs on one chip."""
     from onnx import TensorProto, helper, numpy_helper
 
-    rng, width = np.random.default_rng(3), 512
+    rng, width = np.random.default_rng(3), 64
     nodes, held, before = [], [], "x"
-    for n in range(12):
-        held.append(numpy_helper.from_array(rng.standard_normal((width, width), np.float32) / 22, f"w{n}"))
+    for n in range(150):
+        held.append(numpy_helper.from_array(rng.standard_normal((width, width), np.float32) / 16, f"w{n}"))
         nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
         nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"s{n}"], name=f"s{n}"))
         nodes.append(helper.make_node("Add", [f"s{n}", before], [f"y{n}"], name=f"y{n}"))
         before = f"y{n}"
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [96, width])
-    y = helper.make_tensor_value_info(before, TensorProto.FLOAT, [96, width])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, width])
+    y = helper.make_tensor_value_info(before, TensorProto.FLOAT, [32, width])
     graph = helper.make_graph(nodes, "chain", [x], [y], held)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
 
@@ -72,7 +75,7 @@ def chain():
 def test_queues_between_epochs_hold_a_round_and_share_memory(chain):
     compiled = compile_model(chain, effort="low", microbatch=8)
     between = [queue for queue in compiled.placement.queues.values() if queue.role == "between"]
-    assert len(between) > 3
+    assert len(between) >= 3
     assert {queue.entries for queue in between} == {8}
     spans = [
         (channel, at, at + buffer_bytes(compiled.placement.target, queue), queue)
@@ -85,27 +88,35 @@ def test_queues_between_epochs_hold_a_round_and_share_memory(chain):
     assert met
     assert all(one.life[1] < two.life[0] or two.life[1] < one.life[0] for one, two in met)
     assert not check_text(compiled.text).diagnostics
-    x = np.random.default_rng(4).standard_normal((96, 512)).astype(np.float32)
-    expected = onnx.reference.ReferenceEvaluator(chain).run(None, {"x": x})[0]
+    from onnx import reference
+
+    x = np.random.default_rng(4).standard_normal((32, 64)).astype(np.float32)
+    expected = reference.ReferenceEvaluator(chain).run(None, {"x": x})[0]
     (found,) = compiled(x)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_refusal_names_the_queues_that_take_the_room(chain):
-    found = compile_model(chain, effort="low", microbatch=8).placement
-    small = replace(found.target, arch=replace(found.target.arch, dram_channel_bytes=DRAM_BASE + (1 << 20)))
+    found = compile_model(chain, effort="low", microbatch=64).placement
+    small = replace(found.target, arch=replace(found.target.arch, dram_channel_bytes=DRAM_BASE + (100 << 10)))
     with pytest.raises(MemoryFullError) as refused:
         Memory(small).add(found, {name: {} for name in found.queues})
     text = str(refused.value)
     constants = [queue for queue in found.queues.values() if queue.role == "constant"]
     size = sum(buffer_bytes(small, queue) * prod(queue.blocks.grid) for queue in constants)
-    assert f"constants: {size / 2**20:.1f} MiB in 12 queues" in text
-    assert "between epochs: " in text and "not all at one time" in text
-    assert "8 entries, epochs" in text
+    assert f"constants: {size / 2**20:.1f} MiB in 150 queues" in text
+    assert "between epochs: " in text
+    assert "not all at one time" in text
+    assert "64 entries, epochs" in text
     assert "microbatch" in text
 
 
 def test_copies_allocate_the_queues_of_every_chip(chain):
-    compiled = compile_model(chain, effort="low", microbatch=2, chips=2)
-    assert not check_text(compiled.text).diagnostics
-    assert be.load(compiled.text)
+    found = compile_model(chain, effort="low", microbatch=2).placement
+    copies = replace(found, copies=2, queues={}, between={})
+    add_queues(copies, 2)
+    checked = check_text(netlist_text(copies, "copies"))
+    assert not checked.diagnostics
+    steps = [step for program in checked.netlist.programs.values() for step in program.instructions]
+    allocated = {name for step in steps if isinstance(step, Allocate) for name in step.queues}
+    assert allocated == {f"{name}.{chip}" for name in copies.between.values() for chip in (0, 1)}

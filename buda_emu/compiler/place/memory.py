@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.place.cost import DRAM_BASE
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.place.traffic import Phase
@@ -153,7 +154,8 @@ class Memory:
             room = [n for n, one in enumerate(channels) if one.used(queue.life) + size <= one.capacity]
             if not room:
                 raise self._full(queue, queues)
-            number = min(room, key=lambda n: (max((own[n] for own in busy.values()), default=0.0), channels[n].used(), n))
+            moves = {n: max((own[n] for own in busy.values()), default=0.0) for n in room}
+            number = min(room, key=lambda n: (moves[n], channels[n].used(), n))
             for phase, own in busy.items():
                 own[number] += moved[phase] / buffers
             channels[number].reserve(size, queue.life)
@@ -198,7 +200,7 @@ def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
         total = [sizes[queue.name] for queue in queues if queue.role == role]
         if total:
             shared = ", not all at one time" if any(one.life for one in queues if one.role == role) else ""
-            yield f"{what}: {sum(total) / MIB:.1f} MiB in {len(total)} queues{shared}"
+            yield f"{what}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
     for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:LARGEST]:
         epochs = f", epochs {queue.life[0]} to {queue.life[1]}" if queue.life else ""
-        yield f"{queue.name}: {sizes[queue.name] / MIB:.1f} MiB, {queue.entries} entries{epochs}"
+        yield f"{queue.name}: {sizes[queue.name] / MIB:.1f} MiB, {plural(queue.entries, 'entry')}{epochs}"

@@ -11,6 +11,7 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
 
+
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
     """A queue that the host fills."""
     t, r, c = shape
