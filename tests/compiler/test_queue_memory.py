@@ -63,7 +63,7 @@ def chain():
     for n in range(150):
         held.append(numpy_helper.from_array(rng.standard_normal((width, width), np.float32) / 16, f"w{n}"))
         nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
-        nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"s{n}"], name=f"s{n}"))
+        nodes.append(helper.make_node("Tanh", [f"h{n}"], [f"s{n}"], name=f"s{n}"))
         nodes.append(helper.make_node("Add", [f"s{n}", before], [f"y{n}"], name=f"y{n}"))
         before = f"y{n}"
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, width])
