@@ -1,6 +1,6 @@
 """The programs of a placed graph: loops, pointers and queue settings (FRONTEND 5, 6)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -68,10 +68,10 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     form = _Form(tuple(entries), fed, held, bool(sums), slots, placement.count(program))
     yield f"  - {program_name(program)}:"
     yield from form.begin()
+    allocated, freed = _lives(placement, graphs, reads)
     for graph in graphs:
-        forks = ", ".join(name for name in reads[graph] if placement.queues[name].role == "fork")
-        if forks:  # NETLIST V127
-            yield f"    -   allocate_queue: [{forks}]"
+        if graph in allocated:
+            yield f"    -   allocate_queue: [{', '.join(allocated[graph])}]"
         yield f"    -   execute: {{graph_name: {names[graph]}, queue_settings: {{"
         settings = {
             name: _setting(placement.queues[name], form, last[name] != program, kept)
@@ -82,9 +82,27 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
                 state = placement.tiles.states[store.queue]
                 settings[state.written] = _written(store.accumulate, state.slots > 1)
         yield ",\n".join(f"          {name}: {flow(fields)}" for name, fields in settings.items()) + "}}"
-        if forks:
-            yield f"    -   deallocate_queue: [{forks}]"
+        if graph in freed:
+            yield f"    -   deallocate_queue: [{', '.join(freed[graph])}]"
     yield from form.end()
+
+
+_ByGraph = dict[GraphPlace, list[str]]
+
+
+def _lives(
+    placement: Placement, graphs: Sequence[GraphPlace], reads: Mapping[GraphPlace, Mapping[str, bool]]
+) -> tuple[_ByGraph, _ByGraph]:
+    """Queues to allocate before a graph is executed, and to deallocate after it (NETLIST 3.6, V127)."""
+    allocated: _ByGraph = {}
+    freed: _ByGraph = {}
+    for name in dict.fromkeys(name for graph in graphs for name in reads[graph]):
+        queue = placement.queues[name]
+        if queue.life:
+            producer = placement.ops[queue.input].graph
+            allocated.setdefault(producer, []).append(name)
+            freed.setdefault(max(graph for graph in graphs if name in reads[graph]), []).append(name)
+    return allocated, freed
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +161,7 @@ class _Form:
 
 
 def _moves(queue: Queue) -> bool:
-    return queue.role in ("input", "between")
+    return queue.role in ("input", "between") and not queue.life
 
 
 def _written(adds: bool, in_slots: bool) -> dict[str, Any]:
@@ -161,7 +179,7 @@ def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> dict[str, Any
         fields["read_only"] = True  # NETLIST 1.10
     if queue.type == "ram":
         return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
-    if queue.role == "fork":  # empty whenever it is allocated
+    if queue.life:  # empty whenever it is allocated
         return {**fields, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
     if queue.role == "constant":
         return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}

@@ -85,6 +85,11 @@ def _by_queue(placement: Placement, pipeline: Pipeline, edge: Edge) -> None:
     name = f"fork_{edge.source}_{edge.operand}_{edge.reader}"
     df = placement.target.of(producer.op.precision).activation_df
     entries = _ROUNDS_OF_INPUTS * placement.microbatch
-    queue = Queue(name, edge.source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=producer.chip)
-    Memory.behind(placement).add(placement, queue)
+    queue = Queue(
+        name, edge.source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=producer.chip,
+        life=(producer.epoch, producer.epoch),
+    )  # fmt: skip
+    memory = Memory.of(placement)
+    placement.queues[name] = queue
+    memory.add(placement, {name: {}})
     _use(placement, pipeline, edge, Use(name, reader.uses[edge.operand].tms))

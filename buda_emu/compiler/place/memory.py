@@ -1,9 +1,11 @@
 """Addresses of queues: in the DRAM channels that move least, in the host's memory."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import NamedTuple
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.place.cost import DRAM_BASE
 from buda_emu.compiler.place.placement import Placement, Queue
 from buda_emu.compiler.place.traffic import Phase
@@ -12,6 +14,11 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.spec.formats import tile_bytes
 
 HOST_WINDOW = 0x20000000
+MIB = 1 << 20
+LARGEST = 6
+"""Queues that a refusal names."""
+Life = tuple[int, int] | None
+"""The first and the last epoch that use a queue; None: it is there all the time."""
 
 
 class MemoryFullError(UnsupportedError):
@@ -27,58 +34,173 @@ def buffer_bytes(target: Target, queue: Queue) -> int:
     return -(-size // align) * align
 
 
+class Taken(NamedTuple):
+    """Bytes of a channel, and the epochs that use them."""
+
+    start: int
+    end: int
+    life: tuple[int, int]
+
+    def meets(self, life: tuple[int, int]) -> bool:
+        """Whether an epoch uses both."""
+        return self.life[0] <= life[1] and life[0] <= self.life[1]
+
+
+@dataclass(slots=True)
+class Channel:
+    """The memory of a DRAM channel: first the queues that are there all the time, above them those that a program
+    allocates, which share bytes where no epoch uses both (NETLIST 3.6, V154).
+
+    Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch. Addresses: `end` of the
+    static queues, and what is `taken` above.
+    """
+
+    capacity: int
+    static: int = DRAM_BASE
+    live: dict[int, int] = field(default_factory=dict[int, int])
+    end: int = DRAM_BASE
+    taken: list[Taken] = field(default_factory=list[Taken])
+
+    def used(self, life: Life = None) -> int:
+        """Bytes reserved, at most in any of these epochs."""
+        epochs = self.live if life is None else range(life[0], life[1] + 1)
+        return self.static + max((self.live.get(epoch, 0) for epoch in epochs), default=0)
+
+    def reserve(self, size: int, life: Life) -> None:
+        """Count bytes that will be given an address."""
+        if life is None:
+            self.static += size
+        else:
+            for epoch in range(life[0], life[1] + 1):
+                self.live[epoch] = self.live.get(epoch, 0) + size
+
+    def give(self, size: int, life: Life) -> int | None:
+        """An address, the lowest; None where there is none."""
+        if life is None:
+            at = max((one.end for one in self.taken), default=self.end)
+        else:
+            at = self.end
+            for one in sorted(one for one in self.taken if one.meets(life)):
+                if at + size <= one.start:
+                    break
+                at = max(at, one.end)
+        if at + size > self.capacity:
+            return None
+        self.keep(at, size, life)
+        return at
+
+    def keep(self, at: int, size: int, life: Life) -> None:
+        """Bytes that a queue has."""
+        if life is None:
+            self.end = max(self.end, at + size)
+        else:
+            self.taken.append(Taken(at, at + size, life))
+
+
 class Memory:
     """A buffer goes to the channel that moves least while its queue moves something; of equal ones, to that with the
     fewest bytes. Outputs of a single chip go to the host."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._next: dict[int, list[int]] = {}
+        self._channels: dict[int, list[Channel]] = {}
         self._moved: dict[tuple[int, Phase], list[float]] = {}
         self._host = 0
 
     @staticmethod
-    def behind(found: Placement) -> "Memory":
-        """The DRAM behind all queues of a placement."""
+    def of(found: Placement) -> "Memory":
+        """The DRAM as the queues of a placement fill it."""
         memory = Memory(found.target)
         for queue in found.queues.values():
-            used, size = memory._used(queue.chip), buffer_bytes(found.target, queue)
-            for channel, address in queue.addresses if queue.loc == "dram" else ():
-                used[channel] = max(used[channel], address + size)
+            size = buffer_bytes(found.target, queue)
+            for number, address in queue.addresses if queue.loc == "dram" and not queue.alias else ():
+                channel = memory._of(queue.chip)[number]
+                channel.reserve(size, queue.life)
+                channel.keep(address, size, queue.life)
         return memory
 
-    def _used(self, chip: int) -> list[int]:
-        """Where each channel of a chip is free."""
-        return self._next.setdefault(chip, [DRAM_BASE] * self._target.arch.dram_channels)
+    def add(self, found: Placement, moved: Mapping[str, Mapping[Phase, float]]) -> None:
+        """Give queues of a placement their addresses; the first choose their channels first. `moved`: bytes that each
+        moves for one input in each phase. Raises MemoryFullError when memory is full."""
+        queues = [found.queues[name] for name in moved]
+        chosen = {queue.name: self._chosen(queue, moved[queue.name], queues) for queue in queues}
+        static = [queue for queue in queues if queue.life is None]
+        allocated = [queue for queue in queues if queue.life is not None]
+        allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # what is large finds no gap later
+        for queue in (*static, *allocated):
+            places = tuple(self._place(queue, number, queues) for number in chosen[queue.name])
+            found.queues[queue.name] = replace(queue, addresses=places)
+
+    def _of(self, chip: int) -> list[Channel]:
+        """The channels of a chip."""
+        arch = self._target.arch
+        if chip not in self._channels:
+            self._channels[chip] = [Channel(arch.dram_channel_bytes) for _ in range(arch.dram_channels)]
+        return self._channels[chip]
 
     def _busy(self, chip: int, phase: Phase) -> list[float]:
         """Bytes that each channel of a chip moves for one input."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
-    def add(self, found: Placement, queue: Queue, moved: Mapping[Phase, float] | None = None) -> None:
-        """Give a queue its addresses. `moved`: bytes that it moves for one input in each phase. Raises MemoryFullError
-        when memory is full."""
+    def _chosen(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
+        """The channel of each buffer."""
         buffers = prod(queue.blocks.grid)
-        each = {phase: size / buffers for phase, size in (moved or {}).items()}
-        places = [self._place(queue, each) for _ in range(buffers)]
-        found.queues[queue.name] = replace(queue, addresses=tuple(places))
+        if queue.loc == "host":
+            return [0] * buffers
+        size, channels = buffer_bytes(self._target, queue), self._of(queue.chip)
+        busy = {phase: self._busy(queue.chip, phase) for phase in moved}
+        chosen: list[int] = []
+        for _ in range(buffers):
+            room = [n for n, one in enumerate(channels) if one.used(queue.life) + size <= one.capacity]
+            if not room:
+                raise self._full(queue, queues)
+            moves = {n: max((own[n] for own in busy.values()), default=0.0) for n in room}
+            number = min(room, key=lambda n: (moves[n], channels[n].used(), n))
+            for phase, own in busy.items():
+                own[number] += moved[phase] / buffers
+            channels[number].reserve(size, queue.life)
+            chosen.append(number)
+        return chosen
 
-    def _place(self, queue: Queue, moved: Mapping[Phase, float]) -> tuple[int, int]:
-        """Of one buffer."""
+    def _place(self, queue: Queue, number: int, queues: Iterable[Queue]) -> tuple[int, int]:
+        """Of one buffer: in the channel chosen, or where that is too scattered, in another."""
         size = buffer_bytes(self._target, queue)
         if queue.loc == "host":
             at, self._host = self._host, self._host + size
             if self._host > HOST_WINDOW:
-                raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW >> 20} MiB")
+                raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW // MIB} MiB")
             return 0, at
-        used = self._used(queue.chip)
-        busy = {phase: self._busy(queue.chip, phase) for phase in moved}
-        room = [n for n, at in enumerate(used) if at + size <= self._target.arch.dram_channel_bytes]
-        if not room:
-            raise MemoryFullError(f"compile: {queue.name}: the DRAM of one {self._target.arch.name} is full")
-        channel = min(room, key=lambda n: (max((own[n] for own in busy.values()), default=0.0), used[n], n))
-        for phase, own in busy.items():
-            own[channel] += moved[phase]
-        at = used[channel]
-        used[channel] = at + size
-        return channel, at
+        channels = self._of(queue.chip)
+        for other in (number, *sorted(range(len(channels)), key=lambda n: channels[n].used(queue.life))):
+            at = channels[other].give(size, queue.life)
+            if at is not None:
+                return other, at
+        raise self._full(queue, queues)
+
+    def _full(self, queue: Queue, queues: Iterable[Queue]) -> MemoryFullError:
+        """What takes the room."""
+        arch, mine = self._target.arch, [one for one in queues if one.chip == queue.chip and one.loc == "dram"]
+        room = (arch.dram_channel_bytes - DRAM_BASE) * arch.dram_channels // MIB
+        lines = [f"compile: {queue.name}: the DRAM of one {arch.name} is full ({room} MiB for queues). They take:"]
+        lines += _by_role(self._target, mine)
+        lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")
+        return MemoryFullError("\n  ".join(lines))
+
+
+_ROLES = {
+    "input": "inputs", "output": "outputs", "constant": "constants", "state": "states",
+    "between": "between epochs", "fork": "beside long branches",
+}  # fmt: skip
+
+
+def _by_role(target: Target, queues: Sequence[Queue]) -> Iterator[str]:
+    """Bytes of all queues of each role, then the largest queues."""
+    sizes = {queue.name: buffer_bytes(target, queue) * prod(queue.blocks.grid) for queue in queues}
+    for role, what in _ROLES.items():
+        total = [sizes[queue.name] for queue in queues if queue.role == role]
+        if total:
+            shared = ", not all at one time" if any(one.life for one in queues if one.role == role) else ""
+            yield f"{what}: {sum(total) / MIB:.1f} MiB in {plural(len(total), 'queue')}{shared}"
+    for queue in sorted(queues, key=lambda queue: -sizes[queue.name])[:LARGEST]:
+        epochs = f", epochs {queue.life[0]} to {queue.life[1]}" if queue.life else ""
+        yield f"{queue.name}: {sizes[queue.name] / MIB:.1f} MiB, {plural(queue.entries, 'entry')}{epochs}"

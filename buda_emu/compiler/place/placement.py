@@ -38,7 +38,8 @@ class Placed:
 class Queue:
     """A queue of the netlist. `input`: an op, or HOST; `role`: input, output, constant, state, fork (a short branch of
     an epoch) or between (epochs). `blocks` as those of an op; `addresses` one [channel, address] for each of the grid,
-    a host address alone; `tensor`: the constant that it holds."""
+    a host address alone; `tensor`: the constant that it holds; `life`: the first and the last epoch that use it, where
+    the program allocates it for these (NETLIST 3.6)."""
 
     name: str
     input: str
@@ -53,6 +54,7 @@ class Queue:
     alias: str = ""
     chip: int = 0
     tensor: str = ""
+    life: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)

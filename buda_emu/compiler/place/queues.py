@@ -11,9 +11,6 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
 
-AHEAD = 2
-"""Rounds of inputs that queues within a program have room for, at most."""
-
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
     """A queue that the host fills."""
@@ -27,12 +24,9 @@ def add_queues(found: Placement, rounds: int) -> None:
     readers = _readers(found)
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
-    memory = Memory(found.target)
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
     busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
-    for queue in busiest:  # what moves most chooses its channels first
-        if not queue.alias:
-            memory.add(found, queue, moved[queue.name])
+    Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias})
     for queue in busiest:
         if queue.alias:
             found.queues[queue.name] = replace(queue, addresses=found.queues[queue.alias].addresses)
@@ -67,10 +61,15 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
             continue
         found.between[name] = f"e2e_{name}"
         df = target.of(producer.op.precision).activation_df
-        # All rounds of a program are done before the next program begins; within one each round is read at once.
+        # All rounds of a program are done before the next program begins; within one each round is read before the
+        # next is written (FRONTEND 5), so that its memory is free before and afterwards.
         held = any(placed.op.program != producer.op.program for placed in later)
-        count = entries if held else min(entries, AHEAD * found.microbatch)
-        yield Queue(f"e2e_{name}", name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip)
+        count = entries if held else found.microbatch
+        life = None if held or found.stages > 1 else (producer.epoch, max(placed.epoch for placed in later))
+        yield Queue(
+            f"e2e_{name}", name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip,
+            life=life,
+        )  # fmt: skip
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)

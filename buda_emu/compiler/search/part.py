@@ -16,7 +16,7 @@ def epoch_of(placement: Placement, epoch: int) -> Placement:
     def own(queue: Queue) -> Queue:
         if queue.input in ops or queue.role not in ("between", "state"):
             return queue
-        return replace(queue, input="HOST", role="input" if queue.role == "between" else queue.role)
+        return replace(queue, input="HOST", role="input" if queue.role == "between" else queue.role, life=None)
 
     found.queues = {name: own(queue) for name, queue in placement.queues.items() if name in read or queue.input in ops}
     return found
