@@ -119,7 +119,8 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
                 core.need_blob(buffer.buffer.overlay_blob_size)
             elif buffer.kernel_output:
                 core.outputs += 1
-            core.ops[buffer.buffer.op] = None
+            if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
+                core.ops[buffer.buffer.op] = None
     return cores
 
 
