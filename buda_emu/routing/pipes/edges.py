@@ -3,18 +3,15 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from buda_emu.netlist.model import Op, Pad, Queue
+from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.edge import EdgeMap, Path, Reading, Source, edge_map, flat_rows_map, table_rows_map
 from buda_emu.routing.pipes.op_class import buffered_mblocks, op_class
 from buda_emu.routing.pipes.operands import OpInputs
+from buda_emu.routing.pipes.paths import path_of, shape_after
 from buda_emu.routing.pipes.prologue import TwoSteps, two_steps, unrolled
 from buda_emu.routing.pipes.readings import reading
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.routing.pipes.source_map import cores
-from buda_emu.spec.blocking import Shape
-
-_NO_PAD = Pad()
-
 
 @dataclass(slots=True)
 class OpEdges:
@@ -37,39 +34,6 @@ def source_of(item: Queue | Op, input_count: int) -> Source:
     return Source(item.blocking, min(input_count * item.blocking.t, buffered_mblocks(item)))
 
 
-def path_of(op: Op, index: int) -> Path:
-    """What stands between an operand and its source."""
-    pads = [pads[index] if index < len(pads) else _NO_PAD for pads in (op.input_unpad, op.input_pad)]
-    tms = op.input_tms[index] if index < len(op.input_tms) else ()
-    return Path(tms, pads[0], pads[1])
-
-
-def shape_after(source: Source, path: Path) -> Shape:
-    """(t, tile rows, tile columns) of a source after its TMs. RefusedError where they do not fit."""
-    t, rows, columns = source.blocking.shape
-    rows, columns = rows - path.unpad.rt, columns - path.unpad.ct
-    for tm in path.tms:
-        if tm.name == "transpose":
-            rows, columns = columns, rows
-        elif tm.name == "broadcast":
-            factor = int(tm.args[1])
-            t, rows, columns = (
-                size * factor if axis == tm.args[0] else size
-                for axis, size in zip("zrc", (t, rows, columns), strict=True)
-            )
-        elif tm.name == "pad":
-            rows, columns = rows + int(tm.args[0]), columns + int(tm.args[1])
-        elif tm.name == "hslice":
-            t, columns = t * int(tm.args[0]), columns // int(tm.args[0])
-        elif tm.name == "vslice":
-            t, rows = t * int(tm.args[0]), rows // int(tm.args[0])
-        elif tm.name == "hstack":
-            t, columns = t // int(tm.args[0]), columns * int(tm.args[0])
-        elif tm.name == "vstack":
-            t, rows = t // int(tm.args[0]), rows * int(tm.args[0])
-    return t, rows + path.pad.rt, columns + path.pad.ct
-
-
 def operand_edge(inputs: OpInputs, index: int, input_count: int) -> EdgeMap:
     """The pipes of one operand, prologues left aside. RefusedError for what net2pipe refuses."""
     op, item = inputs.op, inputs.sources[index]
@@ -90,7 +54,7 @@ def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, P
     if op_class(op) == "embedding":
         tiles = inputs.sources[index].blocking.mblock[1]
         return source, path, Reading(1, op.blocking.grid_size, (1, tiles), (1, 1), True, "rows")
-    return source, path, reading(op, index, shape_after(source, path), inputs.fused)
+    return source, path, reading(op, index, shape_after(source.blocking, path), inputs.fused)
 
 
 def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:

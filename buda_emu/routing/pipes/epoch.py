@@ -8,6 +8,7 @@ from buda_emu.netlist.model import Execute, Netlist, Op, Queue
 from buda_emu.routing.pipes.fused import FusedUse, fused_use
 from buda_emu.routing.pipes.op_class import op_class
 from buda_emu.routing.pipes.operands import OpInputs
+from buda_emu.routing.pipes.queue_order import in_table_order
 
 _TRUE: Final = ("true", "1")
 
@@ -29,6 +30,8 @@ class Epoch:
     fed: Mapping[str, tuple[Queue, ...]]
     prologue: frozenset[str]
     epilogue: frozenset[str]
+    queue_order: tuple[str, ...]
+    """All queues of the netlist, in the order in which net2pipe gives them DRAM ports."""
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
 
     def source(self, name: str) -> Queue | Op:
@@ -74,15 +77,19 @@ def epochs(netlist: Netlist) -> list[Epoch]:
             if isinstance(step, Execute):
                 first.setdefault(step.graph, step)
     numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
+    order = tuple(in_table_order(netlist.queues))
     members: dict[int, list[str]] = {}
     for graph in first:
         members.setdefault(numbers[graph], []).append(graph)
-    return [_epoch(netlist, number, members[number], first) for number in sorted(members)]
+    return [_epoch(netlist, number, members[number], first, order) for number in sorted(members)]
 
 
-def _epoch(netlist: Netlist, number: int, graphs: list[str], executes: Mapping[str, Execute]) -> Epoch:
+def _epoch(
+    netlist: Netlist, number: int, graphs: list[str], executes: Mapping[str, Execute], order: tuple[str, ...]
+) -> Epoch:
     fed: dict[str, list[Queue]] = {}
-    for queue in netlist.queues.values():
+    for name in order:
+        queue = netlist.queues[name]
         if not queue.host_fed:
             fed.setdefault(queue.input, []).append(queue)
     ops: dict[str, Op] = {}
@@ -109,4 +116,5 @@ def _epoch(netlist: Netlist, number: int, graphs: list[str], executes: Mapping[s
         {name: tuple(group) for name, group in fed.items() if name in ops},
         frozenset(kept[0]),
         frozenset(kept[1]),
+        order,
     )

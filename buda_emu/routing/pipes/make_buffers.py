@@ -60,9 +60,10 @@ class BufferMaker:
 
     def make(self) -> None:
         """All but padding, which pipes ask for."""
-        for name, queue in self.epoch.netlist.queues.items():
+        for name in self.epoch.queue_order:
             self.new_id()
-            self.queues[name] = [self.new_id() for _ in range(queue.blocking.cells)]
+            cells = self.epoch.netlist.queues[name].blocking.cells
+            self.queues[name] = [self.new_id() for _ in range(cells)]
         self._padding_addresses()
         done: set[str] = set()
         for op in self.epoch.ops.values():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.fused import FusedUse
 from buda_emu.routing.pipes.op_class import input_buffers, is_ethernet, kernel_broadcast, mblock_tiles, op_class
+from buda_emu.routing.pipes.paths import path_of, shape_after
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import Blocking
@@ -138,7 +139,7 @@ class OpInputs:
         if kind == "matmul" and own.identity:
             return (
                 (own.num_sparse_tiles, own.num_sparse_tiles),
-                (own.act_t * k * n * c, n * c * own.u_kt),
+                (t * k * n * c, n * c * own.u_kt),
                 (own.num_index_tiles, own.num_index_tiles),
                 (t * block, block),
             )[index]
@@ -160,9 +161,7 @@ class OpInputs:
         if kind == "fused_op":
             return self._block_of_fused(index)
         if kind == "splice":
-            source = self.sources[index].blocking
-            tiles = source.block_rows * source.block_cols
-            return (t if own.granularity == "ublock" else source.t) * tiles, tiles
+            return self._block_of_splice(index)
         if kind == "buffer":
             if index == 0:
                 return t * k * n * c, (1 if own.min_buffer_input == 1 else n) * c * own.u_kt
@@ -184,6 +183,13 @@ class OpInputs:
         if sub.type == "reduce":
             return (t * k * n * c, c * own.u_kt) if own.dim == "r" else (t * k * m * r, r * own.u_kt)
         return t * m * n * r * c, m * n * r * c
+
+    def _block_of_splice(self, index: int) -> tuple[int, int]:
+        """What is left after `index` units are dropped and `length` of every `stride` are taken, over and over."""
+        op, source = self.op, self.sources[index].blocking
+        t, rows, columns = shape_after(source, path_of(op, index))
+        first, length, stride = dict(op.attributes.inputs).get(index, (0, 1, 1))
+        return t * rows * columns // op.blocking.cells * length // (first + stride), source.tiles_per_core
 
     def _rows(self, index: int) -> tuple[int, int]:
         """Rows of a table or of flat data, or tiles of indices."""
