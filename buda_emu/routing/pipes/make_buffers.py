@@ -48,6 +48,8 @@ class BufferMaker:
         self.forks: dict[tuple[str, str], list[int]] = {}
         self.padding: dict[tuple[str, int, int, int], int] = {}
         self.outs: dict[str, Output] = {}
+        self.queue_buffers: list[tuple[int, str, int]] = []
+        """Id, queue and cell of every buffer of queues that the epoch reads or writes."""
         self._next = FIRST_ID
         self._order: list[int] = []
         self._pad_addresses: dict[tuple[str, float], int] = {}
@@ -259,6 +261,7 @@ class BufferMaker:
             ids = self.queues[name] if number == 0 else [self.new_id() for _ in self.queues[name]]
             if kept:
                 self.forks[name, reader] = ids
+            self.queue_buffers += [(id, name, cell) for cell, id in enumerate(ids)]
             if own:
                 continue
             fields = self._queue_fields(queue, producer)
@@ -338,6 +341,11 @@ class BufferMaker:
             fields |= dict(zip(("mblock_m", "mblock_n"), blocking.mblock, strict=True))
             fields |= dict(mblock_k=producer.attributes.m_k, **untilized(producer))
         return fields | self._flat_fields(queue, own.tile_dim)
+
+    def pieces(self, queue: Queue) -> int:
+        """Pieces of an entry of a queue that is read in pieces."""
+        producer = None if queue.host_fed else self.epoch.netlist.ops[queue.input]
+        return self.slot(queue, producer)[0] // self.cuts[queue.name].tiles
 
     def slot(self, queue: Queue, producer: Op | None) -> tuple[int, int]:
         """Tiles of an entry in one buffer, and bytes of a tile; of flat rows, what is fetched of them."""

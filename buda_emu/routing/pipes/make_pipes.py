@@ -162,8 +162,7 @@ class PipeMaker:
         if steps != 2 and cut.scattered:
             known = self.epoch.netlist.queues.get(name)
             if known is not None:
-                producer = None if known.host_fed else self.epoch.netlist.ops.get(known.input)
-                most = self.buffers.slot(known, producer)[0] // cut.tiles
+                most = self.buffers.pieces(known)
             else:
                 most = self.buffers.outs[name].replicate
         if (place % cut.tiles).any() or (place >= max(most, 1) * cut.tiles).any():

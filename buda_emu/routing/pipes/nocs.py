@@ -53,35 +53,31 @@ class Nocs:
         return routes
 
     def _assign_ports(self) -> None:
-        """Each piece of each queue's buffer takes the port of its channel that has the fewest so far; readers and
-        writers use that of the first piece."""
+        """Each piece of each queue's buffer takes the port of its channel that has the fewest so far. The buffer is
+        told that of its first piece; a pipe's NoC follows from that of the piece that it reads or writes first."""
         used: dict[tuple[int, int], int] = {}
-        for id, buffer in sorted(self.buffers.made.items()):
-            queue = self.epoch.netlist.queues.get(buffer.op)
-            if buffer.is_padding:
-                self._dram[id] = self.device.dram_cores[buffer.dram_chan][0]
-                continue
-            if queue is None or buffer.buffer_type in ("unpacker", "packer", "intermediate", "gradient_op", "prolog_relay"):
-                continue
+        for id, name, cell in sorted(self.buffers.queue_buffers):
+            queue, cut = self.epoch.netlist.queues[name], self.pipes.cuts[name]
             if queue.loc == "host":
                 self._dram[id] = HOST_CORE
                 continue
-            ports = self.device.dram_cores[buffer.dram_chan]
-            for piece in range(max(buffer.replicate, 1) if self.pipes.cuts[queue.name].scattered else 1):
+            ports = self.device.dram_cores[queue.buffers[cell].channel]
+            pieces = self.buffers.pieces(queue) if cut.scattered else 1
+            for piece in range(pieces):
                 port = min(range(len(ports)), key=lambda one: used.get(ports[one], 0))
                 used[ports[port]] = used.get(ports[port], 0) + 1
-                if piece == 0:
-                    self._dram[id] = ports[port]
-                    self.sub_channels[id] = port
+                self._dram[id + piece * cut.tiles] = ports[port]
+                self.sub_channels.setdefault(id, port)
+        for id in self.buffers.padding.values():
+            self._dram[id] = self.device.dram_cores[0][0]
         for (name, _), ids in self.buffers.forks.items():  # all readers are told the port of the queue's first buffer
             for own, first in zip(ids, self.buffers.queues[name], strict=True):
                 self.sub_channels[own] = self.sub_channels.get(first, 0)
 
     def _physical(self, id: int) -> tuple[int, int]:
         """x, y of the core at which a buffer is reached."""
-        base = id - id % ID_STEP
-        place = self._dram.get(base)
-        return place if place is not None else self.device.physical(*self.buffers.core[base])
+        place = self._dram.get(id)
+        return place if place is not None else self.device.physical(*self.buffers.core[id - id % ID_STEP])
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
         """Hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
@@ -149,15 +145,15 @@ class Nocs:
             other = 1 - axis
             if overlap[axis] in (_sizes(source)[axis], _sizes(target)[axis]):
                 one = (starts[other], ends[other], target_starts[other], target_ends[other])
-                forward = self._along(other, 0, one[1], one[2])
-                backward = self._along(other, 1, one[0], one[3])
+                forward = self._along(0, one[1], one[2])
+                backward = self._along(1, one[0], one[3])
                 return int(forward > backward)
             return 1 if before else 0
         raise AssertionError("an overlap along neither axis")
 
-    def _along(self, axis: int, noc: int, start: int, end: int) -> int:
-        a, b = ((start, 0), (end, 0)) if axis == 0 else ((0, start), (0, end))
-        return self.distance(noc, a, b)
+    def _along(self, noc: int, start: int, end: int) -> int:
+        """Hops along one axis. net2pipe counts them around the columns of the NoC on both."""
+        return self.distance(noc, (0, start), (0, end))
 
     def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int, int]:
         """Columns and rows of cores that both grids have, and how many of the target's lie before and after them."""
