@@ -1,16 +1,17 @@
 """From an epoch of a netlist to its pipe graph, as the vendor's net2pipe makes it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.routing.pipes.core_use import CoreUse, core_use, over_limits
 from buda_emu.routing.pipes.dram_readers import with_readers
 from buda_emu.routing.pipes.edge import EdgeMap
 from buda_emu.routing.pipes.edges import OpEdges, op_edges, queue_edge
 from buda_emu.routing.pipes.epoch import Epoch, epochs
 from buda_emu.routing.pipes.granularity import Cut, op_cut, queue_cut
-from buda_emu.routing.pipes.make_buffers import BufferMaker
+from buda_emu.routing.pipes.make_buffers import BufferMaker, Place
 from buda_emu.routing.pipes.make_pipes import PipeMaker
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.nocs import Nocs
@@ -25,6 +26,8 @@ class Built:
     epoch: Epoch
     graph: PipeGraph | None
     refusals: list[Refusal] = field(default_factory=list[Refusal])
+    use: Mapping[Place, CoreUse] = field(default_factory=dict[Place, CoreUse])
+    """What the pipes take of each worker core."""
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ def build(epoch: Epoch) -> Built:
     if refusals:
         return Built(epoch, None, refusals)
     try:
-        return Built(epoch, _graph(epoch, plan))
+        return _built(epoch, plan)
     except RefusedError as error:
         return Built(epoch, None, [Refusal(rule=error.rule, what=error.what, hint=error.hint)])
 
@@ -107,13 +110,18 @@ def _on_one_chip(epoch: Epoch) -> None:
                 raise UnsupportedError(f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet")
 
 
-def _graph(epoch: Epoch, plan: Plan) -> PipeGraph:
+def _built(epoch: Epoch, plan: Plan) -> Built:
     queues = epoch.netlist.queues
     buffers = BufferMaker(epoch, plan.edges, plan.cuts)
     buffers.make()
     pipes = PipeMaker(epoch, plan.edges, plan.queue_edges, plan.cuts, buffers)
     pipes.make()
+    use = core_use(epoch, buffers, pipes)
+    refusals = list(over_limits(use, buffers))
+    if refusals:
+        return Built(epoch, None, refusals, use)
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    return PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.sub_channels)), tuple(found))
+    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.sub_channels)), tuple(found))
+    return Built(epoch, graph, [], use)

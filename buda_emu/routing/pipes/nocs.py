@@ -76,8 +76,9 @@ class Nocs:
 
     def _physical(self, id: int) -> tuple[int, int]:
         """x, y of the core at which a buffer is reached."""
-        place = self._dram.get(id)
-        return place if place is not None else self.device.physical(*self.buffers.core[id - id % ID_STEP])
+        base = id - id % ID_STEP
+        place = self._dram.get(id) or self._dram.get(base)
+        return place if place is not None else self.device.physical(*self.buffers.core[base])
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
         """Hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
