@@ -79,6 +79,8 @@ class Buffer:
     embedding_index: bool = False
     embedding_indices_per_tile: int = 0
     embedding_indices_per_input: int = 0
+    embedding_op_data_input: bool = False
+    embedding_op_index_input: bool = False
     hw_tilize: bool = False
     tilize_mblock_n_loop_num_rows: int = 32
     tilize_row_col_offset: int = 0
