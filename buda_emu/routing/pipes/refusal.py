@@ -1,0 +1,30 @@
+"""Why a netlist cannot be turned into pipes: raised where it is found, gathered by who asks for a whole graph."""
+
+from buda_emu.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One thing that the vendor's net2pipe refuses. `rule`: an id of the netlist catalogue.
+
+    `op` is the op or queue that reads or holds it, `producer` what it reads; `input` its operand, -1 where none is
+    meant; `core` the row and column of a worker core, for what one core has too little of.
+    """
+
+    rule: str
+    what: str
+    hint: str = ""
+    op: str = ""
+    producer: str = ""
+    input: int = -1
+    core: tuple[int, int] | None = None
+    used: int = -1
+    limit: int = -1
+
+
+class RefusedError(Exception):
+    """An edge or op that net2pipe refuses. Internal to `routing`: callers get `Refusal`s."""
+
+    def __init__(self, rule: str, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.rule, self.what, self.hint = rule, what, hint
