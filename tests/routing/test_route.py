@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.errors import HostError, UnsupportedError
+from buda_emu.errors import UnsupportedError
 from buda_emu.routing.pipes.model import POST_TM, PipeGraph
 from buda_emu.routing.streams.model import CoreUse, Place, Routed
 from buda_emu.routing.streams.route import route
@@ -369,5 +369,5 @@ def test_what_is_not_routed_is_said() -> None:
     pipes.pipe([pipes.packer(0, 0)], [pipes.unpacker(0, 1)], (0, 1), mmio_pipe=True)
     with pytest.raises(UnsupportedError, match="PCIe"):
         route(pipes.graph, "grayskull")
-    with pytest.raises(HostError, match="'blackhole'"):
+    with pytest.raises(UnsupportedError, match="'blackhole'"):
         route(pipes.graph, "blackhole")

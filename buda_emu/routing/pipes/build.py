@@ -104,10 +104,14 @@ def _on_one_chip(epoch: Epoch) -> None:
         for name in op.inputs:
             source = epoch.source(name)
             if source.target_device != op.target_device and not (isinstance(source, Queue) and source.loc == "host"):
-                raise UnsupportedError(f"op {op.name} reads {name} from another chip: pipes between chips are not made yet")
+                raise UnsupportedError(
+                    f"op {op.name} reads {name} from another chip: pipes between chips are not made yet"
+                )
         for queue in epoch.fed.get(op.name, ()):
             if queue.target_device != op.target_device and queue.loc != "host":
-                raise UnsupportedError(f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet")
+                raise UnsupportedError(
+                    f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet"
+                )
 
 
 def _built(epoch: Epoch, plan: Plan) -> Built:
@@ -121,7 +125,9 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     if refusals:
         return Built(epoch, None, refusals, use)
     nocs = Nocs(epoch, buffers, pipes)
-    sizes = [0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made]
+    sizes = [
+        0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made
+    ]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
     graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.sub_channels)), tuple(found))
     return Built(epoch, graph, [], use)

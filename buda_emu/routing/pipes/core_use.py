@@ -87,15 +87,15 @@ def over_limits(use: Mapping[Place, CoreUse], buffers: BufferMaker) -> Iterator[
         ):
             if used > limit:
                 text = f"core [{core[0]}, {core[1]}] needs {used} {what}, it has {limit}"
-                yield Refusal(
-                    rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=core, used=used, limit=limit
-                )
+                yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=core, used=used, limit=limit)
 
 
 _LESS_FAN_OUT: Final = (
     "give the ops that read its result the same grid and blocks, or put a nop between it and some of them"
 )
-_FEWER_QUEUES: Final = "cut the queue into fewer buffers, spread the op over more cores, or keep operands in L1 (prologue)"
+_FEWER_QUEUES: Final = (
+    "cut the queue into fewer buffers, spread the op over more cores, or keep operands in L1 (prologue)"
+)
 
 
 class _Counter:

@@ -502,5 +502,3 @@ def _flat_offsets(op: Op, source: Queue | Op, operands: list[Operand]) -> Any:
     row = own.mblock[1] // across * operands[0].tile_size
     rows = own.mblock[0] // down * own.ublock[0] * own.tile_dim[0]
     return lambda r, c: r // own.grid_size[0] * rows * row * across + c // own.grid_size[1] * row
-
-

@@ -112,7 +112,9 @@ class Nocs:
                 beside = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
             if beside is not None:
                 noc1 = beside == 1
-        route = Route(0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None)
+        route = Route(
+            0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None
+        )
         if not from_queue:
             route.incoming = self._between(self.epoch.ops[draft.source], op)
         elif draft.steps == 2 or (first is not None and first.dram_buf_flag):

@@ -34,7 +34,9 @@ def _reading(op: Op, index: int, source: Shape, fused: FusedUse | None) -> Readi
         return _buffer(op, index)
     if kind == "topk":
         own = op.attributes
-        return replace(_as_result(op), mblock=(op.blocking.mblock[0], own.m_k), ublock=(op.blocking.ublock[0], own.u_kt))
+        return replace(
+            _as_result(op), mblock=(op.blocking.mblock[0], own.m_k), ublock=(op.blocking.ublock[0], own.u_kt)
+        )
     return _as_result(op)
 
 
