@@ -52,7 +52,7 @@ def _hold(netlist: Path, arch: str, out: Path) -> None:
             with pytest.raises(UnsupportedError, match="PCIe"):
                 route(graph, arch)
             continue
-        routed = route(graph, arch)
+        routed = route(graph, arch, phases=True)
         if expected is None:
             assert routed.refusals, f"{netlist}: pipegen2 says {said[-300:]}"
         else:
@@ -86,7 +86,7 @@ def test_changed_netlists(seed: int, tmp_path: Path) -> None:
             return
         pipes.write_text(as_text(graph))
         expected, said = streams(pipes, arch)
-        routed = route(graph, arch)
+        routed = route(graph, arch, phases=True)
         if expected is None:
             assert routed.refusals, said[-300:]
         elif not _beyond_all_l1(routed, arch):

@@ -31,7 +31,7 @@ class Router:
         self._scratch = scratch
 
     def __call__(self, graph: PipeGraph, arch: str) -> Routed:
-        routed = route(graph, arch)
+        routed = route(graph, arch, phases=True)
         if AVAILABLE:
             path = self._scratch / "pipegen.yaml"
             path.write_text(as_text(graph))
@@ -371,3 +371,22 @@ def test_what_is_not_routed_is_said() -> None:
         route(pipes.graph, "grayskull")
     with pytest.raises(UnsupportedError, match="'blackhole'"):
         route(pipes.graph, "blackhole")
+
+
+def _phases(routed: Routed, row: int, column: int) -> dict[int, int | None]:
+    return {stream.id: stream.phases for stream in _core(routed, row, column).streams}
+
+
+def test_senders_that_take_turns_have_a_phase_for_each_turn(routed: Router) -> None:
+    pipes = Pipes()
+    pipes.pipe([pipes.packer(0, 0), pipes.packer(0, 1)], [pipes.unpacker(5, 5)], (5, 5))
+    done = routed(pipes.graph, "grayskull")  # 16 iterations, all written out, which for the operand are one phase again
+    assert _phases(done, 5, 5) == {0: 32, 8: 1, 40: 16, 41: 16}
+    assert _phases(done, 0, 0) == {24: 16}
+
+
+def test_phases_are_counted_where_they_are_asked_for() -> None:
+    pipes = Pipes()
+    pipes.pipe([pipes.packer(0, 0)], [pipes.unpacker(0, 1)], (0, 1))
+    assert _phases(route(pipes.graph, "grayskull"), 0, 0) == {24: None}
+    assert _phases(route(pipes.graph, "grayskull", phases=True), 0, 0) == {24: 1}

@@ -68,13 +68,12 @@ def phase_tiles(pipe: Simple, merged: bool) -> int:
     return output.max_tiles
 
 
-def check_phases(pipe: Simple, buffer_bytes: int) -> None:
-    """That phases of whole buffers of `buffer_bytes` can be made."""
+def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
+    """Tiles of a phase at most, in whole buffers of `tiles`. RefusedError where no phase can hold them."""
     queue, output = first_queue(pipe), pipe.outputs[0]
-    tiles = buffer_bytes // queue.buffer.tile_size
     if output.tiles > TILES_A_PHASE:
         tiles = lcm(tiles, output.subtree)
-    _divisible(queue.buffer.tiles_per_input, tiles, output.iterations, pipe)
+    return _divisible(queue.buffer.tiles_per_input, tiles, output.iterations, pipe)
 
 
 def _divisible(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:

@@ -18,6 +18,8 @@ ETHERNET_GATHER_TILES = 8
 
 TILES_A_PHASE = 2048
 PHASES_AN_ITERATION = 15  # where one source feeds one path
+PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
+EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
 TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes
 UNUSED_L1 = 64  # bytes at the end of L1
 ETHERNET_L1_BYTES = 256 * 1024 - UNUSED_L1 - (36 + 124) * 1024  # for data buffers

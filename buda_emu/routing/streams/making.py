@@ -5,11 +5,11 @@ from collections.abc import Callable
 from buda_emu.routing.streams.connected import BufferNode, refused
 from buda_emu.routing.streams.dram_reads import (
     Chunks,
-    check_phases,
     first_queue,
     merged_bytes,
     phase_tiles,
     scaled_bytes,
+    settled_phase_tiles,
 )
 from buda_emu.routing.streams.limits import ETHERNET_GATHER_TILES, GATHER_RELAY_TILES, GATHER_RELAYS, GATHER_TILES
 from buda_emu.routing.streams.model import Place, Refusal, RefusedError
@@ -20,8 +20,9 @@ class Draft:
     """A stream to be. `forks` are all streams of one buffer in L1, `shares` another stream in whose L1 it lies."""
 
     __slots__ = (
-        "buf_id", "bytes", "deleted", "ethernet", "firmware", "forks", "given", "id", "kind", "msg_size", "op",
-        "operand", "padding", "pipes", "place", "placed", "reads", "shared_id", "shares", "tracked", "writes",
+        "buf_id", "buffering", "bytes", "clears", "deleted", "ethernet", "firmware", "forks", "given", "id",
+        "iterations", "kind", "msg_size", "op", "operand", "padding", "phases", "pipes", "place", "placed", "reads",
+        "shared_id", "shares", "tracked", "union", "writes",
     )  # fmt: skip
 
     def __init__(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> None:
@@ -40,6 +41,9 @@ class Draft:
         self.ethernet = self.firmware = self.deleted = self.placed = False
         self.id: int | None = None  # -1 where there is none left
         self.given = 0  # bytes of L1 that this stream alone takes
+        self.iterations = self.buffering = self.clears = 1
+        self.phases: int | None = None
+        self.union = False
 
     def join(self, pipe: Simple) -> None:
         """Take part in a further pipe."""
@@ -52,11 +56,14 @@ class Makers:
 
     def __init__(self) -> None:
         self.streams: list[Draft] = []
+        self.made: dict[Simple, list[Draft]] = {}
         self._chunks = Chunks()
 
     def make(self, pipe: Simple) -> None:
         """Add the streams of `pipe`."""
+        first = len(self.streams)
         _MAKERS[pipe.kind](self, pipe)
+        self.made[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
         stream = Draft(kind, place, size, msg_size, pipe)
@@ -70,6 +77,7 @@ class Makers:
         size = written.tile_size * written.size_tiles
         stream = self._add("unpacker", node.place, size, written.tile_size, pipe)
         stream.operand, stream.op, stream.buf_id = written.operand, written.op, operand.id
+        stream.clears = max(1, written.tile_clear_granularity)
         node.stream = stream
         return stream
 
@@ -103,6 +111,8 @@ class Makers:
             made.append(stream)
         for stream in made:
             stream.forks = made
+            if written.replicate:
+                stream.buffering = max(1, written.size_tiles // max(1, written.scatter_gather_num_tiles))
         return made
 
     def serial_fork(self, pipe: Simple) -> None:
@@ -120,6 +130,7 @@ class Makers:
             if stream is None:
                 stream = by_place[output.place] = self._add("relay", output.place, base.bytes, base.msg_size, pipe)
                 stream.reads, stream.op, stream.padding = base.reads, base.op, base.padding
+                stream.buffering = base.buffering
                 stream.forks = [stream]
             output.stream = stream
 
@@ -232,7 +243,7 @@ class Makers:
 
     @staticmethod
     def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
-        check_phases(pipe, stream.bytes)
+        settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
         stream.tracked = stream.reads if queue.in_dram else 0
 
@@ -261,13 +272,14 @@ class Makers:
     def shared_intermediate(self, pipe: Simple) -> None:
         """A kernel's own buffer in the packer's L1: one of the packer's streams."""
         buffer = pipe.outputs[0].buffer
-        stream = next((node.stream for node in pipe.sources if isinstance(node.stream, Draft)), None)
-        if stream is None:
+        stream = pipe.beside.stream if pipe.beside is not None else None
+        if not isinstance(stream, Draft):
             raise refused(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
         written = buffer.buffer
         stream.kind, stream.place, stream.operand = "intermediate", pipe.outputs[0].place, written.operand
         stream.bytes, stream.msg_size = written.tile_size * written.size_tiles, written.tile_size
         stream.buf_id, stream.shared_id, stream.pipes = buffer.id, -1, {}
+        stream.buffering = 1
 
 
 _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {

@@ -38,7 +38,15 @@ class Subgraph:
 
     def _place(self, buffer: BufferNode) -> Place:
         channel = buffer.buffer.ethernet_chan
-        return self._ethernet(buffer.place.chip, channel) if channel >= 0 and buffer.place[1] != 255 else buffer.place
+        if buffer.place[1:3] == NOWHERE[1:3]:
+            return buffer.place
+        return self._ethernet(buffer.place.chip, channel) if channel >= 0 else self._worker(buffer.place)
+
+    def _worker(self, place: Place) -> Place:
+        rows, columns = len(self._limits.rows), len(self._limits.columns)
+        if place.row >= rows or place.column >= columns:
+            raise refused(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
+        return place
 
     def _ethernet(self, chip: int, channel: int) -> Place:
         cores = self._limits.ethernet_cores
@@ -52,7 +60,7 @@ class Subgraph:
             return place
         if pipe.pipe.ethernet_chan >= 0:
             return self._ethernet(place.chip, pipe.pipe.ethernet_chan)
-        return self._on_noc(pipe, place) if pipe.pipe.ethernet_pipe else place
+        return self._on_noc(pipe, place) if pipe.pipe.ethernet_pipe else self._worker(place)
 
     def _on_noc(self, pipe: PipeNode, place: Place) -> Place:
         """The core of a pipe between chips, which is given as the NoC counts, be it a worker core or not."""
@@ -118,6 +126,7 @@ class Subgraph:
 
     def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
         made = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
+        made.turn = index
         self.pipes.append(made)
         return made
 
@@ -185,8 +194,9 @@ class Subgraph:
             self._stand_for(self._node_of[pipe.inputs[-1][0]])
         repeat = 1 if kind is Kind.SHARED_INTERMEDIATE else pipe.periodic_repeat
         made = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
-        if kind is Kind.DRAM_EMBEDDING:  # the indices are waited for, not read
-            made.sources, made.entries, made.counts = made.sources[:-1], pipe.entries[:-1], pipe.counts[:-1]
+        if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
+            made.beside = made.sources.pop()
+            made.entries, made.counts = pipe.entries[:-1], pipe.counts[:-1]
         made.fill(self._node_of[output])
 
     def _receive_and_send(
@@ -251,9 +261,9 @@ class Subgraph:
                 kept.append(pipe)
                 continue
             virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
+            virtual.turn = pipe.turn if serial else None
             fork.fill(virtual)
-            pipe.sources[pipe.sources.index(node)] = virtual
-            virtual.outputs.append(pipe)
+            pipe.read_through(node, virtual)
         node.outputs = [*kept, fork]
         self.pipes.append(fork)
 
