@@ -15,7 +15,7 @@ from buda_emu.routing.pipes.make_buffers import BufferMaker, Place
 from buda_emu.routing.pipes.make_pipes import PipeMaker
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.nocs import Nocs
-from buda_emu.routing.pipes.op_class import is_ethernet
+from buda_emu.routing.pipes.op_class import is_drainer, is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
 
 
@@ -55,7 +55,7 @@ def build(epoch: Epoch) -> Built:
     try:
         return _built(epoch, plan)
     except RefusedError as error:
-        return Built(epoch, None, [Refusal(rule=error.rule, what=error.what, hint=error.hint)])
+        return Built(epoch, None, [error.refusal()])
 
 
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
@@ -63,15 +63,18 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     plan = Plan()
     count = epoch.input_count
     for op in epoch.ops.values():
+        if not epoch.readers.get(op.name) and not is_drainer(op):
+            what = "nothing reads its result"
+            refusals.append(Refusal(rule="V236", what=what, hint="add a queue that it feeds, or leave it out", op=op.name))
         try:
             plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
         except RefusedError as error:
-            refusals.append(Refusal(rule=error.rule, what=error.what, hint=error.hint, op=op.name))
+            refusals.append(error.refusal(op.name))
         for queue in epoch.fed.get(op.name, ()):
             try:
                 plan.queue_edges[queue.name] = queue_edge(queue, op, count)
             except RefusedError as error:
-                refusals.append(Refusal(rule=error.rule, what=error.what, hint=error.hint, op=queue.name))
+                refusals.append(error.refusal(queue.name))
     if not refusals:
         _cut(epoch, plan, refusals)
     return plan
@@ -85,7 +88,7 @@ def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
                 if queue.name not in plan.cuts:
                     plan.cuts[queue.name] = queue_cut(epoch, queue, plan.edges)
         except RefusedError as error:
-            refusals.append(Refusal(rule=error.rule, what=error.what, hint=error.hint, op=op.name))
+            refusals.append(error.refusal(op.name))
 
 
 def queues_of(epoch: Epoch, op: Op) -> Iterator[Queue]:

@@ -79,11 +79,11 @@ def over_limits(use: Mapping[Place, CoreUse], buffers: BufferMaker) -> Iterator[
             ops[buffers.core[id]] = op.name
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
-            ("V330", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
-            ("V331", "buffers of queues that its pipes read", one.active_queues, ACTIVE_QUEUES, _FEWER_QUEUES),
-            ("V332", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
-            ("V333", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
-            ("V334", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
+            ("V240", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V241", "buffers of queues that its pipes read", one.active_queues, ACTIVE_QUEUES, _FEWER_QUEUES),
+            ("V242", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
+            ("V243", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
+            ("V244", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
         ):
             if used > limit:
                 text = f"core [{core[0]}, {core[1]}] needs {used} {what}, it has {limit}"

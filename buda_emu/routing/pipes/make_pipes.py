@@ -147,7 +147,7 @@ class PipeMaker:
     ) -> list[int]:
         core, place = cores(pieces), places(pieces)
         if (core < 0).all():
-            raise RefusedError("V320", f"a pipe to op {op.name} would carry padding alone")
+            raise RefusedError("V235", f"a pipe to op {op.name} would carry padding alone")
         self._check_pieces(op.name, name, place[core >= 0], cut, steps)
         found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
         for number in np.nonzero(core < 0)[0].tolist():
@@ -167,7 +167,7 @@ class PipeMaker:
                 most = self.buffers.outs[name].replicate
         if (place % cut.tiles).any() or (place >= max(most, 1) * cut.tiles).any():
             what = f"{reader} reads {name} from places that are no pieces of {cut.tiles} tiles"
-            raise RefusedError("V317", what, "cut producer and consumer alike, or choose other ublocks")
+            raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks")
 
     def _cores(
         self, op: Op, index: int, pipe: EdgePipe, outputs: list[tuple[int, ...]], how: Multicast
