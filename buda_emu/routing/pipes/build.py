@@ -11,10 +11,11 @@ from buda_emu.routing.pipes.edge import EdgeMap
 from buda_emu.routing.pipes.edges import OpEdges, op_edges, queue_edge
 from buda_emu.routing.pipes.epoch import Epoch, epochs
 from buda_emu.routing.pipes.granularity import Cut, op_cut, queue_cut
-from buda_emu.routing.pipes.make_buffers import BufferMaker, Place
+from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import PipeMaker
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.nocs import Nocs
+from buda_emu.routing.pipes.op_buffers import Place
 from buda_emu.routing.pipes.op_class import is_drainer, is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
 
@@ -84,20 +85,11 @@ def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
     for op in epoch.ops.values():
         try:
             plan.cuts[op.name] = op_cut(epoch, op, plan.edges, plan.queue_edges)
-            for queue in queues_of(epoch, op):
+            for queue in epoch.queues_of(op):
                 if queue.name not in plan.cuts:
                     plan.cuts[queue.name] = queue_cut(epoch, queue, plan.edges)
         except RefusedError as error:
             refusals.append(error.refusal(op.name))
-
-
-def queues_of(epoch: Epoch, op: Op) -> Iterator[Queue]:
-    """Queues that an op reads and writes, in this order."""
-    for name in op.inputs:
-        queue = epoch.netlist.queues.get(name)
-        if queue is not None:
-            yield queue
-    yield from epoch.fed.get(op.name, ())
 
 
 def _on_one_chip(epoch: Epoch) -> None:
@@ -115,8 +107,7 @@ def _on_one_chip(epoch: Epoch) -> None:
 
 def _built(epoch: Epoch, plan: Plan) -> Built:
     queues = epoch.netlist.queues
-    buffers = BufferMaker(epoch, plan.edges, plan.cuts)
-    buffers.make()
+    buffers = Buffers(epoch, plan.edges, plan.cuts)
     pipes = PipeMaker(epoch, plan.edges, plan.queue_edges, plan.cuts, buffers)
     pipes.make()
     use = core_use(epoch, buffers, pipes)
@@ -126,5 +117,5 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.sub_channels)), tuple(found))
+    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.ports)), tuple(found))
     return Built(epoch, graph, [], use)

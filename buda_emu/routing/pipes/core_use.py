@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.make_buffers import ID_STEP, BufferMaker, Place
+from buda_emu.routing.pipes.ids import ID_STEP, base_of
+from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.op_buffers import Place
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 
@@ -65,17 +67,17 @@ class CoreUse:
         return total
 
 
-def core_use(epoch: Epoch, buffers: BufferMaker, pipes: PipeMaker) -> dict[Place, CoreUse]:
+def core_use(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> dict[Place, CoreUse]:
     """Use of each worker core that anything is asked of."""
     counter = _Counter(epoch, buffers, pipes)
     return counter.counted()
 
 
-def over_limits(use: Mapping[Place, CoreUse], buffers: BufferMaker) -> Iterator[Refusal]:
+def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
     """Cores that are asked for more than they have."""
     ops: dict[Place, str] = {}
     for op in buffers.epoch.ops.values():
-        for id in buffers.outputs[op.name]:
+        for id in buffers.ops.outputs[op.name]:
             ops[buffers.core[id]] = op.name
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
@@ -99,7 +101,7 @@ _FEWER_QUEUES: Final = "cut the queue into fewer buffers, spread the op over mor
 
 
 class _Counter:
-    def __init__(self, epoch: Epoch, buffers: BufferMaker, pipes: PipeMaker) -> None:
+    def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
         self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
         self.use: dict[Place, CoreUse] = {}
@@ -143,11 +145,13 @@ class _Counter:
         queues = self.epoch.netlist.queues
         if draft.source in queues and draft.steps != 2:
             return True
-        return len({self.buffers.core[one - one % ID_STEP] for one in draft.inputs}) == 1
+        return len({self.buffers.core.get(base_of(one)) for one in draft.inputs}) == 1
 
     def _gathers(self, draft: Draft) -> bool:
         """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
+        padding = self.buffers.padding.made
         from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
+        from_dram |= bool(padding) and any(one in padding for one in draft.inputs)
         cut = self.pipes.cuts[draft.source]
         scattered = cut.scattered and draft.steps != 2
         bases = {one - one % ID_STEP if scattered else one for one in draft.inputs}
@@ -159,11 +163,13 @@ class _Counter:
     def _reads_on(self, draft: Draft, step: int) -> bool:
         """Whether it reads one buffer from its first place on, each piece once or several times, over and over."""
         first = draft.inputs[0]
-        base = first - first % ID_STEP
+        base = base_of(first)
+        if first in self.buffers.padding.made:
+            return False
         if draft.source in self.epoch.netlist.queues and draft.steps != 2:
             size = self.epoch.netlist.queues[draft.source].blocking.tiles_per_core
         else:
-            buffer = self.buffers.made[base]
+            buffer = self.buffers.ops.made[base]
             size, step = buffer.size_tiles, buffer.scatter_gather_num_tiles
         expected = last = first
         for one in draft.inputs:
@@ -178,9 +184,9 @@ class _Counter:
 
     def _forks(self, readers: Mapping[int, set[int]]) -> None:
         for op in self.epoch.ops.values():
-            for id in self.buffers.outputs[op.name]:
+            for id in self.buffers.ops.outputs[op.name]:
                 self._fork(id, readers)
-        for id in self.buffers.chunks.values():
+        for id in self.buffers.ops.chunks.values():
             self.at(self.buffers.core[id]).extra += 1
             self._fork(id, readers)
 
@@ -191,7 +197,7 @@ class _Counter:
 
     def _kept(self, readers: Mapping[int, set[int]]) -> None:
         """Queues that L1 keeps as they lie in DRAM are read from there by pipes."""
-        for (name, reader), ids in self.buffers.forks.items():
+        for (name, reader), ids in self.buffers.queues.forks.items():
             op = self.epoch.ops.get(reader)
             edges = self.buffers.edges[reader] if op is not None else None
             if op is None or edges is None or edges.as_read.get(name, False):

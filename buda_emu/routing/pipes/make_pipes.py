@@ -10,9 +10,10 @@ from buda_emu.routing.pipes.edge import ALL, EdgeMap, EdgePipe
 from buda_emu.routing.pipes.edges import OpEdges
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.granularity import Cut
-from buda_emu.routing.pipes.make_buffers import BufferMaker, Place
+from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.model import NO_PADDING
 from buda_emu.routing.pipes.multicast import Multicast, direct, multicast
+from buda_emu.routing.pipes.op_buffers import Place, core_of
 from buda_emu.routing.pipes.op_class import input_buffers
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.routing.pipes.source_map import cores, places
@@ -55,7 +56,7 @@ class PipeMaker:
         edges: Mapping[str, OpEdges],
         queue_edges: Mapping[str, EdgeMap],
         cuts: Mapping[str, Cut],
-        buffers: BufferMaker,
+        buffers: Buffers,
     ) -> None:
         self.epoch, self.edges, self.queue_edges, self.cuts, self.buffers = epoch, edges, queue_edges, cuts, buffers
         self.grid = device(epoch.netlist.arch_name).grid
@@ -75,33 +76,24 @@ class PipeMaker:
         how = multicast(op, index, self.epoch.fused(op))
         steps = self.edges[op.name].two_steps.get(name)
         if steps is None:
-            edge, bases = self.edges[op.name].maps[index], self._bases(op, name)
+            edge, bases = self.edges[op.name].maps[index], self.buffers.bases(op.name, name)
             for pipe in edge.pipes:
                 outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
                 self._draft(op, index, pipe, bases, self.cuts[name], outputs, how, 0)
             return
-        rows, columns = op.blocking.grid_size
-        chunks = self.buffers.chunks
+        columns, chunks = op.blocking.grid_size[1], self.buffers.ops.chunks
         for pipe in steps.load.pipes:
             row, column = pipe.dests[0]
             outputs = [(chunks[op.name, row, column, index],)]
-            self._draft(op, index, pipe, self._bases(op, name), self.cuts[name], outputs, how, 1)
+            self._draft(op, index, pipe, self.buffers.bases(op.name, name), self.cuts[name], outputs, how, 1)
         own = [chunks[op.name, chunk, column, index] for chunk in range(steps.chunks) for column in range(columns)]
         for pipe in steps.gather.pipes:
             outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
             self._draft(op, index, pipe, own, Cut(False, steps.chunk_tiles), outputs, how, 2)
 
-    def _bases(self, op: Op, name: str) -> list[int]:
-        """The id of the buffer of each of the producer's cores."""
-        if name in self.epoch.netlist.queues:
-            if name in self.epoch.prologue:
-                return self.buffers.forks[name, op.name]
-            return self.buffers.queues[name]
-        return self.buffers.outputs[name]
-
     def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
         rows, columns = op.blocking.grid_size
-        inputs = self.buffers.inputs
+        inputs = self.buffers.ops.inputs
         if dest[0] == ALL:
             return tuple(inputs[op.name, row, dest[1]][index] for row in range(rows))
         if dest[1] == ALL:
@@ -119,16 +111,16 @@ class PipeMaker:
         how: Multicast,
         steps: int,
     ) -> None:
-        id, name = self.buffers.new_id(), op.inputs[index]
+        id, name = self.buffers.ids.new(), op.inputs[index]
         where = self._cores(op, index, pipe, outputs, how)
         pieces = pipe.tiles[:: cut.tiles]
         inputs = self._inputs(op, index, pieces, bases, name, cut, where[0], steps)
         draft = Draft(id, inputs, outputs, where, op.name, index, name, steps)
-        draft.cleared = self.buffers.operands[op.name][index].cleared
+        draft.cleared = self.buffers.ops.operands[op.name][index].cleared
         if len(outputs) > 1:
             draft.scattered = True
             draft.padding = [
-                self.buffers.pad(op, index, place[1:]) if padded else NO_PADDING
+                self.buffers.padding.get(op, index, place[1:]) if padded else NO_PADDING
                 for padded, place in zip(pipe.padding, where, strict=True)
             ]
             _merge_alike(draft)
@@ -151,7 +143,7 @@ class PipeMaker:
         self._check_pieces(op.name, name, place[core >= 0], cut, steps)
         found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
         for number in np.nonzero(core < 0)[0].tolist():
-            found[number] = self.buffers.pad(op, index, where[1:])
+            found[number] = self.buffers.padding.get(op, index, where[1:])
         return found
 
     def _check_pieces(
@@ -162,9 +154,9 @@ class PipeMaker:
         if steps != 2 and cut.scattered:
             known = self.epoch.netlist.queues.get(name)
             if known is not None:
-                most = self.buffers.pieces(known)
+                most = self.buffers.queues.pieces(known)
             else:
-                most = self.buffers.outs[name].replicate
+                most = self.buffers.ops.results[name].replicate
         if (place % cut.tiles).any() or (place >= max(most, 1) * cut.tiles).any():
             what = f"{reader} reads {name} from places that are no pieces of {cut.tiles} tiles"
             raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks")
@@ -191,20 +183,20 @@ class PipeMaker:
         for row, column in pipe.dests:
             down, across = row == ALL and rows > 1, column == ALL and columns > 1
             if only is not None and (beside is not None or not (down or across or in_turn)):
-                found.append((op.target_device, *self.buffers.core_of(producer or op, *only)))
+                found.append((op.target_device, *core_of(producer or op, *only)))
                 continue
             last = how.noc1
             at_row = (rows - 1 if last else 0) if down else max(row, 0)
             at_column = (columns - 1 if last else 0) if across else max(column, 0)
-            found.append((op.target_device, *self.buffers.core_of(op, at_row, at_column)))
+            found.append((op.target_device, *core_of(op, at_row, at_column)))
         return found
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
-        ids, bases = self.buffers.queues[queue.name], self.buffers.outputs[op.name]
+        ids, bases = self.buffers.queues.ids[queue.name], self.buffers.ops.outputs[op.name]
         if op.untilize_output:
             first = (op.target_device, *self.buffers.core[bases[0]])
             for id in ids:
-                draft = Draft(self.buffers.new_id(), list(bases), [(id,)], [first], queue.name, 0, op.name)
+                draft = Draft(self.buffers.ids.new(), list(bases), [(id,)], [first], queue.name, 0, op.name)
                 self.made.append(draft)
             return
         cut = self.cuts[op.name]
@@ -216,7 +208,7 @@ class PipeMaker:
             inputs: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
             where = (op.target_device, *self.buffers.core[bases[int(core[0])]])
             target = (ids[row * queue.blocking.grid_size[1] + column],)
-            self.made.append(Draft(self.buffers.new_id(), inputs, [target], [where], queue.name, 0, op.name))
+            self.made.append(Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name))
 
 
 def _only_core(pipe: EdgePipe, columns: int, wrap: Place | None) -> Place | None:
