@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.garbage import no_collections
+from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.routing.pipes.core_use import CoreUse, core_use, over_limits
 from buda_emu.routing.pipes.dram_readers import with_readers
 from buda_emu.routing.pipes.edge import EdgeMap
@@ -48,6 +49,11 @@ def pipe_graphs(netlist: Netlist) -> Iterator[Built]:
 
 def build(epoch: Epoch) -> Built:
     """The pipe graph of an epoch, or its refusals. UnsupportedError where tiles go from chip to chip."""
+    with no_collections():
+        return _build(epoch)
+
+
+def _build(epoch: Epoch) -> Built:
     _on_one_chip(epoch)
     refusals: list[Refusal] = []
     plan = plan_of(epoch, refusals)
@@ -66,7 +72,9 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     for op in epoch.ops.values():
         if not epoch.readers.get(op.name) and not is_drainer(op):
             what = "nothing reads its result"
-            refusals.append(Refusal(rule="V236", what=what, hint="add a queue that it feeds, or leave it out", op=op.name))
+            refusals.append(
+                Refusal(rule="V236", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
+            )
         try:
             plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
         except RefusedError as error:
@@ -99,10 +107,14 @@ def _on_one_chip(epoch: Epoch) -> None:
         for name in op.inputs:
             source = epoch.source(name)
             if source.target_device != op.target_device and not (isinstance(source, Queue) and source.loc == "host"):
-                raise UnsupportedError(f"op {op.name} reads {name} from another chip: pipes between chips are not made yet")
+                raise UnsupportedError(
+                    f"op {op.name} reads {name} from another chip: pipes between chips are not made yet"
+                )
         for queue in epoch.fed.get(op.name, ()):
             if queue.target_device != op.target_device and queue.loc != "host":
-                raise UnsupportedError(f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet")
+                raise UnsupportedError(
+                    f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet"
+                )
 
 
 def _built(epoch: Epoch, plan: Plan) -> Built:
@@ -115,7 +127,9 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     if refusals:
         return Built(epoch, None, refusals, use)
     nocs = Nocs(epoch, buffers, pipes)
-    sizes = [0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made]
+    sizes = [
+        0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made
+    ]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
     graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.ports)), tuple(found))
     return Built(epoch, graph, [], use)

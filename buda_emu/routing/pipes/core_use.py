@@ -1,12 +1,12 @@
-"""What the pipes of an epoch take of each core, as net2pipe counts it, and its limits: streams beyond those of operands,
-pipes from and to DRAM, multicasts, queues that are read at a time."""
+"""What the pipes of an epoch take of each core, as net2pipe counts it, and its limits: streams beyond those of
+operands, pipes from and to DRAM, multicasts, queues that are read at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.ids import ID_STEP, base_of
+from buda_emu.routing.pipes.ids import base_of
 from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
 from buda_emu.routing.pipes.op_buffers import Place
@@ -89,15 +89,15 @@ def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refu
         ):
             if used > limit:
                 text = f"core [{core[0]}, {core[1]}] needs {used} {what}, it has {limit}"
-                yield Refusal(
-                    rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=core, used=used, limit=limit
-                )
+                yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=core, used=used, limit=limit)
 
 
 _LESS_FAN_OUT: Final = (
     "give the ops that read its result the same grid and blocks, or put a nop between it and some of them"
 )
-_FEWER_QUEUES: Final = "cut the queue into fewer buffers, spread the op over more cores, or keep operands in L1 (prologue)"
+_FEWER_QUEUES: Final = (
+    "cut the queue into fewer buffers, spread the op over more cores, or keep operands in L1 (prologue)"
+)
 
 
 class _Counter:
@@ -115,7 +115,7 @@ class _Counter:
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
             self._pipe(draft)
-            for base in {one - one % ID_STEP for one in draft.inputs}:
+            for base in draft.bases:
                 readers.setdefault(base, set()).add(draft.id)
         self._forks(readers)
         self._kept(readers)
@@ -125,7 +125,7 @@ class _Counter:
         queues, kept = self.epoch.netlist.queues, self.epoch.prologue
         streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
         to_dram = draft.reader in queues and draft.reader not in kept
-        active = len({one - one % ID_STEP for one in draft.inputs}) if streams else 0
+        active = len(draft.bases) if streams else 0
         gathers = self.gathers[draft.id] = self._gathers(draft)
         spread = draft.scattered and not self._from_one_core(draft)
         for outputs, (_, *place) in zip(draft.outputs, draft.cores, strict=True):
@@ -145,18 +145,17 @@ class _Counter:
         queues = self.epoch.netlist.queues
         if draft.source in queues and draft.steps != 2:
             return True
-        return len({self.buffers.core.get(base_of(one)) for one in draft.inputs}) == 1
+        return not draft.gathers_cores
 
     def _gathers(self, draft: Draft) -> bool:
         """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
         padding = self.buffers.padding.made
         from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
-        from_dram |= bool(padding) and any(one in padding for one in draft.inputs)
+        from_dram |= bool(padding) and any(one in padding for one in draft.bases)
         cut = self.pipes.cuts[draft.source]
         scattered = cut.scattered and draft.steps != 2
-        bases = {one - one % ID_STEP if scattered else one for one in draft.inputs}
-        single = from_dram or (len(bases) == 1 and len(draft.outputs[0]) == 1)
-        if not from_dram and (single if scattered else len(bases) == 1):
+        single = from_dram or (not draft.gathers_cores and len(draft.outputs[0]) == 1)
+        if not from_dram and (single if scattered else not draft.gathers_cores):
             return False
         return not self._reads_on(draft, cut.tiles if draft.steps != 2 else 0)
 

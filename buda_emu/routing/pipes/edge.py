@@ -249,7 +249,7 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
 @lru_cache(maxsize=1024)
 def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> EdgeMap:
     """The rows that an embedding looks up. RefusedError where the table is not cut as the device can read it."""
-    down, across = _cut_of_flat_data(producer, grid, "embedding")
+    across = _cut_of_flat_data(producer, grid, "embedding")[1]
     rows, columns = producer.grid_size
     pipes: list[EdgePipe] = []
     tiles = np.arange(1, indices + 1, dtype=np.int64)

@@ -13,6 +13,7 @@ from buda_emu.routing.pipes.readings import reading
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.routing.pipes.source_map import cores
 
+
 @dataclass(slots=True)
 class OpEdges:
     """`maps`: one for each input that the netlist names. `two_steps`: of queues in chunks, by queue. `as_read`: for
@@ -110,7 +111,9 @@ def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
         row, column = pipe.dests[0]
         place = f"its buffer at row {row}, column {column}"
         if len(pipe.dests) > 1:
-            raise RefusedError("V232", f"{place} would get stacked pieces in turn with others", "stack in an op instead")
+            raise RefusedError(
+                "V232", f"{place} would get stacked pieces in turn with others", "stack in an op instead"
+            )
         if not op.untilize_output and (cores(pipe.tiles) != cores(pipe.tiles[:1])).any():
             hint = "several cores would fill one buffer: give queue and op the same grid_size"
             raise RefusedError("V078", f"{place} would be filled by several cores of op {op.name}", hint)

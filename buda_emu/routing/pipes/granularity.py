@@ -81,7 +81,9 @@ def _shared(name: str, whole: int, maps: Iterable[EdgeMap], *, exact: bool) -> C
         if edge.granularity != whole:
             scattered = True
             if exact and whole % edge.granularity:
-                raise RefusedError("V081", f"pieces of {edge.granularity} tiles do not cut the {whole} that {name} buffers")
+                raise RefusedError(
+                    "V081", f"pieces of {edge.granularity} tiles do not cut the {whole} that {name} buffers"
+                )
             tiles = gcd(tiles, edge.granularity)
     return Cut(scattered, tiles)
 

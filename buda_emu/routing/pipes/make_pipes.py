@@ -16,7 +16,7 @@ from buda_emu.routing.pipes.multicast import Multicast, direct, multicast
 from buda_emu.routing.pipes.op_buffers import Place, core_of
 from buda_emu.routing.pipes.op_class import input_buffers
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import cores, places
+from buda_emu.routing.pipes.source_map import CORE, Tiles, cores, places
 from buda_emu.spec.devices import device
 
 MIN_PERIOD, MAX_PERIOD = 32, 64
@@ -36,10 +36,17 @@ class Draft:
     operand: int
     source: str
     steps: int = 0
+    bases: list[int] = field(default_factory=list[int])
+    """The buffers that it reads, each once."""
     padding: list[int] = field(default_factory=list[int])
     cleared: int = 1
     scattered: bool = False
     """Whether it serves several outputs in turn."""
+
+    @property
+    def gathers_cores(self) -> bool:
+        """Whether it reads buffers of several cores, for a pipe that reads L1."""
+        return len(self.bases) > 1
 
     @property
     def repeats(self) -> int:
@@ -112,10 +119,13 @@ class PipeMaker:
         steps: int,
     ) -> None:
         id, name = self.buffers.ids.new(), op.inputs[index]
-        where = self._cores(op, index, pipe, outputs, how)
-        pieces = pipe.tiles[:: cut.tiles]
-        inputs = self._inputs(op, index, pieces, bases, name, cut, where[0], steps)
+        read = _cores_of(pipe)
+        where = self._cores(op, index, pipe, read, outputs, how)
+        inputs = self._inputs(op, index, pipe, bases, cut, where[0], steps, padded=read[0] < 0)
         draft = Draft(id, inputs, outputs, where, op.name, index, name, steps)
+        draft.bases = [bases[core] for core in read if core >= 0]
+        if read[0] < 0:
+            draft.bases.append(self.buffers.padding.known(op, index, where[0][1:]))
         draft.cleared = self.buffers.ops.operands[op.name][index].cleared
         if len(outputs) > 1:
             draft.scattered = True
@@ -130,25 +140,27 @@ class PipeMaker:
         self,
         op: Op,
         index: int,
-        pieces: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+        pipe: EdgePipe,
         bases: Sequence[int],
-        name: str,
         cut: Cut,
         where: tuple[int, int, int],
         steps: int,
+        *,
+        padded: bool,
     ) -> list[int]:
+        name, pieces = op.inputs[index], pipe.tiles[:: cut.tiles]
         core, place = cores(pieces), places(pieces)
-        if (core < 0).all():
+        if padded and (core < 0).all():
             raise RefusedError("V235", f"a pipe to op {op.name} would carry padding alone")
-        self._check_pieces(op.name, name, place[core >= 0], cut, steps)
+        self._check_pieces(op.name, name, place, cut, steps)
         found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
+        if not padded:
+            return found
         for number in np.nonzero(core < 0)[0].tolist():
             found[number] = self.buffers.padding.get(op, index, where[1:])
         return found
 
-    def _check_pieces(
-        self, reader: str, name: str, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", cut: Cut, steps: int
-    ) -> None:
+    def _check_pieces(self, reader: str, name: str, place: Tiles, cut: Cut, steps: int) -> None:
         """Pieces begin where the producer's buffer is cut."""
         most = 1
         if steps != 2 and cut.scattered:
@@ -157,12 +169,13 @@ class PipeMaker:
                 most = self.buffers.queues.pieces(known)
             else:
                 most = self.buffers.ops.results[name].replicate
-        if (place % cut.tiles).any() or (place >= max(most, 1) * cut.tiles).any():
+        beyond = int(place.max()) >= max(most, 1) * cut.tiles
+        if beyond or (cut.tiles > 1 and (place[place >= 0] % cut.tiles).any()):
             what = f"{reader} reads {name} from places that are no pieces of {cut.tiles} tiles"
             raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks")
 
     def _cores(
-        self, op: Op, index: int, pipe: EdgePipe, outputs: list[tuple[int, ...]], how: Multicast
+        self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast
     ) -> list[tuple[int, int, int]]:
         """Where each turn of a pipe is gathered: at its producer where that is one core, else at its reader; for a
         multicast at the end of the row or column at which the NoC enters it."""
@@ -172,8 +185,10 @@ class PipeMaker:
         kept = name in epoch.prologue
         from_l1 = producer is not None or (kept and not self.edges[op.name].as_read.get(name, False))
         from_l1 = from_l1 or name in epoch.epilogue
-        only = _only_core(pipe, self.edges[op.name].maps[index].producer_grid[1], (rows, columns) if kept else None)
-        only = only if from_l1 else None
+        only = None
+        if from_l1:
+            across = self.edges[op.name].maps[index].producer_grid[1]
+            only = _only_core(read, across, (rows, columns) if kept else None)
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
         beside = None
         if producer is not None and len(outputs) == 1 and only is not None:
@@ -197,27 +212,35 @@ class PipeMaker:
             first = (op.target_device, *self.buffers.core[bases[0]])
             for id in ids:
                 draft = Draft(self.buffers.ids.new(), list(bases), [(id,)], [first], queue.name, 0, op.name)
+                draft.bases = list(bases)
                 self.made.append(draft)
             return
-        cut = self.cuts[op.name]
+        cut, table = self.cuts[op.name], np.array(bases, np.int64)
         for pipe in self.queue_edges[queue.name].pipes:
             (row, column) = pipe.dests[0]
             pieces = pipe.tiles[:: cut.tiles]
             core, place = cores(pieces), places(pieces)
             self._check_pieces(queue.name, op.name, place, cut, 0)
-            inputs: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
+            inputs: list[int] = (table[core] + place).tolist()
             where = (op.target_device, *self.buffers.core[bases[int(core[0])]])
             target = (ids[row * queue.blocking.grid_size[1] + column],)
-            self.made.append(Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name))
+            draft = Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name)
+            draft.bases = [bases[int(core[0])]]
+            self.made.append(draft)
 
 
-def _only_core(pipe: EdgePipe, columns: int, wrap: Place | None) -> Place | None:
+def _cores_of(pipe: EdgePipe) -> list[int]:
+    """The cores of the producer's grid that a pipe reads, in rising order; -1 first where it reads padding."""
+    first, last = int(pipe.tiles.min()) // CORE - 1, int(pipe.tiles.max()) // CORE - 1
+    return [first] if first == last else np.unique(cores(pipe.tiles)).tolist()
+
+
+def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | None:
     """The one core of the producer's grid that a pipe reads; None for several. `wrap`: cores of the reader that keep
     the buffers of a queue, over and over."""
-    core = np.unique(cores(pipe.tiles))
-    if core[0] < 0:
+    if read[0] < 0:
         return None
-    found = {divmod(int(one), columns) for one in core}
+    found = {divmod(one, columns) for one in read}
     if wrap is not None:
         found = {(row % wrap[0], column % wrap[1]) for row, column in found}
     return found.pop() if len(found) == 1 else None

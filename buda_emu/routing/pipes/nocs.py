@@ -111,16 +111,20 @@ class Nocs:
         from_queue = draft.steps == 2 or draft.source in queues or padding is not None
         alone, beside = False, None
         if not from_queue:
-            alone = len({self.buffers.core.get(base_of(one)) for one in draft.inputs}) == 1
+            alone = not draft.gathers_cores
             producer = self.epoch.ops[draft.source]
             if alone and not draft.scattered:
                 beside = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
             if beside is not None:
                 noc1 = beside == 1
-        route = Route(0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None)
+        route = Route(
+            0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None
+        )
         if not from_queue:
             route.incoming = self._between(self.epoch.ops[draft.source], op)
-        elif draft.steps == 2 or (padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue):
+        elif draft.steps == 2 or (
+            padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
+        ):
             route.incoming = 0 if noc1 else 1
         else:
             _, row, column = draft.cores[0]
@@ -142,7 +146,7 @@ class Nocs:
         lie apart."""
         starts, ends = _corners(source)
         target_starts, target_ends = _corners(target)
-        overlap, before, after = self._overlap(source, target)
+        overlap, before = self._overlap(source, target)
         if overlap == (0, 0):
             away = self.distance(0, ends, target_starts) > self.distance(1, starts, target_ends)
             return int(away)
@@ -162,20 +166,18 @@ class Nocs:
         """Hops along one axis. net2pipe counts them around the columns of the NoC on both."""
         return self.distance(noc, (0, start), (0, end))
 
-    def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int, int]:
-        """Columns and rows of cores that both grids have, and how many of the target's lie before and after them."""
+    def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int]:
+        """Columns and rows of cores that both grids have, and how many of the target's lie before them."""
         starts, ends = _corners(source)
         begin, sizes = _corners(target)[0], _sizes(target)
         grid = self.device.grid[::-1]
-        found, before, after = [0, 0], 0, 0
+        found, before = [0, 0], 0
         for axis in (0, 1):
             for step in range(sizes[axis]):
                 if starts[axis] <= (begin[axis] + step) % grid[axis] <= ends[axis]:
                     before = step if found[axis] == 0 else before
                     found[axis] += 1
-                elif found[axis]:
-                    after += 1
-        return (found[0], found[1]), before, after
+        return (found[0], found[1]), before
 
     def _balance(self, operands: list[_Seen]) -> None:
         """Moves loopbacks of operands that are not multicast to the other NoC, where one has much more to carry."""

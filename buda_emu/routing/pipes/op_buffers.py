@@ -49,6 +49,7 @@ class OpBuffers:
         fused = self.epoch.fused(op)
         number = self.epoch.netlist.fused_ops[op.attributes.fused_op_id].intermediates if fused is not None else 0
         shared_fields, passes = result_fields(op), mblock_k(op)
+        kept: dict[str, Any] = {"buffer_type": "intermediate", "mblock_k": passes, **shared_fields}
         rows, columns = op.blocking.grid_size
         ids = self.outputs[op.name] = []
         for cell in range(rows * columns):
@@ -68,7 +69,7 @@ class OpBuffers:
                 extra = self._gradient_fields(op, cell, place) if op.gradient_op else {}
                 operand = INTERMEDIATE_OPERAND + len(between) - 1 - place
                 self.core[own] = core
-                self.made[own] = _intermediate(own, core, operand, one, {"mblock_k": passes, **shared_fields, **extra})
+                self.made[own] = _intermediate(own, core, operand, one, {**kept, **extra})
 
     def _operands_of_core(
         self,
@@ -79,25 +80,28 @@ class OpBuffers:
         offset: Callable[[int, int], int] | None,
     ) -> None:
         ids = self.inputs[op.name, cell[0], cell[1]] = self._ids.several(len(fields))
-        extra = {"tilize_row_col_offset": offset(*cell)} if offset is not None else {}
+        extra: dict[str, Any] = {"tilize_row_col_offset": offset(*cell)} if offset is not None else {}
         for id, own in zip(ids, fields, strict=True):
             self.core[id] = core
             self.made[id] = Buffer(id=id, row=core[0], column=core[1], **own, **extra)
 
     def _operand_fields(self, op: Op, index: int, operand: Operand) -> dict[str, Any]:
-        return dict(
-            operand=index,
-            op=op.name,
-            buffer_type="unpacker",
-            chip=op.target_device,
-            epoch_tiles=operand.per_input * self.epoch.input_count,
-            tiles_per_input=operand.per_input,
-            size_tiles=operand.size_tiles,
-            tile_size=operand.tile_size,
-            scatter_gather_num_tiles=operand.gathered,
-            tile_clear_granularity=operand.cleared,
-            overlay_blob_size=max(op.overlay_size, 0),
-        )
+        embeds = op_class(op) == "embedding"
+        return {
+            "operand": index,
+            "op": op.name,
+            "buffer_type": "unpacker",
+            "chip": op.target_device,
+            "epoch_tiles": operand.per_input * self.epoch.input_count,
+            "tiles_per_input": operand.per_input,
+            "size_tiles": operand.size_tiles,
+            "tile_size": operand.tile_size,
+            "scatter_gather_num_tiles": operand.gathered,
+            "tile_clear_granularity": operand.cleared,
+            "overlay_blob_size": max(op.overlay_size, 0),
+            "embedding_op_data_input": embeds and index == 0,
+            "embedding_op_index_input": embeds and index == 1,
+        }
 
     def _output(
         self, op: Op, out: Output, id: int, core: Place, shared: int, passes: int, fields: Mapping[str, Any]
@@ -125,18 +129,18 @@ class OpBuffers:
         """A gradient accumulates in its intermediate buffer, which is loaded from its queue and stored there."""
         queue = self.epoch.fed[op.name][0]
         place = queue.buffers[cell]
-        return dict(
-            buffer_type="gradient_op",
-            mblock_k=mblock_k(op) + number + 1,
-            dram_ram_flag=queue.is_ram,
-            dram_io_skip_flow_ctrl=queue.is_ram,
-            dram_io_allow_overwrite=queue.is_ram,
-            dram_chan=place.channel,
-            dram_addr=place.address,
-            dram_buf_flag=True,
-            write_dram_buf_flag=queue.name in self.epoch.epilogue,
-            q_slots=queue.entries,
-        )
+        return {
+            "buffer_type": "gradient_op",
+            "mblock_k": mblock_k(op) + number + 1,
+            "dram_ram_flag": queue.is_ram,
+            "dram_io_skip_flow_ctrl": queue.is_ram,
+            "dram_io_allow_overwrite": queue.is_ram,
+            "dram_chan": place.channel,
+            "dram_addr": place.address,
+            "dram_buf_flag": True,
+            "write_dram_buf_flag": queue.name in self.epoch.epilogue,
+            "q_slots": queue.entries,
+        }
 
     def _chunks_of(self, op: Op, operands: list[Operand]) -> None:
         for index, name in enumerate(op.inputs[: len(operands)]):
@@ -175,7 +179,7 @@ def core_of(op: Op, row: int, column: int) -> Place:
 def result_fields(op: Op) -> dict[str, Any]:
     """What output and intermediate buffers say of the op's blocks."""
     (m, n), (r, c) = op.blocking.mblock, op.blocking.ublock
-    return dict(op=op.name, chip=op.target_device, ublock_rt=r, ublock_ct=c, mblock_m=m, mblock_n=n)
+    return {"op": op.name, "chip": op.target_device, "ublock_rt": r, "ublock_ct": c, "mblock_m": m, "mblock_n": n}
 
 
 def untilized(op: Op) -> dict[str, Any]:
@@ -183,16 +187,16 @@ def untilized(op: Op) -> dict[str, Any]:
     if not op.untilize_output:
         return {}
     own = op.blocking
-    return dict(
-        untilized_output=True,
-        untilized_output_full_r_dim=own.rows,
-        untilized_output_full_c_dim=own.cols,
-        untilized_output_r_dim=own.block_rows,
-        untilized_output_c_dim=own.block_cols,
-        untilized_output_z_dim=own.t,
-        untilized_output_tile_dim_r=own.tile_dim[0],
-        untilized_output_tile_dim_c=own.tile_dim[1],
-    )
+    return {
+        "untilized_output": True,
+        "untilized_output_full_r_dim": own.rows,
+        "untilized_output_full_c_dim": own.cols,
+        "untilized_output_r_dim": own.block_rows,
+        "untilized_output_c_dim": own.block_cols,
+        "untilized_output_z_dim": own.t,
+        "untilized_output_tile_dim_r": own.tile_dim[0],
+        "untilized_output_tile_dim_c": own.tile_dim[1],
+    }
 
 
 def _intermediate(id: int, core: Place, operand: int, one: Intermediate, fields: dict[str, Any]) -> Buffer:
@@ -205,7 +209,7 @@ def _intermediate(id: int, core: Place, operand: int, one: Intermediate, fields:
         epoch_tiles=one.epoch_tiles,
         size_tiles=one.size_tiles,
         scatter_gather_num_tiles=one.gathered,
-        **{"buffer_type": "intermediate", **fields},
+        **fields,
     )
 
 

@@ -58,6 +58,10 @@ class PaddingBuffers:
         )
         return id
 
+    def known(self, op: Op, index: int, core: Place) -> int:
+        """The id of a buffer that was asked for before."""
+        return self._known[op.name, index, core[0], core[1]]
+
     def _address(self, op: Op, index: int) -> int:
         if self._addresses is None:
             self._addresses = addresses(self.epoch.netlist)
@@ -68,16 +72,16 @@ class PaddingBuffers:
         queue = self.epoch.netlist.queues[name]
         slot, size = self._queues.slot(queue)
         replicate = slot // cut.tiles if cut.scattered else 0
-        return dict(
-            size_tiles=slot,
-            tiles_per_input=slot,
-            tile_size=size,
-            epoch_tiles=slot * self.epoch.input_count // (replicate or 1),
-            replicate=replicate,
-            q_slots=queue.entries,
-            dram_io_flag=True,
-            prefetch_type=-1,
-        )
+        return {
+            "size_tiles": slot,
+            "tiles_per_input": slot,
+            "tile_size": size,
+            "epoch_tiles": slot * self.epoch.input_count // (replicate or 1),
+            "replicate": replicate,
+            "q_slots": queue.entries,
+            "dram_io_flag": True,
+            "prefetch_type": -1,
+        }
 
     def _kept(self, op: Op, index: int, cut: Cut, core: Place) -> dict[str, Any]:
         """In L1, as long as one piece."""
@@ -88,18 +92,20 @@ class PaddingBuffers:
             single = buffered_mblocks(producer)
             tiles = cut.tiles if count * producer.blocking.t <= single else tiles * producer.blocking.t // single
         as_read = producer is None and self.edges[op.name].as_read.get(name, False)
-        return dict(
-            row=core[0],
-            column=core[1],
-            epoch_tiles=tiles,
-            tiles_per_input=cut.tiles,
-            size_tiles=cut.tiles,
-            replicate=1,
-            tile_size=tile_bytes(op.in_df[index], *op.input_tile_dims[index], self.epoch.netlist.arch.alignment, True),
-            dram_buf_flag=True,
-            q_slots=1,
-            prefetch_type=POST_TM if as_read else PRE_TM,
-        )
+        return {
+            "row": core[0],
+            "column": core[1],
+            "epoch_tiles": tiles,
+            "tiles_per_input": cut.tiles,
+            "size_tiles": cut.tiles,
+            "replicate": 1,
+            "tile_size": tile_bytes(
+                op.in_df[index], *op.input_tile_dims[index], self.epoch.netlist.arch.alignment, True
+            ),
+            "dram_buf_flag": True,
+            "q_slots": 1,
+            "prefetch_type": POST_TM if as_read else PRE_TM,
+        }
 
 
 def addresses(netlist: Netlist) -> dict[tuple[str, float], int]:

@@ -1,5 +1,5 @@
-"""Operands that stay in L1 for a whole epoch (prologue): as they lie in DRAM, as they are read, or, of a product's right
-operand, in chunks on the cores of a column that are gathered and multicast each time."""
+"""Operands that stay in L1 for a whole epoch (prologue): as they lie in DRAM, as they are read, or, of a product's
+right operand, in chunks on the cores of a column that are gathered and multicast each time."""
 
 from dataclasses import dataclass
 from math import gcd
@@ -51,7 +51,9 @@ def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
         load += loaded
         granularity = _runs(np.concatenate([pipe.tiles for pipe in loaded]), granularity)
         numbers = np.concatenate(gathered)
-        gather.append(EdgePipe(numbers * CORE * columns + (column + 1) * CORE + _within(gathered), [(ALL, column)], [False]))
+        gather.append(
+            EdgePipe(numbers * CORE * columns + (column + 1) * CORE + _within(gathered), [(ALL, column)], [False])
+        )
     grid = (count, columns)
     first = EdgeMap(granularity, True, load, source.blocking.grid_size, grid)
     return TwoSteps(first, EdgeMap(size, True, gather, grid, reading.grid), count, size)

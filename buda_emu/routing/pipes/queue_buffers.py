@@ -1,4 +1,4 @@
-"""The buffers of queues: in DRAM or host memory, and in L1 for those that a prologue loads for each op that reads them."""
+"""The buffers of queues: in DRAM or host memory, and in L1 those that a prologue loads for each op that reads them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -110,9 +110,9 @@ class QueueBuffers:
     def _kept_fields(self, queue: Queue, op: Op) -> dict[str, Any]:
         edges = self.edges[op.name]
         as_read = edges.as_read.get(queue.name, False) or queue.name in edges.two_steps
-        fields: dict[str, Any] = dict(prefetch_type=POST_TM if as_read else PRE_TM)
+        fields: dict[str, Any] = {"prefetch_type": POST_TM if as_read else PRE_TM}
         if as_read and not self.cuts[queue.name].scattered:
-            fields |= dict(is_scatter=True, replicate=1)
+            fields |= {"is_scatter": True, "replicate": 1}
         return fields
 
     def _address(self, queue: Queue, channel: int, address: int) -> int:
@@ -130,30 +130,36 @@ class QueueBuffers:
             replicate = slot // cut.tiles
             tiles //= replicate
             piece = slot // replicate if kept else slot
-        fields: dict[str, Any] = dict(
-            operand=0,
-            op=queue.name,
-            buffer_type=_TYPES.get((kept, stored), "dram_io"),
-            chip=queue.target_device,
-            epoch_tiles=tiles,
-            tiles_per_input=slot,
-            size_tiles=piece,
-            tile_size=size,
-            scatter_gather_num_tiles=cut.tiles,
-            is_scatter=cut.scattered,
-            replicate=replicate,
-            q_slots=queue.entries,
-            dram_io_flag=not kept and not stored,
-            dram_io_flag_is_remote=queue.loc == "host",
-            dram_io_allow_overwrite=queue.is_ram,
-            dram_io_skip_flow_ctrl=queue.is_ram,
-            dram_buf_flag=kept,
-            write_dram_buf_flag=stored,
-            dram_ram_flag=queue.is_ram,
-        )
+        fields: dict[str, Any] = {
+            "operand": 0,
+            "op": queue.name,
+            "buffer_type": _TYPES.get((kept, stored), "dram_io"),
+            "chip": queue.target_device,
+            "epoch_tiles": tiles,
+            "tiles_per_input": slot,
+            "size_tiles": piece,
+            "tile_size": size,
+            "scatter_gather_num_tiles": cut.tiles,
+            "is_scatter": cut.scattered,
+            "replicate": replicate,
+            "q_slots": queue.entries,
+            "dram_io_flag": not kept and not stored,
+            "dram_io_flag_is_remote": queue.loc == "host",
+            "dram_io_allow_overwrite": queue.is_ram,
+            "dram_io_skip_flow_ctrl": queue.is_ram,
+            "dram_buf_flag": kept,
+            "write_dram_buf_flag": stored,
+            "dram_ram_flag": queue.is_ram,
+        }
         if producer is not None:
             (m, n), (r, c) = producer.blocking.mblock, producer.blocking.ublock
-            fields |= dict(ublock_rt=r, ublock_ct=c, mblock_m=m, mblock_n=n, mblock_k=producer.attributes.m_k)
+            fields |= {
+                "ublock_rt": r,
+                "ublock_ct": c,
+                "mblock_m": m,
+                "mblock_n": n,
+                "mblock_k": producer.attributes.m_k,
+            }
             fields |= untilized(producer)
         return fields | self._flat_fields(queue)
 
@@ -162,29 +168,29 @@ class QueueBuffers:
         own, tile, reader = queue.blocking, queue.blocking.tile_dim, self.epoch.flat_reader(queue.name)
         index = self.epoch.index_reader(queue.name)
         if index is not None:
-            return dict(
-                embedding_index=True,
-                embedding_indices_per_tile=tile[0] * tile[1],
-                embedding_indices_per_input=index.attributes.num_indices,
-            )
+            return {
+                "embedding_index": True,
+                "embedding_indices_per_tile": tile[0] * tile[1],
+                "embedding_indices_per_input": index.attributes.num_indices,
+            }
         if reader is None:
             return {}
         down, across = (
             cores // buffers for cores, buffers in zip(reader.blocking.grid_size, own.grid_size, strict=True)
         )
         row = own.mblock[1] // across * own.ublock[1]
-        fields: dict[str, Any] = dict(
-            embedding_table_row_size=own.grid_size[1] * row * across,
-            embedding_table_row_size_per_core=row,
-            embedding_table_core_c_div=across,
-            untilized_output_tile_dim_r=tile[0],
-            untilized_output_tile_dim_c=tile[1],
-            untilized_output_c_dim=own.mblock[1] // across,
-        )
+        fields: dict[str, Any] = {
+            "embedding_table_row_size": own.grid_size[1] * row * across,
+            "embedding_table_row_size_per_core": row,
+            "embedding_table_core_c_div": across,
+            "untilized_output_tile_dim_r": tile[0],
+            "untilized_output_tile_dim_c": tile[1],
+            "untilized_output_c_dim": own.mblock[1] // across,
+        }
         if reader.type == "embedding":
-            return fields | dict(embedding_table=True)
+            return fields | {"embedding_table": True}
         rows = own.ublock[0] * tile[0] * (1 if own.ublock_order == "r" else own.mblock[0] // down)
-        return fields | dict(hw_tilize=True, tilize_mblock_n_loop_num_rows=rows)
+        return fields | {"hw_tilize": True, "tilize_mblock_n_loop_num_rows": rows}
 
 
 def held_by(queue: Queue, op: Op, row: int, column: int) -> Place:

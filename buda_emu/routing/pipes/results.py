@@ -65,7 +65,9 @@ def _strips(op: Op, core: int) -> int:
     return counts[core]
 
 
-def intermediate_buffers(op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch) -> list[Intermediate]:
+def intermediate_buffers(
+    op: Op, out: Output, fused: FusedUse | None, count: int, input_count: int, arch: Arch
+) -> list[Intermediate]:
     """All of one core, that of the highest operand id first."""
     number = intermediates(op, count)
     found: list[Intermediate] = []

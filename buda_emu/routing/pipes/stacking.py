@@ -37,7 +37,7 @@ def phases(source: SourceMap, consumer: Consumer) -> Phases:
     factors, block, padding = _with_padding(source, factors, block)
     _check_cuts(consumer, factors, block)
     _check_scan_order(source, consumer, factors, block)
-    return Phases(tuple(factors), tuple(padding))
+    return Phases((factors[0], factors[1]), (padding[0], padding[1]))
 
 
 def _demand(holds: bool, what: str, rule: str) -> None:
@@ -70,8 +70,7 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
     """Pieces that do not come from one slice of the producer's t, and the tiles of each [rows, columns]."""
     _, rows, columns = source.tiles.shape
     block = [
-        (size - pad) // factor
-        for size, pad, factor in zip((rows, columns), source.padded, source.stacked, strict=True)
+        (size - pad) // factor for size, pad, factor in zip((rows, columns), source.padded, source.stacked, strict=True)
     ]
     slices = source.sliced[0] * source.sliced[1]
     first = 1 if source.row_major_stack else 0  # the direction that changes first

@@ -1,5 +1,5 @@
-"""Rules on pipes and streams: what the vendor's net2pipe and pipegen2 refuse between netlist and chip. They are found by
-`buda_emu.routing`, which makes pipes and streams itself."""
+"""Rules on pipes and streams: what the vendor's net2pipe and pipegen2 refuse between netlist and chip. They are found
+by `buda_emu.routing`, which makes pipes and streams itself."""
 
 from buda_emu.netlist.rules.rule import rule
 
@@ -57,7 +57,7 @@ RULES = (
         "V225",
         "N",
         "stacked pieces and the blocks that are read do not divide each other",
-        "Where stacked pieces come in phases, a piece is a whole number of mblocks and ublocks of the op that reads it, "
+        "Where stacked pieces come in phases, a piece is a whole number of mblocks and ublocks of what reads it, "
         "or these are of pieces.",
         "pieces of 2 tile columns, read in ublock: [1, 9]",
         "pieces of 3 tile columns, read in ublock: [1, 9]",
@@ -67,7 +67,7 @@ RULES = (
         "V226",
         "N",
         "stacked pieces within a ublock do not follow its tiles",
-        "Tiles in a ublock are read row by row, so pieces that are smaller than one come side by side, a tile row each, "
+        "Tiles in a ublock are read row by row, so pieces smaller than one come side by side, a tile row each, "
         "or are as wide as it and come downward.",
         "pieces of 2x2 tiles, hstack, read in ublock: [2, 4]",
         "pieces of 1x2 tiles, hstack, read in ublock: [1, 4]",
@@ -106,8 +106,8 @@ RULES = (
         "V230",
         "N",
         "an embedding's table or a tilizer's queue is cut within a ublock or buffer",
-        "Flat rows go to cores by whole mblocks: the grid is a multiple of the queue's, and columns of cores divide the "
-        "columns of mblocks of each buffer, for a tilizer in row order rows those of rows.",
+        "Flat rows go to cores by whole mblocks: the grid is a multiple of the queue's, and columns of cores divide "
+        "the columns of mblocks of each buffer, for a tilizer in row order rows those of rows.",
         "{type: embedding, grid_size: [1, 4]} of a table with grid_size: [1, 1], mblock: [8, 1], ublock: [1, 8]",
         "{type: embedding, grid_size: [1, 4]} of a table with grid_size: [1, 1], mblock: [8, 8], ublock: [1, 1]",
         _N2P,
@@ -207,7 +207,7 @@ RULES = (
         "V244",
         "N",
         "too many pipes multicast from a core",
-        "A core has streams for 4 multicasts, gathers from several cores for pipes that serve several in turn included.",
+        "A core has streams for 4 multicasts; gathers from several cores that serve several others in turn count, too.",
         "5 multicasts that begin on one core",
         "4 multicasts that begin on one core",
         f"{_N2P}, {_PG2}",
@@ -261,8 +261,8 @@ RULES = (
         "V255",
         "N",
         "the buffers of a core exceed L1",
-        "Operands, results, tile headers of each size of tile, relays and the descriptions of streams share what firmware "
-        "leaves of L1.",
+        "Operands, results, tile headers of each size of tile, relays and the descriptions of streams share what "
+        "firmware leaves of L1.",
         "{mblock: [8, 8], ublock: [4, 4], buf_size_mb: 2} in Float32",
         "{mblock: [4, 4], ublock: [4, 4], buf_size_mb: 2} in Float32",
         _PG2,
