@@ -10,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from buda_emu.routing.streams.limits import LIMITS
+from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
 from buda_emu.routing.streams.model import CoreUse
 from shared_files import SHARED
 
 ROUTING = SHARED / "routing"
 _SOC = {"grayskull": "grayskull_120_arch.yaml", "wormhole_b0": "wormhole_b0_80_arch.yaml"}
 _STREAM = re.compile(r"^ +chip_(\d+)__y_(\d+)__x_(\d+)__stream_id_(\d+):", re.M)
+_STREAM_OR_ADDRESS = re.compile(
+    _STREAM.pattern + r"|^ +(?:buf_addr|buf_base_addr|msg_info_buf_addr): (0x[0-9a-f]+)", re.M
+)
 
 Core = tuple[int, int, int]  # chip, row and column of the NoC
 
+AVAILABLE = ROUTING.is_dir() and (platform.system(), platform.machine()) == ("Linux", "x86_64")
 needs_vendor_router = pytest.mark.skipif(
-    not ROUTING.is_dir() or (platform.system(), platform.machine()) != ("Linux", "x86_64"),
-    reason=f"no programs of the vendor at {ROUTING} that run here",
+    not AVAILABLE, reason=f"no programs of the vendor at {ROUTING} that run here (set BUDA_EMU_SHARED)"
 )
 
 
@@ -52,6 +55,33 @@ def streams(pipes: Path, arch: str) -> tuple[dict[Core, set[int]] | None, str]:
     for chip, y, x, stream in _STREAM.findall(blob.read_text()):
         found[int(chip), int(y), int(x)].add(int(stream))
     return dict(found), ""
+
+
+def lowest_addresses(pipes: Path, arch: str) -> dict[Core, int]:
+    """Where the data buffers of each worker core begin, in the blob that pipegen2 wrote; they end where L1 does."""
+    blob = pipes.with_name("blob.yaml").read_text()
+    begin = re.search(r"^phase_", blob, re.M)
+    assert begin is not None
+    found: dict[Core, int] = {}
+    core = (0, 0, 0)
+    for chip, y, x, _, address in _STREAM_OR_ADDRESS.findall(blob, begin.start()):
+        if chip:
+            core = (int(chip), int(y), int(x))
+        elif int(address, 16) >= LIMITS[arch].l1_begin:  # before it lies one buffer of tile headers
+            found[core] = min(found.get(core, LIMITS[arch].l1_end), int(address, 16))
+    return found
+
+
+def our_lowest_addresses(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, int]:
+    """The same of what we allocate, where no queues are tracked in L1, which the blob gives no address of."""
+    limits = LIMITS[arch]
+    return {
+        (core.place.chip, limits.rows[core.place.row], limits.columns[core.place.column]): (
+            limits.l1_end - UNUSED_L1 - core.stream_bytes - core.tile_header_bytes
+        )
+        for core in cores
+        if not core.place.ethernet
+    }
 
 
 def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, set[int]]:

@@ -11,10 +11,11 @@ from typing import Any
 from buda_emu.errors import PipeGraphError
 from buda_emu.routing.pipes.model import Buffer, Pipe, PipeGraph
 
-_RENAMED = {
+RENAMED = {
     Buffer: {"uniqid": "id", "id": "operand", "md_op_name": "op", "chip_id": "chip"},
     Pipe: {"input_list": "inputs", "output_list": "outputs", "output_padding_list": "output_padding"},
 }
+"""Keys of the file whose fields have other names."""
 _PLACE = "core_coordinates"
 _GROUPED = {"outputs", "mcast_core_rc"}  # lists of lists, where a flat list stands for one
 
@@ -46,7 +47,7 @@ class _Lines:
     """Lines of one kind of block as fields of its class. Most lines of a file are alike, so each is parsed once."""
 
     def __init__(self, kind: type[Buffer] | type[Pipe]) -> None:
-        self._renamed = _RENAMED[kind]
+        self._renamed = RENAMED[kind]
         self._types = {field.name: field.type for field in fields(kind)}
         self._known: dict[str, dict[str, Any]] = {}
 

@@ -46,9 +46,9 @@ class Core:
         """Give `stream`, and the others of its packer's buffer, their ids."""
         if stream.kind == "packer" and stream.forks:
             for place, fork in enumerate(stream.forks):
-                if fork.id < 0 and not fork.deleted:
+                if fork.id is None and not fork.deleted:
                     self._number(fork, first=place == 0)
-        elif stream.id < 0:
+        elif stream.id is None:
             self._number(stream)
 
     def _number(self, stream: Draft, first: bool = True) -> None:
@@ -133,7 +133,7 @@ class Core:
 
 def _stream(stream: Draft) -> Stream:
     return Stream(
-        stream.id,
+        -1 if stream.id is None else stream.id,
         stream.kind,
         stream.operand,
         stream.op,

@@ -5,7 +5,7 @@ itself, and from the packer's buffer whose L1 it shares. A queue that is written
 buffers. A relay between operands that are fetched after their TMs and their readers is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 from buda_emu.routing.pipes.model import NO_PADDING, POST_TM, Buffer, Pipe, PipeGraph
@@ -122,11 +122,7 @@ class Connected:
             pipe.settle()
 
     def _number(self, node: BufferNode) -> None:
-        """Ids of the pieces of a buffer that is scattered, or the one id of another."""
-        chunk = node.buffer.scatter_gather_num_tiles
-        pieces = max(1, node.buffer.replicate) if node.buffer.is_scatter else 1
-        for piece in range(pieces):
-            offset = piece * chunk
+        for offset in _pieces(node.buffer):
             if self._by_id.setdefault(node.id + offset, (node, offset)) != (node, offset):
                 raise refused(f"two buffers have the id {node.id + offset}")
 
@@ -235,6 +231,17 @@ class Connected:
                 (reader,) = relay.outputs
                 if len(reader.inputs) == 1:
                     yield fetch, relay, reader
+
+
+def _pieces(buffer: Buffer) -> Iterable[int]:
+    """Where the pieces of a buffer that is scattered begin, in tiles; another is of one piece."""
+    pieces = max(1, buffer.replicate) if buffer.is_scatter else 1
+    return (piece * buffer.scatter_gather_num_tiles for piece in range(pieces))
+
+
+def input_buffers(buffers: Iterable[Buffer]) -> dict[int, int]:
+    """The id of the buffer that each number in `Pipe.inputs` means."""
+    return {buffer.id + offset: buffer.id for buffer in buffers for offset in _pieces(buffer)}
 
 
 def refused(message: str) -> RefusedError:

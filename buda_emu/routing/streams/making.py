@@ -38,7 +38,7 @@ class Draft:
         self.padding: tuple[int, ...] | None = None
         self.reads = self.writes = self.tracked = 0
         self.ethernet = self.firmware = self.deleted = self.placed = False
-        self.id = -1
+        self.id: int | None = None  # -1 where there is none left
         self.given = 0  # bytes of L1 that this stream alone takes
 
     def join(self, pipe: Simple) -> None:

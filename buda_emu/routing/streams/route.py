@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from buda_emu.errors import HostError
+from buda_emu.errors import UnsupportedError
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected
@@ -19,11 +19,11 @@ def route(graph: PipeGraph, arch: str) -> Routed:
 
     Refusals come in the order of pipegen2's checks: what the pipes are, readers and writers of DRAM, kernel operands,
     phases, ids, L1. After one that leaves no streams to speak of, there are no cores. UnsupportedError for pipes
-    through PCIe, HostError for an unknown architecture.
+    through PCIe and for other architectures.
     """
     limits = LIMITS.get(arch)
     if limits is None:
-        raise HostError(f"routing knows no architecture {arch!r}, but {', '.join(LIMITS)}")
+        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
@@ -119,7 +119,8 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
                 core.need_blob(buffer.buffer.overlay_blob_size)
             elif buffer.kernel_output:
                 core.outputs += 1
-            core.ops[buffer.buffer.op] = None
+            if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
+                core.ops[buffer.buffer.op] = None
     return cores
 
 
