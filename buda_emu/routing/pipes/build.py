@@ -4,18 +4,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.garbage import no_collections
+from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.routing.pipes.core_use import CoreUse, core_use, over_limits
 from buda_emu.routing.pipes.dram_readers import with_readers
 from buda_emu.routing.pipes.edge import EdgeMap
 from buda_emu.routing.pipes.edges import OpEdges, op_edges, queue_edge
 from buda_emu.routing.pipes.epoch import Epoch, epochs
 from buda_emu.routing.pipes.granularity import Cut, op_cut, queue_cut
-from buda_emu.routing.pipes.make_buffers import BufferMaker, Place
+from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import PipeMaker
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.nocs import Nocs
-from buda_emu.routing.pipes.op_class import is_ethernet
+from buda_emu.routing.pipes.op_buffers import Place
+from buda_emu.routing.pipes.op_class import is_drainer, is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
 
 
@@ -47,6 +49,11 @@ def pipe_graphs(netlist: Netlist) -> Iterator[Built]:
 
 def build(epoch: Epoch) -> Built:
     """The pipe graph of an epoch, or its refusals. UnsupportedError where tiles go from chip to chip."""
+    with no_collections():
+        return _build(epoch)
+
+
+def _build(epoch: Epoch) -> Built:
     _on_one_chip(epoch)
     refusals: list[Refusal] = []
     plan = plan_of(epoch, refusals)
@@ -55,7 +62,7 @@ def build(epoch: Epoch) -> Built:
     try:
         return _built(epoch, plan)
     except RefusedError as error:
-        return Built(epoch, None, [Refusal(rule=error.rule, what=error.what, hint=error.hint)])
+        return Built(epoch, None, [error.refusal()])
 
 
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
@@ -63,15 +70,20 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     plan = Plan()
     count = epoch.input_count
     for op in epoch.ops.values():
+        if not epoch.readers.get(op.name) and not is_drainer(op):
+            what = "nothing reads its result"
+            refusals.append(
+                Refusal(rule="V236", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
+            )
         try:
             plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
         except RefusedError as error:
-            refusals.append(Refusal(rule=error.rule, what=error.what, hint=error.hint, op=op.name))
+            refusals.append(error.refusal(op.name))
         for queue in epoch.fed.get(op.name, ()):
             try:
                 plan.queue_edges[queue.name] = queue_edge(queue, op, count)
             except RefusedError as error:
-                refusals.append(Refusal(rule=error.rule, what=error.what, hint=error.hint, op=queue.name))
+                refusals.append(error.refusal(queue.name))
     if not refusals:
         _cut(epoch, plan, refusals)
     return plan
@@ -81,20 +93,11 @@ def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
     for op in epoch.ops.values():
         try:
             plan.cuts[op.name] = op_cut(epoch, op, plan.edges, plan.queue_edges)
-            for queue in queues_of(epoch, op):
+            for queue in epoch.queues_of(op):
                 if queue.name not in plan.cuts:
                     plan.cuts[queue.name] = queue_cut(epoch, queue, plan.edges)
         except RefusedError as error:
-            refusals.append(Refusal(rule=error.rule, what=error.what, hint=error.hint, op=op.name))
-
-
-def queues_of(epoch: Epoch, op: Op) -> Iterator[Queue]:
-    """Queues that an op reads and writes, in this order."""
-    for name in op.inputs:
-        queue = epoch.netlist.queues.get(name)
-        if queue is not None:
-            yield queue
-    yield from epoch.fed.get(op.name, ())
+            refusals.append(error.refusal(op.name))
 
 
 def _on_one_chip(epoch: Epoch) -> None:
@@ -116,8 +119,7 @@ def _on_one_chip(epoch: Epoch) -> None:
 
 def _built(epoch: Epoch, plan: Plan) -> Built:
     queues = epoch.netlist.queues
-    buffers = BufferMaker(epoch, plan.edges, plan.cuts)
-    buffers.make()
+    buffers = Buffers(epoch, plan.edges, plan.cuts)
     pipes = PipeMaker(epoch, plan.edges, plan.queue_edges, plan.cuts, buffers)
     pipes.make()
     use = core_use(epoch, buffers, pipes)
@@ -129,5 +131,5 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
         0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made
     ]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.sub_channels)), tuple(found))
+    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.ports)), tuple(found))
     return Built(epoch, graph, [], use)

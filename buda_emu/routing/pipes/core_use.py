@@ -1,13 +1,15 @@
-"""What the pipes of an epoch take of each core, as net2pipe counts it, and its limits: streams beyond those of operands,
-pipes from and to DRAM, multicasts, queues that are read at a time."""
+"""What the pipes of an epoch take of each core, as net2pipe counts it, and its limits: streams beyond those of
+operands, pipes from and to DRAM, multicasts, queues that are read at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.make_buffers import ID_STEP, BufferMaker, Place
+from buda_emu.routing.pipes.ids import base_of
+from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.op_buffers import Place
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 
@@ -65,25 +67,25 @@ class CoreUse:
         return total
 
 
-def core_use(epoch: Epoch, buffers: BufferMaker, pipes: PipeMaker) -> dict[Place, CoreUse]:
+def core_use(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> dict[Place, CoreUse]:
     """Use of each worker core that anything is asked of."""
     counter = _Counter(epoch, buffers, pipes)
     return counter.counted()
 
 
-def over_limits(use: Mapping[Place, CoreUse], buffers: BufferMaker) -> Iterator[Refusal]:
+def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
     """Cores that are asked for more than they have."""
     ops: dict[Place, str] = {}
     for op in buffers.epoch.ops.values():
-        for id in buffers.outputs[op.name]:
+        for id in buffers.ops.outputs[op.name]:
             ops[buffers.core[id]] = op.name
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
-            ("V330", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
-            ("V331", "buffers of queues that its pipes read", one.active_queues, ACTIVE_QUEUES, _FEWER_QUEUES),
-            ("V332", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
-            ("V333", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
-            ("V334", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
+            ("V240", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V241", "buffers of queues that its pipes read", one.active_queues, ACTIVE_QUEUES, _FEWER_QUEUES),
+            ("V242", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
+            ("V243", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
+            ("V244", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
         ):
             if used > limit:
                 text = f"core [{core[0]}, {core[1]}] needs {used} {what}, it has {limit}"
@@ -99,7 +101,7 @@ _FEWER_QUEUES: Final = (
 
 
 class _Counter:
-    def __init__(self, epoch: Epoch, buffers: BufferMaker, pipes: PipeMaker) -> None:
+    def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
         self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
         self.use: dict[Place, CoreUse] = {}
@@ -113,7 +115,7 @@ class _Counter:
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
             self._pipe(draft)
-            for base in {one - one % ID_STEP for one in draft.inputs}:
+            for base in draft.bases:
                 readers.setdefault(base, set()).add(draft.id)
         self._forks(readers)
         self._kept(readers)
@@ -123,7 +125,7 @@ class _Counter:
         queues, kept = self.epoch.netlist.queues, self.epoch.prologue
         streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
         to_dram = draft.reader in queues and draft.reader not in kept
-        active = len({one - one % ID_STEP for one in draft.inputs}) if streams else 0
+        active = len(draft.bases) if streams else 0
         gathers = self.gathers[draft.id] = self._gathers(draft)
         spread = draft.scattered and not self._from_one_core(draft)
         for outputs, (_, *place) in zip(draft.outputs, draft.cores, strict=True):
@@ -143,27 +145,30 @@ class _Counter:
         queues = self.epoch.netlist.queues
         if draft.source in queues and draft.steps != 2:
             return True
-        return len({self.buffers.core[one - one % ID_STEP] for one in draft.inputs}) == 1
+        return not draft.gathers_cores
 
     def _gathers(self, draft: Draft) -> bool:
         """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
+        padding = self.buffers.padding.made
         from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
+        from_dram |= bool(padding) and any(one in padding for one in draft.bases)
         cut = self.pipes.cuts[draft.source]
         scattered = cut.scattered and draft.steps != 2
-        bases = {one - one % ID_STEP if scattered else one for one in draft.inputs}
-        single = from_dram or (len(bases) == 1 and len(draft.outputs[0]) == 1)
-        if not from_dram and (single if scattered else len(bases) == 1):
+        single = from_dram or (not draft.gathers_cores and len(draft.outputs[0]) == 1)
+        if not from_dram and (single if scattered else not draft.gathers_cores):
             return False
         return not self._reads_on(draft, cut.tiles if draft.steps != 2 else 0)
 
     def _reads_on(self, draft: Draft, step: int) -> bool:
         """Whether it reads one buffer from its first place on, each piece once or several times, over and over."""
         first = draft.inputs[0]
-        base = first - first % ID_STEP
+        base = base_of(first)
+        if first in self.buffers.padding.made:
+            return False
         if draft.source in self.epoch.netlist.queues and draft.steps != 2:
             size = self.epoch.netlist.queues[draft.source].blocking.tiles_per_core
         else:
-            buffer = self.buffers.made[base]
+            buffer = self.buffers.ops.made[base]
             size, step = buffer.size_tiles, buffer.scatter_gather_num_tiles
         expected = last = first
         for one in draft.inputs:
@@ -178,9 +183,9 @@ class _Counter:
 
     def _forks(self, readers: Mapping[int, set[int]]) -> None:
         for op in self.epoch.ops.values():
-            for id in self.buffers.outputs[op.name]:
+            for id in self.buffers.ops.outputs[op.name]:
                 self._fork(id, readers)
-        for id in self.buffers.chunks.values():
+        for id in self.buffers.ops.chunks.values():
             self.at(self.buffers.core[id]).extra += 1
             self._fork(id, readers)
 
@@ -191,7 +196,7 @@ class _Counter:
 
     def _kept(self, readers: Mapping[int, set[int]]) -> None:
         """Queues that L1 keeps as they lie in DRAM are read from there by pipes."""
-        for (name, reader), ids in self.buffers.forks.items():
+        for (name, reader), ids in self.buffers.queues.forks.items():
             op = self.epoch.ops.get(reader)
             edges = self.buffers.edges[reader] if op is not None else None
             if op is None or edges is None or edges.as_read.get(name, False):

@@ -61,12 +61,13 @@ def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, objec
     for forks in groups.values():
         for pipes, forked in forks:
             for number, draft in enumerate(pipes):
-                found[draft.id] = dict(
-                    dram_pipe_total_readers=tuple(total[one // BLOCK] for one in draft.inputs),
-                    dram_pipe_reader_index=tuple(current.get(one // BLOCK, 0) for one in draft.inputs),
-                    dram_pipe_num_forks=len(pipes) if forked else 1,
-                    dram_pipe_fork_index=number if forked else 0,
-                )
+                blocks = [one // BLOCK for one in draft.inputs]
+                found[draft.id] = {
+                    "dram_pipe_total_readers": tuple([total[one] for one in blocks]),
+                    "dram_pipe_reader_index": tuple([current.get(one, 0) for one in blocks]),
+                    "dram_pipe_num_forks": len(pipes) if forked else 1,
+                    "dram_pipe_fork_index": number if forked else 0,
+                }
                 if not forked or number == len(pipes) - 1:
                     for one in _blocks(pipes[0] if forked else draft):
                         current[one] = current.get(one, 0) + 1

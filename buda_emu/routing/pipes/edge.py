@@ -97,7 +97,7 @@ def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     pipes, granularity = _traced(under_tms, reading)
     if under_tms.needs_phases:
         if reading.kept:
-            raise RefusedError("V312", "pieces of a stack come in phases, kernel_broadcast needs all at once")
+            raise RefusedError("V228", "pieces of a stack come in phases, kernel_broadcast needs all at once")
         ublock = reading.ublock
         found = phases(under_tms, Consumer(reading.cut, reading.mblock, ublock, reading.row_major))
         if max(found.factors) > 1:
@@ -124,11 +124,11 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
     size = (reading.t, rows * reading.mblock[0] * reading.ublock[0], columns * reading.mblock[1] * reading.ublock[1])
     if size != source.tiles.shape:
         what = f"(t, tile rows, tile columns) of what is read is {size}, of its source after TMs {source.tiles.shape}"
-        raise RefusedError("V300", what)
+        raise RefusedError("V179", what)
     held, t = source.buffered, source.producer.t
     if reading.kept and not reading.kept_per_t and (held, t) != (1, 1):
         what = f"kernel_broadcast of a producer with t {t} that buffers {held} mblocks"
-        raise RefusedError("V312", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
+        raise RefusedError("V228", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
     table = read_in_order(source.tiles, reading)
     if not reading.kept and held > t:
         inputs = np.arange(held // t, dtype=np.int64)[None, :, None] * (t * source.mblock_tiles)
@@ -192,7 +192,7 @@ def _kept(tiles: Tiles, reading: Reading) -> Tiles:
     wrong = repeats.any() and (like[repeats].max() >= len(kept) or (kept[like[repeats]] != tiles[repeats]).any())
     if wrong:
         name = "kernel_broadcast_per_t" if reading.kept_per_t else "kernel_broadcast"
-        raise RefusedError("V313", f"{name} keeps {reading.kept} tiles, but what is read does not repeat them")
+        raise RefusedError("V229", f"{name} keeps {reading.kept} tiles, but what is read does not repeat them")
     return kept
 
 
@@ -249,7 +249,7 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
 @lru_cache(maxsize=1024)
 def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> EdgeMap:
     """The rows that an embedding looks up. RefusedError where the table is not cut as the device can read it."""
-    down, across = _cut_of_flat_data(producer, grid, "embedding")
+    across = _cut_of_flat_data(producer, grid, "embedding")[1]
     rows, columns = producer.grid_size
     pipes: list[EdgePipe] = []
     tiles = np.arange(1, indices + 1, dtype=np.int64)
@@ -270,7 +270,7 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
     if producer.ublock_order == "r":
         if producer.mblock[0] % down:
             what = f"rows of {producer.mblock[0]} mblocks for {down} rows of cores"
-            raise RefusedError("V314", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
+            raise RefusedError("V230", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
         loops = producer.mblock[0] // down
         count //= loops
     rows, columns = producer.grid_size
@@ -290,10 +290,10 @@ def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tup
     rows, columns = producer.grid_size
     if grid[0] % rows or grid[1] % columns:
         what = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
-        raise RefusedError("V314", f"{what}: each buffer needs a whole number of cores")
+        raise RefusedError("V230", f"{what}: each buffer needs a whole number of cores")
     down, across = grid[0] // rows, grid[1] // columns
     if producer.mblock[1] % across:
         what = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
         hint = f"{op} cuts flat data by whole mblocks, never within a ublock: use smaller ublocks in the queue"
-        raise RefusedError("V314", what, hint)
+        raise RefusedError("V230", what, hint)
     return down, across

@@ -62,9 +62,13 @@ def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> O
     """All edges of an op; `prologue`: queues that stay in L1."""
     found = OpEdges()
     for index, name in enumerate(inputs.op.inputs):
-        edge = operand_edge(inputs, index, input_count)
-        if name in prologue:
-            edge = _with_prologue(inputs, index, input_count, edge, found)
+        try:
+            edge = operand_edge(inputs, index, input_count)
+            if name in prologue:
+                edge = _with_prologue(inputs, index, input_count, edge, found)
+        except RefusedError as error:
+            error.input = index
+            raise
         found.maps.append(edge)
     return found
 
@@ -108,9 +112,9 @@ def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
         place = f"its buffer at row {row}, column {column}"
         if len(pipe.dests) > 1:
             raise RefusedError(
-                "V316", f"{place} would get stacked pieces in turn with others", "stack in an op instead"
+                "V232", f"{place} would get stacked pieces in turn with others", "stack in an op instead"
             )
         if not op.untilize_output and (cores(pipe.tiles) != cores(pipe.tiles[:1])).any():
             hint = "several cores would fill one buffer: give queue and op the same grid_size"
-            raise RefusedError("V316", f"{place} would be filled by several cores of op {op.name}", hint)
+            raise RefusedError("V078", f"{place} would be filled by several cores of op {op.name}", hint)
     return edge

@@ -1,6 +1,6 @@
 """One temporal epoch of a netlist, as pipes are made for it: its ops, who reads what, what a prologue keeps in L1."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,7 @@ class Epoch:
     graphs: tuple[str, ...]
     input_count: int
     ops: Mapping[str, Op]
+    all_ops: Mapping[str, Op]
     readers: Mapping[str, tuple[str, ...]]
     fed: Mapping[str, tuple[Queue, ...]]
     prologue: frozenset[str]
@@ -37,6 +38,18 @@ class Epoch:
     def source(self, name: str) -> Queue | Op:
         """The queue or op of that name; queues come first (NETLIST 1.1). KeyError for neither."""
         return self.netlist.queues.get(name) or self.ops[name]
+
+    def producer(self, queue: Queue) -> Op | None:
+        """The op that feeds a queue, of any graph; None for the host."""
+        return None if queue.host_fed else self.all_ops.get(queue.input)
+
+    def queues_of(self, op: Op) -> Iterator[Queue]:
+        """Queues that an op reads and writes, in this order."""
+        for name in op.inputs:
+            queue = self.netlist.queues.get(name)
+            if queue is not None:
+                yield queue
+        yield from self.fed.get(op.name, ())
 
     def fused(self, op: Op) -> FusedUse | None:
         """The definition that a fused op uses."""
@@ -78,14 +91,20 @@ def epochs(netlist: Netlist) -> list[Epoch]:
                 first.setdefault(step.graph, step)
     numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
     order = tuple(in_table_order(netlist.queues))
+    ops = netlist.ops
     members: dict[int, list[str]] = {}
     for graph in first:
         members.setdefault(numbers[graph], []).append(graph)
-    return [_epoch(netlist, number, members[number], first, order) for number in sorted(members)]
+    return [_epoch(netlist, number, members[number], first, order, ops) for number in sorted(members)]
 
 
 def _epoch(
-    netlist: Netlist, number: int, graphs: list[str], executes: Mapping[str, Execute], order: tuple[str, ...]
+    netlist: Netlist,
+    number: int,
+    graphs: list[str],
+    executes: Mapping[str, Execute],
+    order: tuple[str, ...],
+    all_ops: Mapping[str, Op],
 ) -> Epoch:
     fed: dict[str, list[Queue]] = {}
     for name in order:
@@ -112,6 +131,7 @@ def _epoch(
         tuple(graphs),
         netlist.graphs[graphs[0]].input_count,
         ops,
+        all_ops,
         {name: tuple(group) for name, group in readers.items()},
         {name: tuple(group) for name, group in fed.items() if name in ops},
         frozenset(kept[0]),

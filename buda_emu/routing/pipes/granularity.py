@@ -50,7 +50,7 @@ def queue_cut(epoch: Epoch, queue: Queue, edges: Mapping[str, OpEdges]) -> Cut:
     for op, edge in readers:
         if edge.granularity != whole and (flat is None or flat.type != "tilizer"):
             if flat is None and whole % edge.granularity:
-                raise RefusedError("V317", f"pieces of {edge.granularity} tiles do not cut {whole} of {queue.name}")
+                raise RefusedError("V081", f"pieces of {edge.granularity} tiles do not cut {whole} of {queue.name}")
             tiles = gcd(tiles, edge.granularity)
         tiles = _within_buffers(epoch, queue.name, op, edges[op.name], tiles)
     return Cut(True, _within_dram_reads(epoch, queue, tiles))
@@ -82,7 +82,7 @@ def _shared(name: str, whole: int, maps: Iterable[EdgeMap], *, exact: bool) -> C
             scattered = True
             if exact and whole % edge.granularity:
                 raise RefusedError(
-                    "V317", f"pieces of {edge.granularity} tiles do not cut the {whole} that {name} buffers"
+                    "V081", f"pieces of {edge.granularity} tiles do not cut the {whole} that {name} buffers"
                 )
             tiles = gcd(tiles, edge.granularity)
     return Cut(scattered, tiles)
@@ -107,7 +107,7 @@ def _within_dram_reads(epoch: Epoch, queue: Queue, tiles: int) -> int:
     size = tile_bytes(queue.df, *queue.blocking.tile_dim, epoch.netlist.arch.alignment, headers)
     most = DRAM_PIECE_BYTES // size
     if most < 1:
-        raise RefusedError("V317", f"a tile of {queue.name} has {size} bytes, a read from DRAM {DRAM_PIECE_BYTES}")
+        raise RefusedError("V081", f"a tile of {queue.name} has {size} bytes, a read from DRAM {DRAM_PIECE_BYTES}")
     while tiles > most and tiles % most:
         most -= 1
     return min(tiles, most)

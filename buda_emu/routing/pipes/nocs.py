@@ -5,7 +5,8 @@ from typing import Final
 
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.make_buffers import ID_STEP, BufferMaker
+from buda_emu.routing.pipes.ids import base_of
+from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
 from buda_emu.routing.pipes.multicast import Multicast, direct, multicast
 from buda_emu.spec.devices import device
@@ -37,11 +38,12 @@ class _Seen:
 class Nocs:
     """Routes the pipes of an epoch."""
 
-    def __init__(self, epoch: Epoch, buffers: BufferMaker, pipes: PipeMaker) -> None:
+    def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
         self.device = device(epoch.netlist.arch_name)
-        self.sub_channels: dict[int, int] = {}
-        self._dram: dict[int, tuple[int, int]] = {}
+        self.ports: dict[int, int] = {}
+        """DRAM port of each buffer of a queue."""
+        self._cores: dict[int, list[tuple[int, int]]] = {}
         self._assign_ports()
 
     def routed(self) -> list[Route]:
@@ -55,30 +57,33 @@ class Nocs:
     def _assign_ports(self) -> None:
         """Each piece of each queue's buffer takes the port of its channel that has the fewest so far. The buffer is
         told that of its first piece; a pipe's NoC follows from that of the piece that it reads or writes first."""
-        used: dict[tuple[int, int], int] = {}
-        for id, name, cell in sorted(self.buffers.queue_buffers):
-            queue, cut = self.epoch.netlist.queues[name], self.pipes.cuts[name]
+        used = [[0] * len(ports) for ports in self.device.dram_cores]
+        for one in sorted(self.buffers.queues.made, key=lambda one: one.id):
+            queue = one.queue
             if queue.loc == "host":
-                self._dram[id] = HOST_CORE
+                self._cores[one.id] = [HOST_CORE]
                 continue
-            ports = self.device.dram_cores[queue.buffers[cell].channel]
-            pieces = self.buffers.pieces(queue) if cut.scattered else 1
-            for piece in range(pieces):
-                port = min(range(len(ports)), key=lambda one: used.get(ports[one], 0))
-                used[ports[port]] = used.get(ports[port], 0) + 1
-                self._dram[id + piece * cut.tiles] = ports[port]
-                self.sub_channels.setdefault(id, port)
-        for id in self.buffers.padding.values():
-            self._dram[id] = self.device.dram_cores[0][0]
-        for (name, _), ids in self.buffers.forks.items():  # all readers are told the port of the queue's first buffer
-            for own, first in zip(ids, self.buffers.queues[name], strict=True):
-                self.sub_channels[own] = self.sub_channels.get(first, 0)
+            channel = queue.buffers[one.cell].channel
+            cores, counts = self.device.dram_cores[channel], used[channel]
+            own = self._cores[one.id] = []
+            for _ in range(self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1):
+                port = counts.index(min(counts))
+                counts[port] += 1
+                own.append(cores[port])
+            self.ports[one.id] = cores.index(own[0])
+        for (name, _), ids in self.buffers.queues.forks.items():  # all are told the port of the queue's first buffer
+            for own_id, first in zip(ids, self.buffers.queues.ids[name], strict=True):
+                self.ports[own_id] = self.ports.get(first, 0)
 
-    def _physical(self, id: int) -> tuple[int, int]:
-        """x, y of the core at which a buffer is reached."""
-        base = id - id % ID_STEP
-        place = self._dram.get(id) or self._dram.get(base)
-        return place if place is not None else self.device.physical(*self.buffers.core[base])
+    def _physical(self, id: int, tiles: int) -> tuple[int, int]:
+        """x, y of the core at which a piece, of `tiles` tiles, is reached."""
+        base = base_of(id)
+        cores = self._cores.get(base)
+        if cores is not None:
+            return cores[(id - base) // tiles] if len(cores) > 1 else cores[0]
+        if base in self.buffers.padding.made:
+            return self.device.dram_cores[0][0]
+        return self.device.physical(*self.buffers.core[base])
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
         """Hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
@@ -102,11 +107,11 @@ class Nocs:
         many = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
         how = Multicast(shared.rows and many, shared.columns and many, shared.noc1)
-        first = self.buffers.made.get(draft.inputs[0] - draft.inputs[0] % ID_STEP)
-        from_queue = draft.steps == 2 or draft.source in queues or (first is not None and first.is_padding)
+        padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
+        from_queue = draft.steps == 2 or draft.source in queues or padding is not None
         alone, beside = False, None
         if not from_queue:
-            alone = len({self.buffers.core[one - one % ID_STEP] for one in draft.inputs}) == 1
+            alone = not draft.gathers_cores
             producer = self.epoch.ops[draft.source]
             if alone and not draft.scattered:
                 beside = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
@@ -117,11 +122,14 @@ class Nocs:
         )
         if not from_queue:
             route.incoming = self._between(self.epoch.ops[draft.source], op)
-        elif draft.steps == 2 or (first is not None and first.dram_buf_flag):
+        elif draft.steps == 2 or (
+            padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
+        ):
             route.incoming = 0 if noc1 else 1
         else:
-            chip, *place = draft.cores[0]
-            route.incoming = self._nearer(self._physical(draft.inputs[0]), self.device.physical(place[0], place[1]))
+            _, row, column = draft.cores[0]
+            first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+            route.incoming = self._nearer(first, self.device.physical(row, column))
         loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
@@ -130,7 +138,7 @@ class Nocs:
         queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops[draft.source]
         if queue.loc == "host" or op.untilize_output:
             return Route(0, 0, WRITE_VC, WRITE_VC)
-        noc = self._nearer(self._physical(draft.inputs[0]), self._physical(draft.outputs[0][0]))
+        noc = self._nearer(self._physical(draft.inputs[0], 1), self._physical(draft.outputs[0][0], 1))
         return Route(noc, noc, WRITE_VC, WRITE_VC)
 
     def _between(self, source: Op, target: Op) -> int:
@@ -138,7 +146,7 @@ class Nocs:
         lie apart."""
         starts, ends = _corners(source)
         target_starts, target_ends = _corners(target)
-        overlap, before, after = self._overlap(source, target)
+        overlap, before = self._overlap(source, target)
         if overlap == (0, 0):
             away = self.distance(0, ends, target_starts) > self.distance(1, starts, target_ends)
             return int(away)
@@ -158,20 +166,18 @@ class Nocs:
         """Hops along one axis. net2pipe counts them around the columns of the NoC on both."""
         return self.distance(noc, (0, start), (0, end))
 
-    def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int, int]:
-        """Columns and rows of cores that both grids have, and how many of the target's lie before and after them."""
+    def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int]:
+        """Columns and rows of cores that both grids have, and how many of the target's lie before them."""
         starts, ends = _corners(source)
         begin, sizes = _corners(target)[0], _sizes(target)
         grid = self.device.grid[::-1]
-        found, before, after = [0, 0], 0, 0
+        found, before = [0, 0], 0
         for axis in (0, 1):
             for step in range(sizes[axis]):
                 if starts[axis] <= (begin[axis] + step) % grid[axis] <= ends[axis]:
                     before = step if found[axis] == 0 else before
                     found[axis] += 1
-                elif found[axis]:
-                    after += 1
-        return (found[0], found[1]), before, after
+        return (found[0], found[1]), before
 
     def _balance(self, operands: list[_Seen]) -> None:
         """Moves loopbacks of operands that are not multicast to the other NoC, where one has much more to carry."""

@@ -1,5 +1,6 @@
 """What the vendor's pipe compiler distinguishes ops by: how they read, and which buffers a core has for them."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from buda_emu.netlist.model import Op
@@ -8,17 +9,25 @@ from buda_emu.routing.pipes.refusal import RefusedError
 OpClass = Literal[
     "matmul", "depthwise", "reduce", "fused_op", "splice", "buffer", "embedding", "tilizer", "topk", "binary", "unary"
 ]
-_BY_TYPE: tuple[OpClass, ...] = (
-    "matmul", "depthwise", "reduce", "fused_op", "splice", "buffer", "embedding", "tilizer", "topk",
-)  # fmt: skip
+_BY_TYPE: Mapping[str, OpClass] = {
+    "matmul": "matmul",
+    "depthwise": "depthwise",
+    "reduce": "reduce",
+    "fused_op": "fused_op",
+    "splice": "splice",
+    "buffer": "buffer",
+    "embedding": "embedding",
+    "tilizer": "tilizer",
+    "topk": "topk",
+}
 _ALL_INPUTS = ("fused_op", "splice", "buffer", "embedding", "tilizer", "depthwise", "topk")
 
 
 def op_class(op: Op) -> OpClass:
     """Its class: its type's, else by its inputs. RefusedError for other ops with more than two."""
-    for name in _BY_TYPE:
-        if op.type == name:
-            return name
+    found = _BY_TYPE.get(op.type)
+    if found is not None:
+        return found
     if len(op.inputs) not in (1, 2):
         raise RefusedError("V085", f"{op.type} has input buffers for 2 operands, not for {len(op.inputs)}")
     return "binary" if len(op.inputs) == 2 else "unary"

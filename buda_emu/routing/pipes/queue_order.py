@@ -35,9 +35,7 @@ def in_table_order(names: Iterable[str]) -> list[str]:
     sizes = iter(_SIZES)
     size = next(sizes)
     buckets: dict[int, list[tuple[str, int]]] = {}
-    count = 0
-    for name in names:
-        count += 1
+    for count, name in enumerate(names, 1):
         if count > size or size == 1:
             order = _walked(buckets)
             size = next(sizes, 0)

@@ -14,7 +14,8 @@ def reading(op: Op, index: int, source: Shape, fused: FusedUse | None) -> Readin
     """How operand `index` reads a source that has shape `source` after its TMs. Embedding tables and flat data apart:
     these are read row by row (`edge.table_rows_map`, `edge.flat_rows_map`)."""
     kept, per_t = kernel_broadcast(op, index)
-    return replace(_reading(op, index, source, fused), kept=kept, kept_per_t=per_t)
+    found = _reading(op, index, source, fused)
+    return replace(found, kept=kept, kept_per_t=per_t) if kept else found
 
 
 def _reading(op: Op, index: int, source: Shape, fused: FusedUse | None) -> Reading:
@@ -33,10 +34,8 @@ def _reading(op: Op, index: int, source: Shape, fused: FusedUse | None) -> Readi
     if kind == "buffer":
         return _buffer(op, index)
     if kind == "topk":
-        own = op.attributes
-        return replace(
-            _as_result(op), mblock=(op.blocking.mblock[0], own.m_k), ublock=(op.blocking.ublock[0], own.u_kt)
-        )
+        own, (m, _), (r, _) = op.attributes, op.blocking.mblock, op.blocking.ublock
+        return replace(_as_result(op), mblock=(m, own.m_k), ublock=(r, own.u_kt))
     return _as_result(op)
 
 
@@ -47,7 +46,7 @@ def _as_result(op: Op) -> Reading:
 
 
 def _rows(op: Op, t: int, k: tuple[int, int], *, row_major: bool = False) -> Reading:
-    """The left operand of a product: k = (mblocks, tiles of a ublock) along the inner dimension, which is read first."""
+    """The left operand of a product: k = (mblocks, tiles of a ublock) along the inner dimension."""
     own = op.blocking
     return Reading(t, own.grid_size, (own.mblock[0], k[0]), (own.ublock[0], k[1]), row_major, "rows")
 
@@ -93,7 +92,7 @@ def _reduce(op: Op) -> Reading:
         return replace(_as_result(op), mblock=(m, own.m_k), ublock=(r, own.u_kt), row_major=True)
     if own.dim == "z":
         return replace(_as_result(op), t=blocking.t * own.z, row_major=True)
-    raise RefusedError("V315", f"reduce of dim {own.dim}", "reduce r, then c")
+    raise RefusedError("V231", f"reduce of dim {own.dim}", "reduce r, then c")
 
 
 def _fused(op: Op, index: int, fused: FusedUse) -> Reading:
@@ -112,7 +111,7 @@ def _fused(op: Op, index: int, fused: FusedUse) -> Reading:
             return Reading(t, grid, (own.m_k, n), (own.u_kt, c), False)
         if own.dim == "c":
             return Reading(t, grid, (m, own.m_k), (r, own.u_kt), True)
-        raise RefusedError("V315", f"{sub.name}: reduce of dim {own.dim} in a fused op", "reduce r or c there")
+        raise RefusedError("V231", f"{sub.name}: reduce of dim {own.dim} in a fused op", "reduce r or c there")
     return Reading(t, grid, (m, n), (r, c), by_rows)
 
 

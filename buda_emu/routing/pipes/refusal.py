@@ -7,15 +7,14 @@ from buda_emu.records import dataclass
 class Refusal:
     """One thing that the vendor's net2pipe refuses. `rule`: an id of the netlist catalogue.
 
-    `op` is the op or queue that reads or holds it, `producer` what it reads; `input` its operand, -1 where none is
-    meant; `core` the row and column of a worker core, for what one core has too little of.
+    `op` is the op or queue that reads or holds it; `input` its operand, -1 where none is meant; `core` the row and
+    column of a worker core, for what one core has too little of: `used` of `limit`.
     """
 
     rule: str
     what: str
     hint: str = ""
     op: str = ""
-    producer: str = ""
     input: int = -1
     core: tuple[int, int] | None = None
     used: int = -1
@@ -28,3 +27,8 @@ class RefusedError(Exception):
     def __init__(self, rule: str, what: str, hint: str = "") -> None:
         super().__init__(what)
         self.rule, self.what, self.hint = rule, what, hint
+        self.input = -1
+
+    def refusal(self, op: str = "") -> Refusal:
+        """As data; `op`: the op or queue that it is about."""
+        return Refusal(rule=self.rule, what=self.what, hint=self.hint, op=op, input=self.input)

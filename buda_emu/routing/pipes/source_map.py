@@ -68,7 +68,7 @@ class SourceMap:
         self._open_slices = 1
         if not divides(buffered, blocking.t):
             raise RefusedError(
-                "V301",
+                "V080",
                 f"its output buffer holds {buffered} mblocks, t is {blocking.t}: neither divides the other",
                 "choose buf_size_mb so that half of it divides t, or t divides it",
             )
@@ -110,13 +110,13 @@ class SourceMap:
         elif tm.name in ("hstack", "vstack"):
             self._stack(1 if tm.name == "hstack" else 0, int(tm.args[0]))
         else:
-            raise RefusedError("V302", f"TM {tm.name} moves no tiles between cores")
+            raise RefusedError("V179", f"TM {tm.name} moves no tiles between cores")
 
     def _broadcast(self, axis: str, factor: int) -> None:
         if axis == "z":
             if factor != 1 and self.tiles.shape[0] > 1:
                 raise RefusedError(
-                    "V303",
+                    "V220",
                     f"broadcast: {{z: {factor}}} of a tensor with t {self.tiles.shape[0]}",
                     "only a tensor with t 1 can be repeated along z on its way between cores",
                 )
@@ -128,7 +128,7 @@ class SourceMap:
         t, rows, columns = self.tiles.shape
         size = (rows, columns)[axis]
         if size % factor:
-            raise RefusedError("V304", f"{'vh'[axis]}slice: {factor} does not divide {size} tiles")
+            raise RefusedError("V179", f"{'vh'[axis]}slice: {factor} does not divide {size} tiles")
         if axis == 0:
             self.tiles = self.tiles.reshape(t * factor, rows // factor, columns)
         else:
@@ -140,7 +140,7 @@ class SourceMap:
     def _stack(self, axis: int, factor: int) -> None:
         t, rows, columns = self.tiles.shape
         if t % factor:
-            raise RefusedError("V304", f"{'vh'[axis]}stack: {factor} does not divide t {t}")
+            raise RefusedError("V179", f"{'vh'[axis]}stack: {factor} does not divide t {t}")
         if self._open_slices % factor == 0:
             self._open_slices //= factor
         else:

@@ -14,12 +14,26 @@ from buda_emu.netlist.rules.catalogue import (
     performance_check,
     programs,
     queues,
+    routing,
     test_config,
     tiles,
 )
 from buda_emu.netlist.rules.rule import STAGES
 
-_SUBJECTS = (document, queues, ops, tiles, formats, programs, fused, device, test_config, performance_check, habits)
+_SUBJECTS = (
+    document,
+    queues,
+    ops,
+    tiles,
+    formats,
+    programs,
+    fused,
+    device,
+    routing,
+    test_config,
+    performance_check,
+    habits,
+)
 
 BOOK: Final = RuleBook("netlist", "V", STAGES)
 for _rule in sorted((rule for subject in _SUBJECTS for rule in subject.RULES), key=lambda one: one.id):
