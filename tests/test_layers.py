@@ -31,6 +31,7 @@ ALLOWED = {
     "gemini": {"numpy"},  # where something is timed or executed; `from buda_emu import gemini` loads none
     "tensix": {"numpy"},
     "image": {"numpy"},
+    "routing": set(),
     "ops": {"numpy"},
     "timing": {"numpy"},
     "darwinn": {"numpy"},

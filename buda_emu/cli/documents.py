@@ -147,7 +147,14 @@ def check_stream(stream: IO[bytes], options: Options) -> Checked:
     """A netlist from a stream."""
     from buda_emu.netlist.load import check_bytes
 
-    return check_bytes(stream.read(), "-", options.arch, strict=options.strict)
+    data = stream.read()
+    result = check_bytes(data, "-", options.arch, strict=options.strict)
+    if options.strict and result.ok:
+        from buda_emu.netlist.yaml_reader import decode
+        from buda_emu.routing.checking import with_routes
+
+        return with_routes(result, decode(data))
+    return result
 
 
 def rule_kind(rule: str) -> Kind:
@@ -162,9 +169,13 @@ def books() -> "Mapping[str, RuleBook]":
 
 def check_netlist(path: str, options: Options) -> Checked:
     """A netlist."""
+    if options.strict:
+        from buda_emu.routing import checking  # only then: it makes pipes and streams
+
+        return checking.check(path, options.arch, cache=options.cache)
     from buda_emu.netlist.load import check
 
-    return check(path, options.arch, strict=options.strict, cache=options.cache)
+    return check(path, options.arch, strict=False, cache=options.cache)
 
 
 def check_device_image(path: str, options: Options) -> Checked:

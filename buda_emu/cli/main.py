@@ -28,6 +28,7 @@ VERBS: Mapping[str, str] = {
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "advise": "Say what would make a netlist faster, what it costs in accuracy, and write the netlist that has it.",
     "graph": "Draw a netlist: ops on the core grid of each chip and epoch.",
+    "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
     "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",

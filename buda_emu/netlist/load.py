@@ -79,9 +79,9 @@ def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckR
     from buda_emu.netlist.build import judge  # reader and rules: only where nothing was kept
 
     netlist, root, findings = judge(text, path, arch, strict)
-    has_ignores = _IGNORES in text
-    lines = split_lines(text) if findings or has_ignores else []
-    if has_ignores:
+    ignores = has_ignores(text)
+    lines = split_lines(text) if findings or ignores else []
+    if ignores:
         from buda_emu.netlist.ignores import without_ignored
 
         findings = without_ignored(findings, lines, path)
@@ -89,6 +89,11 @@ def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckR
     if netlist is None or any(item.severity == "error" for item in diagnostics):
         return CheckResult(None, diagnostics), root
     return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics), root
+
+
+def has_ignores(text: str) -> bool:
+    """Whether comments may silence findings in a text (`buda_emu.netlist.ignores`)."""
+    return _IGNORES in text
 
 
 def _place(item: Diagnostic) -> tuple[int, int, str]:

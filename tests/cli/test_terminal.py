@@ -31,6 +31,7 @@ COMMANDS = [
     ("perf", ATTENTION),
     ("perf", ATTENTION, *SWEEP),
     ("perf", ATTENTION, "--against", SOFTMAX),
+    ("route", SOFTMAX),
     ("compile", "--ops"),
     ("advise", ATTENTION, "--tries", "8"),
     ("gemini", "run", HALO),

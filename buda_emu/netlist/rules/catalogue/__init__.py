@@ -15,6 +15,7 @@ from buda_emu.netlist.rules.catalogue import (
     performance_check,
     programs,
     queues,
+    routing,
     test_config,
     tiles,
 )
@@ -29,6 +30,7 @@ _SUBJECTS = (
     programs,
     fused,
     device,
+    routing,
     test_config,
     performance_check,
     habits,

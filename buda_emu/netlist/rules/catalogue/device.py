@@ -64,9 +64,11 @@ RULES = (
     rule(
         "V081",
         "N",
-        "the producer's scatter granularity does not divide by the TM's",
-        "Chains of TMs may cut what a core produces into pieces that the pipes cannot pick. That needs the pipe "
-        "compiler's own analysis and is not checked here.",
+        "an operand cannot be picked in pieces of its producer's buffer",
+        "Pipes move a buffer in pieces of one size. Chains of TMs and blocks that are cut differently may leave none "
+        "that fits all readers, or tiles that are no piece.",
+        "a queue of 64 KiB tiles",
+        "a queue of 32x32 tiles",
     ),
     rule(
         "V082",
@@ -89,8 +91,9 @@ RULES = (
         "V084",
         "N",
         "a fused op has more than two multicast inputs",
-        "Which operands of a fused op are sent to whole rows or columns of cores is decided by the pipe compiler;"
-        " it is not checked here.",
+        "Operands of products are sent to whole rows or columns of cores; a core takes part in two such multicasts.",
+        "a fused op with two matmul sub-ops on a grid of 2x2 cores",
+        "a fused op with one matmul sub-op on a grid of 2x2 cores",
     ),
     rule(
         "V085",

@@ -1,0 +1,42 @@
+"""A netlist's epochs, from pipes to streams."""
+
+from collections.abc import Iterator
+
+from buda_emu.netlist.model import Netlist
+from buda_emu.records import dataclass
+from buda_emu.routing.pipes.build import pipe_graphs
+from buda_emu.routing.pipes.model import PipeGraph
+from buda_emu.routing.pipes.refusal import Refusal as RefusedPipes
+from buda_emu.routing.streams.model import Place, Refusal, Routed
+from buda_emu.routing.streams.route import route
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedEpoch:
+    """One temporal epoch: `pipes` is None where its netlist cannot be turned into pipes, and `routed` says why."""
+
+    number: int
+    graphs: tuple[str, ...]
+    pipes: PipeGraph | None
+    routed: Routed
+
+
+def route_netlist(netlist: Netlist, *, phases: bool = False) -> Iterator[RoutedEpoch]:
+    """Each epoch that programs execute, with its streams' `phases` if they are asked for.
+
+    UnsupportedError for pipes between chips and for other architectures than grayskull and wormhole_b0.
+    """
+    for built in pipe_graphs(netlist):
+        refused = tuple(map(_as_refusal, built.refusals))
+        if built.graph is None or refused:
+            routed = Routed((), refused)
+        else:
+            routed = route(built.graph, netlist.arch_name, phases=phases)
+        yield RoutedEpoch(built.epoch.number, built.epoch.graphs, built.graph, routed)
+
+
+def _as_refusal(refused: RefusedPipes) -> Refusal:
+    where = f"{refused.op}: " if refused.op else ""
+    place = None if refused.core is None else Place(0, *refused.core)
+    number, limit = (refused.used, refused.limit) if refused.limit >= 0 else (None, None)
+    return Refusal(refused.rule, f"{where}{refused.what}", place, number, limit)

@@ -1,0 +1,135 @@
+"""From an epoch of a netlist to its pipe graph, as the vendor's net2pipe makes it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.garbage import no_collections
+from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.routing.pipes.core_use import CoreUse, core_use, over_limits
+from buda_emu.routing.pipes.dram_readers import with_readers
+from buda_emu.routing.pipes.edge import EdgeMap
+from buda_emu.routing.pipes.edges import OpEdges, op_edges, queue_edge
+from buda_emu.routing.pipes.epoch import Epoch, epochs
+from buda_emu.routing.pipes.granularity import Cut, op_cut, queue_cut
+from buda_emu.routing.pipes.make_buffers import Buffers
+from buda_emu.routing.pipes.make_pipes import PipeMaker
+from buda_emu.routing.pipes.model import PipeGraph
+from buda_emu.routing.pipes.nocs import Nocs
+from buda_emu.routing.pipes.op_buffers import Place
+from buda_emu.routing.pipes.op_class import is_drainer, is_ethernet
+from buda_emu.routing.pipes.refusal import Refusal, RefusedError
+
+
+@dataclass(slots=True)
+class Built:
+    """An epoch with its graph, or with what refuses it."""
+
+    epoch: Epoch
+    graph: PipeGraph | None
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    use: Mapping[Place, CoreUse] = field(default_factory=dict[Place, CoreUse])
+    """What the pipes take of each worker core."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the buffers and pipes of an epoch follow from: edges of ops and of queues, pieces of what is read."""
+
+    edges: dict[str, OpEdges] = field(default_factory=dict[str, OpEdges])
+    queue_edges: dict[str, EdgeMap] = field(default_factory=dict[str, EdgeMap])
+    cuts: dict[str, Cut] = field(default_factory=dict[str, Cut])
+
+
+def pipe_graphs(netlist: Netlist) -> Iterator[Built]:
+    """The pipe graph of each epoch that programs execute. UnsupportedError for epochs that cross chips."""
+    for epoch in epochs(netlist):
+        yield build(epoch)
+
+
+def build(epoch: Epoch) -> Built:
+    """The pipe graph of an epoch, or its refusals. UnsupportedError where tiles go from chip to chip."""
+    with no_collections():
+        return _build(epoch)
+
+
+def _build(epoch: Epoch) -> Built:
+    _on_one_chip(epoch)
+    refusals: list[Refusal] = []
+    plan = plan_of(epoch, refusals)
+    if refusals:
+        return Built(epoch, None, refusals)
+    try:
+        return _built(epoch, plan)
+    except RefusedError as error:
+        return Built(epoch, None, [error.refusal()])
+
+
+def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
+    """Edges and pieces; what is refused is added to `refusals`, and its edges are left out."""
+    plan = Plan()
+    count = epoch.input_count
+    for op in epoch.ops.values():
+        if not epoch.readers.get(op.name) and not is_drainer(op):
+            what = "nothing reads its result"
+            refusals.append(
+                Refusal(rule="V336", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
+            )
+        try:
+            plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
+        except RefusedError as error:
+            refusals.append(error.refusal(op.name))
+        for queue in epoch.fed.get(op.name, ()):
+            try:
+                plan.queue_edges[queue.name] = queue_edge(queue, op, count)
+            except RefusedError as error:
+                refusals.append(error.refusal(queue.name))
+    if not refusals:
+        _cut(epoch, plan, refusals)
+    return plan
+
+
+def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
+    for op in epoch.ops.values():
+        try:
+            plan.cuts[op.name] = op_cut(epoch, op, plan.edges, plan.queue_edges)
+            for queue in epoch.queues_of(op):
+                if queue.name not in plan.cuts:
+                    plan.cuts[queue.name] = queue_cut(epoch, queue, plan.edges)
+        except RefusedError as error:
+            refusals.append(error.refusal(op.name))
+
+
+def _on_one_chip(epoch: Epoch) -> None:
+    for op in epoch.ops.values():
+        if is_ethernet(op):
+            raise UnsupportedError(f"op {op.name}: pipes of {op.type} are not made yet")
+        for name in op.inputs:
+            source = epoch.source(name)
+            if source.target_device != op.target_device and not (isinstance(source, Queue) and source.loc == "host"):
+                raise UnsupportedError(
+                    f"op {op.name} reads {name} from another chip: pipes between chips are not made yet"
+                )
+        for queue in epoch.fed.get(op.name, ()):
+            if queue.target_device != op.target_device and queue.loc != "host":
+                raise UnsupportedError(
+                    f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet"
+                )
+
+
+def _built(epoch: Epoch, plan: Plan) -> Built:
+    queues = epoch.netlist.queues
+    buffers = Buffers(epoch, plan.edges, plan.cuts)
+    pipes = PipeMaker(epoch, plan.edges, plan.queue_edges, plan.cuts, buffers)
+    pipes.make()
+    use = core_use(epoch, buffers, pipes)
+    refusals = list(over_limits(use, buffers))
+    if refusals:
+        return Built(epoch, None, refusals, use)
+    nocs = Nocs(epoch, buffers, pipes)
+    sizes = [
+        0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made
+    ]
+    found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
+    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.ports)), tuple(found))
+    return Built(epoch, graph, [], use)

@@ -1,0 +1,140 @@
+"""One temporal epoch of a netlist, as pipes are made for it: its ops, who reads what, what a prologue keeps in L1."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from buda_emu.netlist.model import Execute, Netlist, Op, Queue
+from buda_emu.routing.pipes.fused import FusedUse, fused_use
+from buda_emu.routing.pipes.op_class import op_class
+from buda_emu.routing.pipes.operands import OpInputs
+from buda_emu.routing.pipes.queue_order import in_table_order
+
+_TRUE: Final = ("true", "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """`ops` in the order in which they are worked off: graph by graph as they are executed, by name in a graph.
+
+    `readers`: for each queue and op what reads it, an op once for each operand, queues that it feeds among them.
+    `prologue`, `epilogue`: queues that are kept in L1 for the epoch; loaded at its start, stored at its end.
+    """
+
+    netlist: Netlist
+    number: int
+    graphs: tuple[str, ...]
+    input_count: int
+    ops: Mapping[str, Op]
+    all_ops: Mapping[str, Op]
+    readers: Mapping[str, tuple[str, ...]]
+    fed: Mapping[str, tuple[Queue, ...]]
+    prologue: frozenset[str]
+    epilogue: frozenset[str]
+    queue_order: tuple[str, ...]
+    """All queues of the netlist, in the order in which net2pipe gives them DRAM ports."""
+    _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
+
+    def source(self, name: str) -> Queue | Op:
+        """The queue or op of that name; queues come first (NETLIST 1.1). KeyError for neither."""
+        return self.netlist.queues.get(name) or self.ops[name]
+
+    def producer(self, queue: Queue) -> Op | None:
+        """The op that feeds a queue, of any graph; None for the host."""
+        return None if queue.host_fed else self.all_ops.get(queue.input)
+
+    def queues_of(self, op: Op) -> Iterator[Queue]:
+        """Queues that an op reads and writes, in this order."""
+        for name in op.inputs:
+            queue = self.netlist.queues.get(name)
+            if queue is not None:
+                yield queue
+        yield from self.fed.get(op.name, ())
+
+    def fused(self, op: Op) -> FusedUse | None:
+        """The definition that a fused op uses."""
+        if op.type != "fused_op":
+            return None
+        name = op.attributes.fused_op_id
+        if name not in self._fused:
+            self._fused[name] = fused_use(self.netlist.fused_ops[name])
+        return self._fused[name]
+
+    def inputs(self, op: Op) -> OpInputs:
+        """What its operands are made of."""
+        return OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch)
+
+    def flat_reader(self, queue: str) -> Op | None:
+        """The embedding or tilizer that reads a queue as flat rows, if its first reader is one."""
+        readers = self.readers.get(queue)
+        if not readers:
+            return None
+        first = self.ops.get(readers[0])
+        flat = first is not None and op_class(first) in ("embedding", "tilizer") and first.inputs[0] == queue
+        return first if flat else None
+
+    def index_reader(self, queue: str) -> Op | None:
+        """The embedding that takes its indices from a queue, if its first reader is one."""
+        readers = self.readers.get(queue)
+        first = self.ops.get(readers[0]) if readers else None
+        found = first is not None and op_class(first) == "embedding" and first.inputs.index(queue) == 1
+        return first if found else None
+
+
+def epochs(netlist: Netlist) -> list[Epoch]:
+    """The epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
+    execute."""
+    first: dict[str, Execute] = {}
+    for name in netlist.program_order:
+        for step in netlist.programs[name].instructions:
+            if isinstance(step, Execute):
+                first.setdefault(step.graph, step)
+    numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
+    order = tuple(in_table_order(netlist.queues))
+    ops = netlist.ops
+    members: dict[int, list[str]] = {}
+    for graph in first:
+        members.setdefault(numbers[graph], []).append(graph)
+    return [_epoch(netlist, number, members[number], first, order, ops) for number in sorted(members)]
+
+
+def _epoch(
+    netlist: Netlist,
+    number: int,
+    graphs: list[str],
+    executes: Mapping[str, Execute],
+    order: tuple[str, ...],
+    all_ops: Mapping[str, Op],
+) -> Epoch:
+    fed: dict[str, list[Queue]] = {}
+    for name in order:
+        queue = netlist.queues[name]
+        if not queue.host_fed:
+            fed.setdefault(queue.input, []).append(queue)
+    ops: dict[str, Op] = {}
+    readers: dict[str, list[str]] = {}
+    for graph in graphs:
+        for op in sorted(netlist.graphs[graph].ops, key=lambda op: op.name):
+            ops[op.name] = op
+            for name in op.inputs:
+                readers.setdefault(name, []).append(op.name)
+            for queue in fed.get(op.name, ()):
+                readers.setdefault(op.name, []).append(queue.name)
+    kept: tuple[set[str], set[str]] = (set(), set())
+    for graph in graphs:
+        for setting in executes[graph].queue_settings:
+            for flag, names in zip((setting.prologue, setting.epilogue), kept, strict=True):
+                (names.add if flag.lower() in _TRUE else names.discard)(setting.queue)
+    return Epoch(
+        netlist,
+        number,
+        tuple(graphs),
+        netlist.graphs[graphs[0]].input_count,
+        ops,
+        all_ops,
+        {name: tuple(group) for name, group in readers.items()},
+        {name: tuple(group) for name, group in fed.items() if name in ops},
+        frozenset(kept[0]),
+        frozenset(kept[1]),
+        order,
+    )

@@ -1,0 +1,190 @@
+"""From the pipes of an epoch to the streams of its cores."""
+
+from collections.abc import Iterable
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.routing.pipes.model import PipeGraph
+from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
+from buda_emu.routing.streams.connected import NOWHERE, Connected
+from buda_emu.routing.streams.counting import Linking, Steps, count
+from buda_emu.routing.streams.flow import measure
+from buda_emu.routing.streams.limits import LIMITS, NCRISC_READERS, NCRISC_WRITERS, READERS_OF_A_QUEUE, CoreLimits
+from buda_emu.routing.streams.making import Draft, Makers
+from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError, Routed
+from buda_emu.routing.streams.phases import Phases
+from buda_emu.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple
+from buda_emu.routing.streams.taking_apart import Subgraph, subgraphs
+
+
+def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
+    """The streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and what is refused.
+
+    Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
+    checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
+    streams to speak of, there are no cores. UnsupportedError for pipes through PCIe and for other architectures.
+    """
+    limits = LIMITS.get(arch)
+    if limits is None:
+        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    refusals: list[Refusal] = []
+    try:
+        parts: list[Subgraph] = []
+        for part in subgraphs(Connected(graph), limits):
+            refusals += _ncrisc(part)
+            parts.append(part)
+        _limit_gathers(parts, limits)
+        cores = _cores(parts, limits)
+        for core in cores.values():
+            refusals += core.short_of_kernel_operands()
+        steps: Steps | None = {} if phases else None
+        streams = [stream for part in parts for stream in _streams(part, steps)]
+        if steps is not None:
+            count(steps, limits)
+    except RefusedError as stopped:
+        return Routed((), (*refusals, stopped.refusal))
+    return _allocated(streams, cores, limits, refusals)
+
+
+def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
+    """What the NCRISCs of the cores cannot keep track of; pipegen2 counts each subgraph by itself."""
+    readers: dict[Place, int] = {}
+    writers: dict[Place, int] = {}
+    for pipe in part.pipes:
+        if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
+            yield _too_many_readers(pipe)
+        elif pipe.kind in READS_DRAM or pipe.kind is Kind.POST_TM:
+            place = pipe.place if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1 else pipe.outputs[0].place
+            readers[place] = readers.get(place, 0) + 1
+        elif pipe.kind is Kind.TO_DRAM:
+            for source in pipe.sources:
+                writers[source.place] = writers.get(source.place, 0) + 1
+        elif pipe.kind is Kind.GRADIENT:
+            place = pipe.outputs[0].place
+            writers[place] = writers.get(place, 0) + 1
+    yield from _above(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
+    yield from _above(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
+
+
+_READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING}
+
+
+def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
+    for place, number in counts.items():
+        if number > limit:
+            message = f"{place} needs {number} {words} for pipes that are connected, and its NCRISC has {limit}"
+            yield Refusal(what, message, place, number, limit)
+
+
+def _too_many_readers(fork: Simple) -> Refusal:
+    queue = fork.sources[0].of
+    name = f"{queue.buffer.op!r}, buffer {queue.id}," if queue is not None else "a queue"
+    number = len(fork.outputs)
+    message = f"queue {name} has {number} readers, and may have {READERS_OF_A_QUEUE}"
+    return Refusal("readers_of_a_queue", message, None, number, READERS_OF_A_QUEUE)
+
+
+def _limit_gathers(parts: Iterable[Subgraph], limits: CoreLimits) -> None:
+    """Make relays of those gathers for which no stream that gathers is left on their core."""
+    taken: dict[Place, int] = {}
+    for part in parts:
+        for pipe in part.pipes:
+            if pipe.kind in MULTICASTS:
+                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+    for part in parts:
+        for pipe in part.pipes:
+            if pipe.kind is not Kind.GATHER:
+                continue
+            follower = pipe.outputs[0].outputs[0]
+            if follower.kind is Kind.MULTICAST and follower.place == pipe.place:
+                continue
+            if pipe.place not in taken or taken[pipe.place] < _multicasts(pipe.place, limits):
+                taken[pipe.place] = taken.get(pipe.place, 0) + 1
+            else:
+                pipe.kind = Kind.DORMANT_RELAY
+
+
+def _multicasts(place: Place, limits: CoreLimits) -> int:
+    return 4 if place.ethernet else limits.multicast_streams
+
+
+def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
+    """Cores with their kernels' operands and blobs."""
+    cores: dict[Place, Core] = {}
+    for part in parts:
+        for node in part.nodes:
+            buffer = node.of
+            if node.virtual or buffer is None or node.place[1:3] == NOWHERE[1:3]:
+                continue
+            core = cores.get(node.place)
+            if core is None:
+                core = cores[node.place] = Core(node.place, limits)
+            if buffer.intermediate:
+                if node.input is not None:
+                    core.inputs += 1
+                    core.outputs += 1
+            elif node.kernel_operand is not None:
+                core.inputs += 1
+                core.need_blob(buffer.buffer.overlay_blob_size)
+            elif buffer.kernel_output:
+                core.outputs += 1
+            if (buffer.kernel_input or buffer.kernel_output) and not buffer.dram_input:
+                core.ops[buffer.buffer.op] = None
+    return cores
+
+
+def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
+    """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
+    measure(part.nodes)
+    makers = Makers()
+    pipes = _topological(part.pipes)
+    for pipe in pipes:
+        makers.make(pipe)
+    if steps is not None:
+        linking = Linking(Phases(part.nodes), makers, steps)
+        for pipe in pipes:
+            linking.link(pipe)
+    return [stream for stream in makers.streams if not stream.deleted]
+
+
+def _topological(pipes: list[Simple]) -> list[Simple]:
+    seen = set[Simple]()
+    order = list[Simple]()
+
+    def visit(pipe: Simple) -> None:
+        seen.add(pipe)
+        for node in pipe.outputs:
+            for follower in node.outputs:
+                if follower not in seen:
+                    visit(follower)
+        order.append(pipe)
+
+    for pipe in pipes:
+        if pipe not in seen:
+            visit(pipe)
+    order.reverse()
+    return order
+
+
+def _allocated(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
+    for stream in streams:
+        if stream.place not in cores:
+            cores[stream.place] = Core(stream.place, limits)
+        cores[stream.place].streams.append(stream)
+    for stream in streams:
+        cores[stream.place].number(stream)
+    for core in cores.values():
+        refusals += core.short_of()
+    give_l1(streams)
+    sizes = tile_sizes(streams)
+    used = [core.use(max(1, sizes[core.place.chip])) for _, core in sorted(cores.items()) if core.streams]
+    refusals += [_out_of_l1(core) for core in used if core.l1_bytes > core.available_bytes]
+    return Routed(tuple(used), tuple(refusals))
+
+
+def _out_of_l1(core: CoreUse) -> Refusal:
+    message = (
+        f"{core.place} ({', '.join(core.ops)}) needs {core.l1_bytes} bytes of L1 for data buffers, and has "
+        f"{core.available_bytes}: {core.stream_bytes} for streams, {core.tile_header_bytes} for tile headers, "
+        f"{core.blob_bytes} for a larger blob, {core.fallback_bytes} for queues to keep track of"
+    )
+    return Refusal("l1", message, core.place, core.l1_bytes, core.available_bytes)

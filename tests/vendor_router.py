@@ -1,0 +1,121 @@
+"""The vendor's net2pipe and pipegen2, where `../shared/routing` has them: what they say of a netlist, or of pipes."""
+
+import os
+import platform
+import re
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
+from buda_emu.routing.streams.model import CoreUse
+from shared_files import SHARED
+
+ROUTING = SHARED / "routing"
+_SOC = {"grayskull": "grayskull_120_arch.yaml", "wormhole_b0": "wormhole_b0_80_arch.yaml"}
+_STREAM = re.compile(r"^ +chip_(\d+)__y_(\d+)__x_(\d+)__stream_id_(\d+):", re.M)
+_STREAM_OR_ADDRESS = re.compile(
+    _STREAM.pattern + r"|^ +(?:buf_addr|buf_base_addr|msg_info_buf_addr): (0x[0-9a-f]+)", re.M
+)
+
+Core = tuple[int, int, int]  # chip, row and column of the NoC
+
+AVAILABLE = ROUTING.is_dir() and (platform.system(), platform.machine()) == ("Linux", "x86_64")
+needs_vendor_router = pytest.mark.skipif(
+    not AVAILABLE, reason=f"no programs of the vendor at {ROUTING} that run here (set BUDA_EMU_SHARED)"
+)
+
+
+def verdicts() -> list[tuple[Path, str]]:
+    """Netlists of the corpus that need one chip only, and their architectures."""
+    if not ROUTING.is_dir():
+        return []
+    rows = [line.split("\t") for line in (ROUTING / "verdicts.tsv").read_text().splitlines()[1:]]
+    return [(SHARED / "corpus/netlists" / row[0], row[1]) for row in rows]
+
+
+def pipe_graphs(netlist: Path, arch: str, out: Path) -> Iterator[Path]:
+    """The `pipegen.yaml` of each epoch; none where net2pipe refuses the netlist."""
+    if _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch]).returncode:
+        return
+    for epoch in sorted(out.glob("temporal_epoch_*"), key=lambda path: int(path.name.rsplit("_", 1)[1])):
+        yield epoch / "overlay/pipegen.yaml"
+
+
+class Streams:
+    """The streams of a core: their ids, and how many phases each has; extra ones, and those that gather or multicast,
+    are alike but for their ids, which programs may deal out in another order."""
+
+    def __init__(self, phases: Mapping[int, int | None]) -> None:
+        self.ids = sorted(phases)
+        self.operands = {id: phases[id] for id in self.ids if 4 <= id < 40}
+        self.others = Counter((id < 4, phases[id]) for id in self.ids if id not in self.operands)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Streams) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"{self.ids} with phases {self.operands} {dict(self.others)}"
+
+
+def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:
+    """The streams of each core that pipegen2 allocates; None, and what it says, where it refuses."""
+    blob = pipes.with_name("blob.yaml")
+    done = _run("pipegen2", arch, pipes, ROUTING / "soc" / _SOC[arch], blob, 0, 0)
+    if done.returncode:
+        return None, (done.stdout + done.stderr).decode(errors="replace")
+    found: dict[Core, Counter[int]] = defaultdict(Counter)
+    text = blob.read_text()
+    for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
+        found[int(chip), int(y), int(x)][int(stream)] += 1
+    return {core: Streams(phases) for core, phases in found.items()}, ""
+
+
+def _first_phase(blob: str) -> int:
+    begin = re.search(r"^phase_", blob, re.M)
+    assert begin is not None
+    return begin.start()
+
+
+def lowest_addresses(pipes: Path, arch: str) -> dict[Core, int]:
+    """Where the data buffers of each worker core begin, in the blob that pipegen2 wrote; they end where L1 does."""
+    blob = pipes.with_name("blob.yaml").read_text()
+    found: dict[Core, int] = {}
+    core = (0, 0, 0)
+    for chip, y, x, _, address in _STREAM_OR_ADDRESS.findall(blob, _first_phase(blob)):
+        if chip:
+            core = (int(chip), int(y), int(x))
+        elif int(address, 16) >= LIMITS[arch].l1_begin:  # before it lies one buffer of tile headers
+            found[core] = min(found.get(core, LIMITS[arch].l1_end), int(address, 16))
+    return found
+
+
+def our_lowest_addresses(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, int]:
+    """The same of what we allocate, where no queues are tracked in L1, which the blob gives no address of."""
+    limits = LIMITS[arch]
+    return {
+        (core.place.chip, limits.rows[core.place.row], limits.columns[core.place.column]): (
+            limits.l1_end - UNUSED_L1 - core.stream_bytes - core.tile_header_bytes
+        )
+        for core in cores
+        if not core.place.ethernet
+    }
+
+
+def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, Streams]:
+    """The same of what we allocate."""
+    limits = LIMITS[arch]
+    found: dict[Core, Streams] = {}
+    for core in cores:
+        chip, row, column, ethernet = core.place
+        place = (chip, row, column) if ethernet else (chip, limits.rows[row], limits.columns[column])
+        found[place] = Streams({stream.id: stream.phases for stream in core.streams})
+    return found
+
+
+def _run(program: str, arch: str, *words: object) -> subprocess.CompletedProcess[bytes]:
+    command = [ROUTING / "bin" / arch / program, *map(str, words)]
+    return subprocess.run(command, env={**os.environ, "ARCH_NAME": arch}, capture_output=True, timeout=600, check=False)
