@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from buda_emu.report.pictures.epoch_picture import loading_name, loading_slices
 from buda_emu.timeline import Timing
 from buda_emu.timeline.picture import Lane, Slice, Stretch, TimelinePicture
 from buda_emu.timing.epoch import EpochTiming
@@ -27,9 +28,15 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
     slices = dict(_slices(timing, names, begin, end))
     number = {task: place for place, task in enumerate(slices)}
+    lanes, drawn = [Lane(name) for name in names], list(slices.values())
     whole = begin == 0 and end == result.makespan
+    if whole:  # what runs begins when the epoch is loaded
+        after = round(epoch.load.cycles)
+        drawn = [item._replace(start=item.start + after, end=item.end + after) for item in drawn]
+        drawn += loading_slices(epoch.load.chips, 0, len(lanes))
+        lanes += [Lane(loading_name(load)) for load in epoch.load.chips]
     return TimelinePicture(
-        "", [Lane(name) for name in names], list(slices.values()), chain=[number[task] for task in chain],
+        "", lanes, drawn, chain=[number[task] for task in chain],
         stretches=() if whole else [Stretch(begin, end, "steady state")],
     )  # fmt: skip
 
