@@ -64,7 +64,7 @@ class Advice:
             tried += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
         share = held.runs * held.cycles / max(self.before.cycles, 1.0)
         where = f"{100 * share:.0f} % of all cycles are those of {' + '.join(held.graphs)}"
-        loads = f"loading it {100 * held.load_share:.0f} %"
+        loads = f"{100 * held.load_share:.0f} % of them for loading it"
         bound = f"{where}, {loads}: {held.bottleneck.sentence}; {chain_sentence(critical_steps(held.timing))}"
         return f"nothing was found that helps: {tried}. {bound}"
 

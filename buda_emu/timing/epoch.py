@@ -118,14 +118,15 @@ class EpochTiming:
     inputs: int
     modelled: int
     cycles_per_input: float | None  # None: there is a single input
-    first_input: int  # when the first one is done
-    total: float
+    first_input: int  # when the first one is packed
+    last_pack: float  # of the last input: where the vendor's reports end (PERF 3)
+    total: float  # until all of it is written
     ops: tuple[OpTiming, ...]
     memory: tuple[Busy, ...]  # channels
     transfers: tuple[Busy, ...]
     links: tuple[Busy, ...]  # of the NoCs, ports, and Ethernet between chips, the busiest first
     input_buffers: int  # parts of an input that a core holds; more than INPUT_BUFFERS where fewer would stall the model
-    last_task: int  # whose end is that of the last modelled input
+    last_task: int  # whose end is that of the modelled inputs
     steady_from: int  # from here on the modelled inputs are as the extrapolated ones
     rooms: tuple[int, ...]  # objects that count free parts of buffers
     timing: Timing = field(compare=False)
@@ -387,13 +388,13 @@ class _Model:
         pace = None
         if count > 1:
             pace = _paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
-        total = ends[-1] + (count - self._inputs) * (pace or 0.0)
+        beyond = (count - self._inputs) * (pace or 0.0)
         waited = timing.waited()
         steady_from = ends[-1 - max(len(ends) // 4, 1)] if len(ends) > 1 else 0
-        last = max((tasks[-1] for tasks in self._tasks.values()), key=lambda task: int(timing.end[task]), default=-1)
+        last = int(timing.end.argmax()) if len(timing.end) else -1
         rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
-            temporal.graphs, count, self._inputs, pace, ends[0], total,
+            temporal.graphs, count, self._inputs, pace, ends[0], ends[-1] + beyond, timing.makespan + beyond,
             tuple(self._op(op, timing, waited) for op in self._ops),
             tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
             self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule, again,
