@@ -37,6 +37,11 @@ class Variant:
         return sum(report.runs * report.cycles for report in self.reports)
 
     @property
+    def loading(self) -> float:
+        """Of these cycles those in which epochs are loaded."""
+        return sum(report.runs * report.load.cycles for report in self.reports)
+
+    @property
     def slowest(self) -> float:
         """Cycles for each input of the slowest epoch."""
         return max((report.pace for report in self.reports), default=0.0)

@@ -109,6 +109,23 @@ def test_all_that_is_written_says_what_part_is_loading(root, tmp_path, capsys):
     assert table[1].rpartition(",")[2] == str(int(epoch.load.cycles))
 
 
+def test_the_page_shows_loading_where_it_shows_an_epoch_as_a_whole(root):
+    from buda_emu.report.pictures.steady_picture import steady_picture
+
+    (epoch,) = be.perf(root / "netlists/two_chips.yaml").epochs
+    picture = steady_picture(epoch, epoch.timing)
+    names = [lane.name for lane in picture.lanes]
+    assert names[:3] == [epoch.bottleneck.name, "load, chip 0", "load, chip 1"]
+    slices = {names[item.lane]: item for item in picture.slices if names[item.lane].startswith("load, ")}
+    for load in epoch.load.chips:
+        found = slices[f"load, chip {load.chip}"]
+        assert (found.start, found.end) == (0, round(load.total))
+    others = [item for item in picture.slices if not names[item.lane].startswith("load, ")]
+    assert {names[item.lane] for item in others} == {*names} - {*slices}
+    assert min(item.start for item in others) == round(epoch.load.cycles)
+    assert max(item.end for item in others) == round(epoch.cycles)
+
+
 def test_a_trace_begins_each_epoch_with_its_load(root, tmp_path):
     import json
 

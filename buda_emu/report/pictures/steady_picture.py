@@ -30,15 +30,27 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     number = {task: place for place, task in enumerate(slices)}
     lanes, drawn = [Lane(name) for name in names], list(slices.values())
     whole = begin == 0 and end == result.makespan
-    if whole:  # what runs begins when the epoch is loaded
-        after = round(epoch.load.cycles)
-        drawn = [item._replace(start=item.start + after, end=item.end + after) for item in drawn]
-        drawn += loading_slices(epoch.load.chips, 0, len(lanes))
-        lanes += [Lane(loading_name(load)) for load in epoch.load.chips]
+    if whole:
+        lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
         "", lanes, drawn, chain=[number[task] for task in chain],
         stretches=() if whole else [Stretch(begin, end, "steady state")],
     )  # fmt: skip
+
+
+def _after_loading(
+    epoch: EpochReport, lanes: list[Lane], drawn: list[Slice], above: int
+) -> tuple[list[Lane], list[Slice]]:
+    """The same, begun when the epoch is loaded, which has lanes of its own below those `above`."""
+    loads, after = epoch.load.chips, round(epoch.load.cycles)
+    moved = [
+        item._replace(
+            lane=item.lane + len(loads) * (item.lane >= above), start=item.start + after, end=item.end + after
+        )
+        for item in drawn
+    ]
+    own = [Lane(loading_name(load)) for load in loads]
+    return [*lanes[:above], *own, *lanes[above:]], [*moved, *loading_slices(loads, 0, above)]
 
 
 def _longest(result: Timing, tasks: list[int]) -> list[str]:
