@@ -20,7 +20,7 @@ class Point:
     """A netlist of the Pareto front. `lost`: PCC against float32 that its changed ops lose, added up."""
 
     what: str
-    cycles: float  # of all programs, without setting up epochs
+    cycles: float  # of all programs
     slowest: float  # for each input, of the slowest epoch
     lost: float
 
@@ -56,15 +56,16 @@ class Advice:
         """Why nothing was found, with what bounds the programs; "" where something was."""
         if self.found.taken or not self.before.reports:
             return ""
-        held = max(self.before.reports, key=lambda report: report.runs * report.timing.total)
+        held = max(self.before.reports, key=lambda report: report.runs * report.cycles)
         tried = "no kind of change applies to what holds it back"
         if self.found.modelled:
             tried = f"{plural(self.found.modelled, 'change')} modelled, none makes the programs faster"
         if self.found.refused:
             tried += f"; {plural(len(self.found.refused), 'change')} that would, the checker refuses"
-        share = held.runs * held.timing.total / max(self.before.cycles, 1.0)
+        share = held.runs * held.cycles / max(self.before.cycles, 1.0)
         where = f"{100 * share:.0f} % of all cycles are those of {' + '.join(held.graphs)}"
-        bound = f"{where}: {held.bottleneck.sentence}; {chain_sentence(critical_steps(held.timing))}"
+        loads = f"{100 * held.load_share:.0f} % of them for loading it"
+        bound = f"{where}, {loads}: {held.bottleneck.sentence}; {chain_sentence(critical_steps(held.timing))}"
         return f"nothing was found that helps: {tried}. {bound}"
 
     @property

@@ -68,6 +68,7 @@ class Perf:
                 "inputs": epoch.timing.inputs, "cycles_per_input": epoch.pace,
                 "inputs_per_second": 1 / self.run.seconds(epoch.pace) if epoch.pace else None,
                 "first_input_cycles": epoch.timing.first_input, "total_cycles": epoch.timing.total,
+                "load_cycles": epoch.load.cycles, "load_share": epoch.load_share,
                 "bottleneck_kind": epoch.bottleneck.kind, "bottleneck": epoch.bottleneck.name,
                 "bottleneck_share": epoch.bottleneck.share,
             }

@@ -97,7 +97,8 @@ def _advise() -> Any:
 
     own = {
         "netlist": str, "arch": str, "epochs_modelled": int, "before": NetlistPace, "after": NewPace,
-        "alone": list[Alone], "together": list[Together], "front": list[FrontPoint], "refused": list[Refused],
+        "alone": list[Alone], "together": list[Together], "front": list[FrontPoint],
+        "nothing_found": str, "refused": list[Refused],
     }  # fmt: skip
     return document("Results of buda-emu advise --json", SCHEMA_VERSION, own)
 

@@ -89,5 +89,5 @@ def _samples_per_second(run: PerfRun) -> float | None:
     if len({epoch.program for epoch in run.epochs}) != 1 or len(run.epochs) < 2:
         return None
     inputs = sum(epoch.runs * epoch.timing.inputs for epoch in run.epochs[:1])
-    cycles = sum(epoch.runs * epoch.timing.total for epoch in run.epochs[:-1])
+    cycles = sum(epoch.runs * epoch.timing.last_pack for epoch in run.epochs[:-1])
     return inputs / run.seconds(cycles) if cycles else None

@@ -1,4 +1,4 @@
-"""Who shares the memory channel or NoC link that holds an epoch back, and what spreading its load would bring."""
+"""Who shares the memory channel, NoC link or port that holds an epoch back, and what spreading its load would bring."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,4 +92,4 @@ def _carries(edge: Flow, path: Path, name: str) -> float:
         if edge.memory != "dram":
             return 0.0
         return sum(size for number, size in edge.memory_bytes.items() if channel_name(number, edge.chip) == name)
-    return sum(size for link, size in path.links.items() if str(link) == name)
+    return sum(size for way, size in path.loads() if str(way) == name)

@@ -11,7 +11,7 @@ docs/perf.md.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from buda_emu.netlist.model import Netlist, Op, TemporalGraph
 from buda_emu.timeline import Schedule, Timing
 from buda_emu.timeline.tasks import Counted
 from buda_emu.timing.flows import Flow, channel_name
-from buda_emu.timing.noc import Path, loads
+from buda_emu.timing.noc import Crossing, Link, Path, Port, Way, loads
 
 Ints = NDArray[np.int64]
 LEAST_PARTS: Final = 4
@@ -47,6 +47,30 @@ class Rates:
     ethernet: float  # of the links between two chips
     start: int  # cycles before the first byte of a transfer
     hop: int
+    port: float = inf  # of a worker core, each NoC and direction
+    memory_ports: tuple[float, float] = (inf, inf)  # of a DRAM core, into and out of it
+    packets: tuple[tuple[int, float], ...] = ()  # bytes of a packet, bytes in a cycle of what travels in such packets
+    read: tuple[int, int, int, int] = (0, 0, 0, 0)  # cycles before the first byte of what is read (`Path.far`)
+
+    def over(self, way: Way) -> float:
+        """Of a link, a port, or the links between two chips."""
+        match way:
+            case Link():
+                return self.link
+            case Crossing():
+                return self.ethernet
+            case Port("core"):
+                return self.port
+            case _:
+                return self.memory_ports[way.way == "out of"]
+
+    def of_packets(self, size: int) -> float:
+        """Of a transfer in packets of so many bytes: between those that were measured on a straight line, in smaller
+        ones as many packets in a cycle."""
+        if not self.packets or size <= 0:
+            return inf
+        sizes, rates = zip(*self.packets, strict=True)
+        return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +118,15 @@ class EpochTiming:
     inputs: int
     modelled: int
     cycles_per_input: float | None  # None: there is a single input
-    first_input: int  # when the first one is done
-    total: float
+    first_input: int  # when the first one is packed
+    last_pack: float  # of the last input: where the vendor's reports end (PERF 3)
+    total: float  # until all of it is written
     ops: tuple[OpTiming, ...]
     memory: tuple[Busy, ...]  # channels
     transfers: tuple[Busy, ...]
-    links: tuple[Busy, ...]  # of the NoCs, the busiest first
+    links: tuple[Busy, ...]  # of the NoCs, ports, and Ethernet between chips, the busiest first
     input_buffers: int  # parts of an input that a core holds; more than INPUT_BUFFERS where fewer would stall the model
-    last_task: int  # whose end is that of the last modelled input
+    last_task: int  # whose end is that of the modelled inputs
     steady_from: int  # from here on the modelled inputs are as the extrapolated ones
     rooms: tuple[int, ...]  # objects that count free parts of buffers
     timing: Timing = field(compare=False)
@@ -221,7 +246,8 @@ class _Model:
             busy = self._loading if edge.once else self._memory
             for channel, cycles in self._channels(edge):
                 busy[channel] = busy.get(channel, 0.0) + cycles
-        self._links = {link: size / rates.link for link, size in loads(edges).items()}  # cycles, as of a channel
+        self._ways = {way: size / rates.over(way) for way, size in loads(edges).items()}  # cycles, as of a channel
+        self._ways_once = {way: size / rates.over(way) for way, size in loads(edges, once=True).items()}
         self._transfers: list[Busy] = []
         self._tasks: dict[str, range] = {}
         for edge, path in edges:
@@ -236,16 +262,22 @@ class _Model:
         elif edge.source in self._parts:
             self._between(edge, path)
         elif edge.once:
-            self._load(edge)
+            self._load(edge, path)
         else:
             self._read(edge, path)
 
     def _travel(self, edge: Flow, path: Path) -> float:
-        """Cycles of one input into or out of a core: at its own rate, or that of the fullest link on the way."""
-        rate = self._rates.gather if path.gathers else self._rates.stream
+        """Cycles of one input into or out of a core: at its own rate, or that of the fullest link or port on the
+        way."""
+        rate = min(self._rates.gather if path.gathers else self._rates.stream, self._rates.of_packets(edge.packet))
         if edge.crosses:
-            rate = self._rates.ethernet
-        cycles = max(edge.core_bytes / rate, max((self._links[link] for link in path.links), default=0.0))
+            rate = min(rate, self._rates.ethernet)
+        ways = self._ways_once if edge.once else self._ways
+        return max(edge.core_bytes / rate, max((ways[way] for way, _ in path.loads()), default=0.0))
+
+    def _travelled(self, edge: Flow, path: Path) -> float:
+        """`_travel` of what travels with each input, which is counted among the transfers."""
+        cycles = self._travel(edge, path)
         self._transfers.append(Busy(f"{edge.source} > {edge.target}", cycles))
         return cycles
 
@@ -260,7 +292,7 @@ class _Model:
     def _streams(self, edge: Flow, path: Path) -> list[tuple[str, float]]:
         """(name, cycles for one input) of what runs between a core and a queue: at the core, and in every channel."""
         name = f"{edge.source} > {edge.target}"
-        cycles = self._travel(edge, path)
+        cycles = self._travelled(edge, path)
         channels = [(f"{channel}: {name}", self._memory[channel]) for channel, _ in self._channels(edge)]
         return [(name, cycles), *channels]
 
@@ -268,20 +300,24 @@ class _Model:
         """A queue into an op: out of every channel, and into the core."""
         op = edge.target
         parts = self._parts[op]
+        latency = self._rates.read[path.far] if edge.memory == "dram" else 0  # the first input waits for it
         for name, busy in self._streams(edge, path):
             unit, arrived = self.schedule.unit(name), self.schedule.object(f"{name} in {op}")
-            number = np.arange(self._inputs * parts)
-            self.schedule.tasks(
-                unit, max(1, ceil(busy / parts)), len(number), self._input_room(op, number), [_one(arrived, number)]
-            )
+            duration = max(1, ceil(busy / parts))
+            for first, count, each in ((0, 1, duration + latency), (1, self._inputs * parts - 1, duration)):
+                number = np.arange(first, first + count)
+                room, arrives = self._input_room(op, number), [_one(arrived, number)]
+                self.schedule.tasks(unit, each, count, room, arrives)
             self._arrivals[op].append((arrived, parts))
 
-    def _load(self, edge: Flow) -> None:
-        """What is loaded before the first input."""
-        for channel, _ in self._channels(edge):
-            unit = self.schedule.unit(f"{channel}: {edge.source} > {edge.target}, once")
+    def _load(self, edge: Flow, path: Path) -> None:
+        """What is loaded before the first input: out of every channel, and into the core."""
+        name = f"{edge.source} > {edge.target}, once"
+        steps = [(f"{channel}: {name}", self._loading[channel]) for channel, _ in self._channels(edge)]
+        latency = self._rates.read[path.far] if edge.memory == "dram" else 0
+        for unit, cycles in [*steps, (name, self._travel(edge, path))]:
             loaded = self.schedule.object(f"{edge.source} loaded")
-            self.schedule.task(unit, ceil(self._loading[channel]), (), [(loaded, 1)])
+            self.schedule.task(self.schedule.unit(unit), ceil(cycles) + latency, (), [(loaded, 1)])
             self._loads[edge.target].append(loaded)
 
     def _between(self, edge: Flow, path: Path) -> None:
@@ -289,7 +325,7 @@ class _Model:
         producer, consumer = edge.source, edge.target
         made, parts = self._parts[producer], self._parts[consumer]
         steps = max(made, parts)
-        cycles = self._travel(edge, path)
+        cycles = self._travelled(edge, path)
         unit = self.schedule.unit(f"{producer} > {consumer}")
         arrived = self.schedule.object(f"{producer} in {consumer}")
         freed = self.schedule.object(f"room of {producer} for {consumer}")
@@ -352,21 +388,21 @@ class _Model:
         pace = None
         if count > 1:
             pace = _paces(ends)[1] if self._inputs < count else (ends[-1] - ends[0]) / (count - 1)
-        total = ends[-1] + (count - self._inputs) * (pace or 0.0)
+        beyond = (count - self._inputs) * (pace or 0.0)
         waited = timing.waited()
         steady_from = ends[-1 - max(len(ends) // 4, 1)] if len(ends) > 1 else 0
-        last = max((tasks[-1] for tasks in self._tasks.values()), key=lambda task: int(timing.end[task]), default=-1)
+        last = int(timing.end.argmax()) if len(timing.end) else -1
         rooms = (*self._consumed.values(), *(number for freed in self._freed.values() for number in freed))
         return EpochTiming(
-            temporal.graphs, count, self._inputs, pace, ends[0], total,
+            temporal.graphs, count, self._inputs, pace, ends[0], ends[-1] + beyond, timing.makespan + beyond,
             tuple(self._op(op, timing, waited) for op in self._ops),
             tuple(Busy(name, cycles) for name, cycles in self._memory.items()), tuple(self._transfers),
             self._busiest_links(), self._buffers, last, steady_from, rooms, timing, self.schedule, again,
         )  # fmt: skip
 
     def _busiest_links(self) -> tuple[Busy, ...]:
-        order = sorted(self._links.items(), key=lambda item: (-item[1], item[0]))
-        return tuple(Busy(str(link), cycles) for link, cycles in order[:LINKS])
+        order = sorted(self._ways.items(), key=lambda item: (-item[1], str(item[0])))
+        return tuple(Busy(str(way), cycles) for way, cycles in order[:LINKS])
 
     def _op(self, op: Op, timing: Timing, waited: Ints) -> OpTiming:
         tasks, parts = self._tasks[op.name], self._parts[op.name]

@@ -34,7 +34,7 @@ class Flow:
 
     `core_bytes`: what each core of the op receives or sends; `memory_bytes`: what leaves or enters each channel of the
     queue, by channel of `chip`; `hops`: of the longest way between cores; `crosses`: whether it crosses chips. `once`:
-    loaded before the first input (prologue), not for each.
+    loaded before the first input (prologue), not for each. `packet`: bytes that travel as one, a tile.
     """
 
     source: str
@@ -47,6 +47,7 @@ class Flow:
     crosses: bool
     once: bool
     chip: int = 0
+    packet: int = 0
 
 
 def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
@@ -139,13 +140,14 @@ def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: 
     if queue is None:
         assert producer is not None
         crosses = producer.target_device != op.target_device
-        return Flow(name, op.name, operand, core, "none", {}, _hops(producer, op), crosses, once=False)
+        return Flow(name, op.name, operand, core, "none", {}, _hops(producer, op), crosses, once=False, packet=size)
     pre = item.blocking.shape  # a broadcast is made on the way, the memory is read once
     total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
     crosses = _remote(queue, op)
     return Flow(
-        name, op.name, operand, core, _memory(queue), _spread(queue, total), 0, crosses, static, queue.target_device
-    )
+        name, op.name, operand, core, _memory(queue), _spread(queue, total), 0, crosses, static, queue.target_device,
+        size,
+    )  # fmt: skip
 
 
 def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
@@ -154,8 +156,9 @@ def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
     core = total // max(op.blocking.cells, 1)
     crosses = _remote(queue, op)
     return Flow(
-        op.name, queue.name, -1, core, _memory(queue), _spread(queue, total), 0, crosses, False, queue.target_device
-    )
+        op.name, queue.name, -1, core, _memory(queue), _spread(queue, total), 0, crosses, False, queue.target_device,
+        size,
+    )  # fmt: skip
 
 
 def _remote(queue: Queue, op: Op) -> bool:

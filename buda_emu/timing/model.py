@@ -11,6 +11,7 @@ from buda_emu.timing.epoch import Cost, epoch_timing
 from buda_emu.timing.flows import Flow, flows
 from buda_emu.timing.from_netlist import calls_of
 from buda_emu.timing.in_graph import in_graph
+from buda_emu.timing.loading import epoch_load
 from buda_emu.timing.memory_use import dram_use, l1_use
 from buda_emu.timing.noc import paths
 from buda_emu.timing.op_call import OpCall
@@ -81,14 +82,16 @@ class EpochModel:
         edges = flows(netlist, epoch.temporal, epoch.executes)
         sources = _Sources(edges)
         ways = paths(netlist, edges, self._chip)
+        both = list(zip(edges, ways, strict=True))
         timing = epoch_timing(
-            netlist, epoch.temporal, list(zip(edges, ways, strict=True)),
-            lambda op: self._costs.of(netlist, op, sources), self._fast.rates(),
-        )  # fmt: skip
+            netlist, epoch.temporal, both, lambda op: self._costs.of(netlist, op, sources), self._fast.rates()
+        )
+        load = epoch_load(netlist, epoch.temporal.graphs, both, self._chip, self._fast)
         chips = tuple(netlist.graphs[name].target_device for name in epoch.temporal.graphs)
         return EpochReport(
             epoch.program, epoch.temporal.graphs, chips, epoch.runs, timing.inputs * _host_bytes(netlist, edges),
-            timing, bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed), tuple(edges), tuple(ways),
+            load, timing, bottleneck(timing, edges, ways, self._chip.dram_channels, self._assumed), tuple(edges),
+            tuple(ways),
         )  # fmt: skip
 
     def cycles(self, netlist: Netlist, op: Op, edges: Sequence[Flow]) -> float:

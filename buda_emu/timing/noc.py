@@ -1,15 +1,16 @@
-"""Which way data takes over a chip's two NoCs, and how much each link carries for one input (PERF 1.2).
+"""Which way data takes over a chip's two NoCs, and how much each link and port carries for one input (PERF 1.2, 5.2).
 
 NoC 0 goes right, then down; NoC 1 up, then left; both wrap around. Reads and transfers between ops are taken to use
 NoC 0, writes into queues NoC 1. What several cores need alike (a row of a matmul's cores its first operand, a column
-its second, kernel_broadcast all) is sent once along their ways' union. TMs are not followed: a core is taken to read
-the rows and columns of its producer that lie where its own lie in the whole.
+its second, kernel_broadcast all) is sent once along their ways' union: through the port of the core that sends it once,
+and into that of each that receives it. To each of its readers an op sends by itself. TMs are not followed: a core is
+taken to read the rows and columns of its producer that lie where its own lie in the whole.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.spec.devices import Core, Device
@@ -32,12 +33,47 @@ class Link(NamedTuple):
         return f"NoC {self.noc} {self.x}-{self.y} {self.way}, chip {self.chip}"
 
 
+class Port(NamedTuple):
+    """What leads from a NoC into a core at x, y, or out of it: of a worker ("core") or a DRAM core ("DRAM")."""
+
+    kind: Literal["core", "DRAM"]
+    way: Literal["into", "out of"]
+    chip: int
+    noc: int
+    x: int
+    y: int
+
+    def __str__(self) -> str:
+        return f"NoC {self.noc} {self.way} {self.kind} {self.x}-{self.y}, chip {self.chip}"
+
+
+class Crossing(NamedTuple):
+    """The Ethernet links that lead from one chip to another."""
+
+    source: int
+    target: int
+
+    def __str__(self) -> str:
+        return f"Ethernet from chip {self.source} to chip {self.target}"
+
+
+Way = Link | Port | Crossing
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How one edge travels: bytes over each link for one input, and whether a core gathers from several places."""
+    """How one edge travels: bytes over each link for one input, through each port and crossing, and whether a core
+    gathers from several places. `far`: 0 where it reads its own core, 1 its column, 2 its row, 3 any other."""
 
     links: Mapping[Link, float]
     gathers: bool
+    ports: Mapping[Port | Crossing, float]
+    far: int
+
+    def loads(self) -> Iterator[tuple[Way, float]]:
+        """All that it passes, and bytes for one input."""
+        yield from self.links.items()
+        yield from self.ports.items()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,11 +84,12 @@ class _Cells:
     places: Sequence[Core]
 
 
-_NOWHERE: Final = Path({}, gathers=False)
+_ANYWHERE: Final = 3  # of `Path.far`
+_NOWHERE: Final = Path({}, False, {}, _ANYWHERE)
 
 
 def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
-    """The path of every edge. What crosses chips goes over Ethernet and has none."""
+    """The path of every edge. Of what crosses chips only the crossing is known."""
     ops = netlist.ops
     found: list[Path] = []
     for edge in edges:
@@ -62,13 +99,13 @@ def paths(netlist: Netlist, edges: Sequence[Flow], chip: Device) -> list[Path]:
     return found
 
 
-def loads(found: Iterable[tuple[Flow, Path]]) -> dict[Link, float]:
-    """Bytes over each link for one input, of all that is not loaded once."""
-    total: dict[Link, float] = {}
+def loads(found: Iterable[tuple[Flow, Path]], *, once: bool = False) -> dict[Way, float]:
+    """Bytes over each link, port and crossing for one input; `once`: of all that is loaded once."""
+    total: dict[Way, float] = {}
     for edge, path in found:
-        if not edge.once:
-            for link, size in path.links.items():
-                total[link] = total.get(link, 0.0) + size
+        if edge.once == once:
+            for way, size in path.loads():
+                total[way] = total.get(way, 0.0) + size
     return total
 
 
@@ -85,18 +122,26 @@ def path(edge: Flow, op: Op, other: Op | Queue, chip: Device) -> Path:
     """The path of one edge between an op and its queue, or the op that it reads."""
     near = _cores(op, chip)
     far = _buffers(other, chip) if isinstance(other, Queue) else _cores(other, chip)
-    if edge.crosses or near is None or far is None:
+    tall, wide = alike = _alike(op, edge.operand, op.blocking.grid_size)
+    if edge.crosses:
+        chips = (op.target_device, other.target_device) if edge.operand < 0 else (other.target_device, op.target_device)
+        return Path({}, False, {Crossing(*chips): edge.core_bytes * op.blocking.cells / (tall * wide)}, _ANYWHERE)
+    if near is None or far is None:
         return _NOWHERE
-    alike = _alike(op, edge.operand, near.grid)
-    return _path(op.target_device, edge.operand < 0, edge.core_bytes, alike, near, far, chip.noc_grid)
+    kind = "core" if isinstance(other, Op) else "DRAM" if edge.memory == "dram" else None
+    return _path(op.target_device, edge.operand < 0, edge.core_bytes, alike, near, far, kind, chip.noc_grid)
 
 
 @lru_cache(1 << 13)
 def _path(
-    chip: int, writes: bool, core_bytes: int, alike: tuple[int, int], near: _Cells, far: _Cells, grid: tuple[int, int]
-) -> Path:
+    chip: int, writes: bool, core_bytes: int, alike: tuple[int, int], near: _Cells, far: _Cells,
+    kind: Literal["core", "DRAM"] | None, grid: tuple[int, int],
+) -> Path:  # fmt: skip
+    """`kind`: of the far cores, None where nothing is known of their ports."""
     links: dict[Link, float] = {}
-    gathers = False
+    ports: dict[Port | Crossing, float] = {}
+    gathers, distance, noc = False, 0, int(writes)
+    here, there = ("out of", "into") if writes else ("into", "out of")
     for cells, sources in _groups(*alike, near.grid, far.grid):
         cores = tuple([near.places[cell] for cell in cells])
         shares: dict[Core, float] = {}
@@ -108,7 +153,17 @@ def _path(
             size = core_bytes * share
             for link in _ways(chip, writes, cores, place, grid):
                 links[link] = links.get(link, 0.0) + size
-    return Path(links, gathers and not writes)
+            used = [Port("core", here, chip, noc, *core) for core in cores]
+            used += [Port(kind, there, chip, noc, *place)] if kind is not None else []
+            for port in used:
+                ports[port] = ports.get(port, 0.0) + size
+            distance = max(distance, *(_distance(core, place) for core in cores))
+    return Path(links, gathers and not writes, ports, distance)
+
+
+def _distance(a: Core, b: Core) -> int:
+    """As `Device.read_latency` counts: 0 the same core, 1 its column, 2 its row, 3 any other."""
+    return 2 * (a[0] != b[0]) + (a[1] != b[1])
 
 
 @lru_cache(1 << 14)

@@ -1,4 +1,4 @@
-"""How fast a chip moves data, as the epoch model uses it (PERF 1, 1.2), and what `--what-if` changes of it."""
+"""How fast a chip moves data, as the epoch model uses it (PERF 1, 1.2, 5.2), and what `--what-if` changes of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,15 +24,16 @@ WHAT_IF: Final[Mapping[str, tuple[str, float, str]]] = {
     "noc_bytes": ("noc", 1.0, "bytes in a cycle into one core"),
     "gather_bytes": ("gather", 1.0, "bytes in a cycle into one core that gathers from several"),
     "link_bytes": ("link", 1.0, "bytes in a cycle over one NoC link"),
-    "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch"),
+    "port_bytes": ("port", 1.0, "bytes in a cycle through a worker core's port, of each NoC and direction"),
+    "epoch_setup": ("setup", 1.0, "cycles before each run of an epoch, beside loading it"),
 }
 """Name -> field, factor, meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Clock in MHz, bandwidths in bytes a second. `noc`, `gather` and `link`, bytes in a cycle, follow the clock;
-    memory, host and Ethernet do not."""
+    """Clock in MHz, bandwidths in bytes a second. `noc`, `gather`, `link`, `port` and `memory_ports`, bytes in a
+    cycle, follow the clock; memory, host and Ethernet do not."""
 
     clock: float
     dram: float  # of one channel
@@ -41,25 +42,32 @@ class Speed:
     noc: float  # into one core
     gather: float
     link: float
+    port: float  # of a worker core
+    memory_ports: tuple[float, float]  # of a DRAM core, into and out of it
+    packets: tuple[tuple[int, float], ...]  # bytes of a packet, bytes in a cycle
     start: int  # cycles before the first byte of a transfer
     hop: int
-    setup: float = 0.0  # cycles before an epoch: nothing is published
+    read: tuple[int, int, int, int]  # cycles before the first byte of what is read, by distance
+    setup: float = 0.0  # cycles before an epoch beside loading it: nothing is published
 
     def rates(self) -> Rates:
         """In cycles of the clock."""
         cycle = self.clock * 1e6
         return Rates(
-            self.dram / cycle, self.host / cycle, self.noc, self.gather, self.link,
-            max(self.ethernet / cycle, 1e-9), self.start, self.hop,
+            self.dram / cycle, self.host / cycle, self.noc, self.gather, self.link, max(self.ethernet / cycle, 1e-9),
+            self.start, self.hop, self.port, self.memory_ports, self.packets, self.read,
         )  # fmt: skip
 
 
 def speed(device: Device, what_if: Mapping[str, float]) -> Speed:
     """The chip's, with some figures changed. Raises HostError for an unknown name or a figure that is not above 0."""
     into, hop, out = device.noc_latency
+    cycles = device.clock * 1e6
+    ethernet = min(device.eth_derated * _GIB, min(device.eth_link_rate, *device.eth_port_rates) * cycles)
     found = Speed(
-        float(device.clock), device.dram_measured * _GIB, _HOST, _ETHERNET_LINKS * device.eth_derated * _GIB,
-        STREAM, GATHER, float(device.noc_bytes_per_clock), into + hop + out, hop,
+        float(device.clock), device.dram_measured * _GIB, _HOST, _ETHERNET_LINKS * ethernet, STREAM, GATHER,
+        device.link_rate, device.core_port_rate, device.dram_port_rates, device.packet_rates, into + hop + out, hop,
+        device.read_latency,
     )  # fmt: skip
     for name, value in what_if.items():
         if name not in WHAT_IF:

@@ -1,6 +1,6 @@
 """What modelling the programs of a netlist gave: the objects that tables, CSV, JSON, pictures and checks read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -8,18 +8,22 @@ from buda_emu.spec.devices import Device, device
 from buda_emu.timing.contention import contention
 from buda_emu.timing.epoch import INPUT_BUFFERS, EpochTiming
 from buda_emu.timing.flows import Flow
+from buda_emu.timing.loading import EpochLoad
 from buda_emu.timing.memory_use import ChannelUse
 from buda_emu.timing.noc import Path
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
+UNHELD: Final = 0.9
+"""Share of the time that a link or port works from which on silicon was never looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
     """What an epoch is held back by.
 
-    `kind`: "op", "memory", "link", "transfer", "buffers" when nothing is busy enough, "latency" of a single input.
+    `kind`: "op", "memory", "link" of a NoC, or port, or between chips, "transfer", "buffers" when nothing is busy
+    enough, "latency" of a single input. `caveat`: what of the figure nobody has compared with silicon, "" of nothing.
     """
 
     kind: str
@@ -27,6 +31,7 @@ class Bottleneck:
     cycles: float  # that it works for each input
     share: float  # of the time from one input to the next
     sentence: str
+    caveat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class EpochReport:
     graph_chips: tuple[int, ...]  # parallel to graphs
     runs: int
     host_bytes: int  # that the host pushes and pops for one run, beside what is loaded once
+    load: EpochLoad  # before anything of a run
     timing: EpochTiming
     bottleneck: Bottleneck
     edges: tuple[Flow, ...]
@@ -47,6 +53,16 @@ class EpochReport:
     def chips(self) -> tuple[int, ...]:
         """Each once."""
         return tuple(dict.fromkeys(self.graph_chips))
+
+    @property
+    def cycles(self) -> float:
+        """Of one run, with its loading."""
+        return self.load.cycles + self.timing.total
+
+    @property
+    def load_share(self) -> float:
+        """What part of a run is loading."""
+        return self.load.cycles / max(self.cycles, 1.0)
 
     @property
     def output_bytes(self) -> dict[str, int]:
@@ -67,7 +83,7 @@ class PerfRun:
     arch: str
     clock: float
     host_rate: float  # bytes in a second
-    setup: float  # cycles before each run of an epoch
+    setup: float  # cycles before each run of an epoch, beside its loading
     version: str
     parameters: Mapping[str, str]
     what_if: Mapping[str, float]
@@ -87,19 +103,21 @@ class PerfRun:
         return self.chip.l1_data_bytes
 
     def programs(self) -> dict[str, float]:
-        """Cycles of each program: its epochs one after the other, each with its set-up."""
-        total: dict[str, float] = {}
-        for epoch in self.epochs:
-            cycles = epoch.runs * (self.setup + epoch.timing.total)
-            total[epoch.program] = total.get(epoch.program, 0.0) + cycles
-        return total
+        """Cycles of each program: its epochs one after the other, each loaded every time it runs."""
+        return self._by_program(lambda epoch: epoch.runs * (self.setup + epoch.cycles))
+
+    def program_loads(self) -> dict[str, float]:
+        """Cycles in which each program loads epochs; part of `programs`."""
+        return self._by_program(lambda epoch: epoch.runs * epoch.load.cycles)
 
     def host_seconds(self) -> dict[str, float]:
         """How long the host link takes, at least, to push what each program reads and to pop what it leaves."""
+        return self._by_program(lambda epoch: epoch.runs * epoch.host_bytes / self.host_rate)
+
+    def _by_program(self, figure: Callable[[EpochReport], float]) -> dict[str, float]:
         total: dict[str, float] = {}
         for epoch in self.epochs:
-            seconds = epoch.runs * epoch.host_bytes / self.host_rate
-            total[epoch.program] = total.get(epoch.program, 0.0) + seconds
+            total[epoch.program] = total.get(epoch.program, 0.0) + figure(epoch)
         return total
 
     def seconds(self, cycles: float) -> float:
@@ -120,7 +138,18 @@ def bottleneck(
     if timing.input_buffers != INPUT_BUFFERS:
         note = f"branches that meet again would stall with {INPUT_BUFFERS} parts in each input buffer"
         sentence += f"; {note}, {timing.input_buffers} were assumed"
-    return replace(found, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
+    caveat = _unheld(timing)
+    sentence += f"; {caveat}" if caveat else ""
+    return replace(found, caveat=caveat, sentence=f"{sentence} ({hypothetical(assumed)})" if assumed else sentence)
+
+
+def _unheld(timing: EpochTiming) -> str:
+    """What is said of an epoch in which a link or port works nearly all the time."""
+    most = max(timing.links, key=lambda item: item.cycles, default=None)
+    if most is None or most.cycles <= UNHELD * timing.pace:
+        return ""
+    often = f"{most.name} works over {100 * UNHELD:.0f} % of the time"
+    return f"{often}: this part of the model was not held against silicon"
 
 
 def hypothetical(assumed: str) -> str:

@@ -90,15 +90,18 @@ def test_the_last_steps_count_only_where_they_gain():
 def test_nothing_found_is_said_in_words(tmp_path, capsys):
     path = ROOT / "netlists/softmax.yaml"
     new = tmp_path / "new.yaml"
-    assert main(["advise", str(path), "--write", str(new), "--json", str(tmp_path / "a.json")]) == 0
+    words = ["advise", str(path), "--move", "rows", "--write", str(new), "--json", str(tmp_path / "a.json")]
+    assert main(words) == 0
     said, written = capsys.readouterr().out.splitlines()[-2:]
-    assert said.startswith("nothing was found that helps: ")
-    assert "none makes the programs faster" in said
-    assert "op softmax works" in said
+    assert said.startswith("nothing was found that helps: no kind of change applies to what holds it back. 100 % of")
+    assert "of them for loading it: op softmax works" in said
     assert "it sets the pace; its cycles are, link by link: op softmax" in said
     assert written == f"{new}: the netlist as it is"
     assert new.read_bytes() == path.read_bytes()
     assert json.loads((tmp_path / "a.json").read_text())["nothing_found"] in said
+    tried = be.advise(path, moves=["rows"])
+    tried.found.modelled, tried.found.refused = 3, [("a", "V001")]
+    assert "3 changes modelled, none makes the programs faster; 1 change that would, the checker" in tried.reason
 
 
 @needs_corpus
@@ -180,7 +183,8 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
     assert content["schema_version"] == 1
     assert content["after"]["slowest_cycles"] == max(paces(be.perf(new)))
     assert content["alone"][0]["edits"][0]["kind"] == "op"
-    assert lines[-1].startswith("all programs: ")
+    assert lines[-2].startswith("all programs: ")
+    assert lines[-1].startswith("of these ")
     assert main(["check", str(new), "--strict"]) == 0
     assert main(["advise", str(new), "-q", "--tries", "20"]) == 0
 

@@ -16,6 +16,7 @@ from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Aim, Target
+from buda_emu.timing.loading import EpochLoad
 
 
 def network(width=512, hidden=1024, rows=1, *, gated=False):
@@ -45,10 +46,13 @@ def recipe(**options):
 
 
 def shared(graph, chips, monkeypatch, **options):
-    """Compiled with every product shared out."""
+    """Compiled with every product shared out, as if loading its epochs cost nothing: more cores with a kernel take
+    longer to load than what networks as small as these gain by sharing."""
     from buda_emu.compiler.search import placer
+    from buda_emu.timing import model
 
     monkeypatch.setattr(placer, "WORTH", (0.0,))
+    monkeypatch.setattr(model, "epoch_load", lambda *_: EpochLoad(()))
     return CompiledModel(*recipe(chips=chips, objective="latency", **options).placed(graph))
 
 
@@ -110,7 +114,7 @@ def test_it_is_taken_where_the_model_says_that_one_input_is_quicker():
         CompiledModel(*recipe(chips=chips, objective="latency").placed(network(1024, 4096))) for chips in (1, 2)
     )
     assert two.placement.chips == 2
-    assert one.perf().cycles > 1.5 * two.perf().cycles
+    assert one.perf().cycles > 1.25 * two.perf().cycles  # loading the epochs included, which takes as long
     assert "on 2 chips" in two.report()
 
 

@@ -222,7 +222,7 @@ def test_a_timeline_chooses_too(browser, perf_file):
 
 
 def test_the_critical_path_is_drawn(browser, perf_file, perf):
-    epoch = max(perf.epochs, key=lambda item: item.timing.total * item.runs)
+    epoch = max(perf.epochs, key=lambda item: item.cycles * item.runs)
     steps = critical_steps(epoch.timing)
     links = {name for step in steps if step.share >= 0.005 for name in (step.through or [step.name])}
     with opened(browser, perf_file) as page:
@@ -295,7 +295,7 @@ def test_big_netlists(browser, big_pages, path):
         assert page.evaluate(INTERACTIVE) < 3000  # a second on a machine that does nothing else
         opens_all(page)
         views = page.evaluate("[...document.querySelectorAll('.timeline')].map(item => item.shown())")
-        order = sorted(found.epochs, key=lambda epoch: -epoch.timing.total * epoch.runs)
+        order = sorted(found.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
         assert len(views) == len(order)
         for epoch, view in zip(order, views, strict=True):
             stretch = steady(filled(epoch.timing, epoch.bottleneck.name), epoch.bottleneck.name)

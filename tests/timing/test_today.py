@@ -59,7 +59,7 @@ def of_netlists() -> Iterator[str]:
         found = be.perf(str(path)).to_json()
         for epoch in found["epochs"]:
             graphs = "+".join(epoch["graphs"])
-            keys = ("runs", "inputs", "cycles_per_input", "first_input_cycles", "total_cycles")
+            keys = ("runs", "inputs", "cycles_per_input", "first_input_cycles", "total_cycles", "load_cycles")
             yield f"{path.stem} {graphs}: {' '.join(number(epoch[key]) for key in keys)}"
             for step in epoch["critical_path"]:
                 waits = " ".join(f"{word} {number(cycles)}" for word, cycles in step["waits"].items())

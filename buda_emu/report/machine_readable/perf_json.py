@@ -35,11 +35,13 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[CheckResult]) ->
                 "memory": [asdict(item) for item in epoch.timing.memory],
                 "transfers": [asdict(item) for item in epoch.timing.transfers],
                 "noc_links": [asdict(item) for item in epoch.timing.links],
-                "host_bytes": epoch.host_bytes,
+                "host_bytes": epoch.host_bytes, "load_cycles": epoch.load.cycles, "load_share": epoch.load_share,
+                "loads": [asdict(item) for item in epoch.load.chips],
             }
             for epoch in run.epochs
         ],
-        "program_cycles": run.programs(), "program_host_seconds": run.host_seconds(),
+        "program_cycles": run.programs(), "program_load_cycles": run.program_loads(),
+        "program_host_seconds": run.host_seconds(),
         "dram": [asdict(item) for item in run.dram],
         "l1_bytes": dict(run.l1), "l1_capacity": run.l1_capacity,
         "performance_check": [{**asdict(item), "passed": item.passed} for item in results],

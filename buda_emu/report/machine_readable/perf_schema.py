@@ -7,6 +7,7 @@ from buda_emu.timing.checks import CheckResult
 from buda_emu.timing.critical import CriticalStep
 from buda_emu.timing.epoch import Busy
 from buda_emu.timing.figures import OpFigures
+from buda_emu.timing.loading import ChipLoad
 from buda_emu.timing.memory_use import ChannelUse
 from buda_emu.timing.result import SCHEMA_VERSION, Bottleneck
 
@@ -32,13 +33,14 @@ def schema() -> dict[str, Any]:
         "cycles_per_input": {"type": ["number", "null"]}, "first_input_cycles": _NUMBER, "total_cycles": _NUMBER,
         "bottleneck": of(Bottleneck), "critical_path": _list(of(CriticalStep, waits=_map(_NUMBER))),
         "ops": _list(of(OpFigures, cost_cycles=_NUMBER)), "memory": busy, "transfers": busy, "noc_links": busy,
-        "host_bytes": _COUNT,
+        "host_bytes": _COUNT, "load_cycles": _NUMBER, "load_share": _NUMBER, "loads": _list(of(ChipLoad)),
     }  # fmt: skip
     definitions["Epoch"] = {"type": "object", "properties": epoch, "required": list(epoch)}
     run = {
         "netlist": _TEXT, "arch": _TEXT, "clock_mhz": _NUMBER, "version": _TEXT, "parameters": _map(_TEXT),
         "what_if": _map(_NUMBER), "epochs": _list({"$ref": "#/$defs/Epoch"}), "program_cycles": _map(_NUMBER),
-        "program_host_seconds": _map(_NUMBER), "dram": _list(of(ChannelUse)), "l1_bytes": _map(_COUNT),
+        "program_load_cycles": _map(_NUMBER), "program_host_seconds": _map(_NUMBER),
+        "dram": _list(of(ChannelUse)), "l1_bytes": _map(_COUNT),
         "l1_capacity": _COUNT, "performance_check": _list(of(CheckResult, passed={"type": "boolean"})),
     }  # fmt: skip
     return versioned("Results of buda-emu perf", SCHEMA_VERSION, run, definitions)

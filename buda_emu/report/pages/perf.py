@@ -35,7 +35,7 @@ _MOST_BUSY: Final = 60
 
 def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[CheckResult], command: str) -> str:
     """The page: checks, epochs, then pictures and ops of each, the slowest first."""
-    order = sorted(run.epochs, key=lambda epoch: -epoch.timing.total * epoch.runs)
+    order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
     left_out = len(order) - len(detailed)
     places = {id(epoch): f"epoch-{index}" for index, epoch in enumerate(detailed)}
@@ -76,22 +76,24 @@ def _checks(checks: Sequence[CheckResult]) -> Table | None:
 
 
 def _epochs(run: PerfRun, order: Sequence[EpochReport], places: dict[int, str]) -> Table:
-    whole = max(sum(epoch.timing.total * epoch.runs for epoch in order), 1.0)
+    whole = max(sum(epoch.cycles * epoch.runs for epoch in order), 1.0)
     columns = [
         Column("graph", "name"), Column("program", choose=True), Column("runs", "number"), Column("inputs", "number"),
         Column("cycles per input", "number"), Column("inputs per second", "number"), Column("first input", "number"),
-        Column("cycles", "number", tip="of all runs, set-up left out"), Column("share", "number"),
+        Column("cycles", "number", tip="of all runs, loading it each time included"), Column("share", "number"),
+        Column("loading", "number", tip="share of its cycles in which blobs, binaries and queue headers are read"),
         Column("kind", choose=True, tip="of what holds it back"), Column("held back by", "words"),
     ]  # fmt: skip
     rows: list[Row] = []
     for epoch in order:
-        cycles = epoch.timing.total * epoch.runs
+        cycles = epoch.cycles * epoch.runs
         place = places.get(id(epoch))
         rate = 1 / run.seconds(epoch.pace) if epoch.pace else None
         rows.append(Row([
             named(" + ".join(epoch.graphs), f"#{place}" if place else ""), Cell(epoch.program), figure(epoch.runs),
             figure(epoch.timing.inputs), figure(epoch.pace), Cell(number(rate), -1.0 if rate is None else rate),
             figure(epoch.timing.first_input), figure(cycles), Cell(percent(cycles / whole), cycles, cycles / whole),
+            Cell(percent(epoch.load_share), epoch.load_share, epoch.load_share),
             Cell(epoch.bottleneck.kind), Cell(_held(epoch)),
         ]))  # fmt: skip
     return Table(columns, rows, "find epochs" if len(rows) > 8 else "")
@@ -117,7 +119,7 @@ def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Ma
     return render(
         "epoch.html", sentence=epoch.bottleneck.sentence, chain=chain_sentence(steps, assumed=run.assumed),
         path=_path(steps), limits=_limits(epoch),
-        steady=_steady(epoch, full), timeline=timeline_data(steady_picture(epoch, full)),
+        load=_load(epoch), steady=_steady(epoch, full), timeline=timeline_data(steady_picture(epoch, full)),
         picture=Markup(grid_svg(
             netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
         )),
@@ -159,6 +161,15 @@ def _steady(epoch: EpochReport, full: EpochTiming) -> str:
     else:
         away = f"away from filling and draining: {at_work(full, stretch)}"
     return f"{which}, {epoch.pace:,.0f} cycles each, {away}; {plural(epoch.timing.inputs, 'input')} in all."
+
+
+def _load(epoch: EpochReport) -> str:
+    """What is read before anything runs, by chip."""
+    chips = "; ".join(
+        f"chip {chip.chip}: {chip.bytes:,} bytes by {plural(chip.cores, 'core')}, {chip.kernels} with a kernel, "
+        f"in {chip.cycles:,.0f}, then queue headers, {chip.headers:,.0f}" for chip in epoch.load.chips
+    )  # fmt: skip
+    return f"Loading it takes {epoch.load.cycles:,.0f} cycles each time, {percent(epoch.load_share)} of a run: {chips}"
 
 
 def _path(steps: Sequence[CriticalStep]) -> Table:

@@ -23,11 +23,12 @@ MOST_LANES: Final = 200
 def timeline_page(picture: TimelinePicture, command: str = "") -> str:
     """The page. `command` is how to make it again."""
     last = max((item.end for item in picture.slices), default=0)
+    rest = len(picture.lanes) - MOST_LANES
     return render(
         "timeline.html", title=picture.title, command=command, notes=picture.notes, data=timeline_data(picture),
         facts=" · ".join(f"{name} {value}" for name, value in picture.about.items()), lanes=_lanes(picture, last),
         heading=f"{plural(len(picture.lanes), 'lane')} in figures, {last:,.10g} {picture.time_unit} in all",
-        rest=len(picture.lanes) - MOST_LANES,
+        rest=plural(rest, "lane") if rest > 0 else "",
     )  # fmt: skip
 
 

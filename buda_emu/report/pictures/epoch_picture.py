@@ -1,10 +1,10 @@
 """Modelled epochs as a picture of lanes, for a trace.
 
-Three groups of lanes for each epoch. Cores: the unpack, math and pack thread of each op, whose cores all work alike,
-and counters of what waits in front of those on the critical path. Transfers: a lane for each pair of ops or op and
-queue, and counters of what the busiest NoC links carry. Memory: a lane for each stream of a channel. Slices bear the
-names of their units; arrows lead along the critical path, and to each input of an op from what it waited for longest.
-The steady state is a stretch. Times are cycles.
+Three groups of lanes for each epoch. Cores: a slice in which each chip loads the epoch; then the unpack, math and pack
+thread of each op, whose cores all work alike, and counters of what waits in front of those on the critical path.
+Transfers: a lane for each pair of ops or op and queue, and counters of what the busiest NoC links and ports carry.
+Memory: a lane for each stream of a channel. Slices bear the names of their units; arrows lead along the critical path,
+and to each input of an op from what it waited for longest. The steady state is a stretch. Times are cycles.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,12 @@ from typing import Final
 from buda_emu.timeline import Schedule, Timing
 from buda_emu.timeline.picture import Counter, Flow, Lane, Slice, Stretch, TimelinePicture
 from buda_emu.timing.epoch import EpochTiming, OpTiming
+from buda_emu.timing.loading import ChipLoad
 from buda_emu.timing.result import EpochReport, PerfRun, hypothetical
 from buda_emu.timing.steady import at_work, filled, steady
 
 THREADS: Final = ("unpack", "math", "pack")
-LINKS: Final = 4  # whose load is counted, the busiest
+LINKS: Final = 4  # and ports, whose load is counted, the busiest
 _MOST_TASKS: Final = 50_000  # of an epoch, that more inputs may bring: a viewer has to hold them all
 _CORES, _TRANSFERS, _MEMORY = range(3)
 _ROOMS: Final = ("cores", "transfers", "memory")
@@ -50,19 +51,32 @@ def run_picture(run: PerfRun) -> TimelinePicture:
     )  # fmt: skip
 
 
+def loading_name(load: ChipLoad) -> str:
+    """Of the lane in which a chip loads an epoch."""
+    return f"load, chip {load.chip}"
+
+
+def loading_slices(loads: Sequence[ChipLoad], begin: int, first_lane: int) -> Iterator[Slice]:
+    """A lane each."""
+    for lane, load in enumerate(loads, first_lane):
+        details = {"bytes": load.bytes, "cores": load.cores, "kernels": load.kernels}
+        yield Slice(lane, begin, begin + round(load.total), loading_name(load), "load", details)
+
+
 class _Epoch:
     def __init__(self, report: EpochReport, begin: int, first_lane: int, first_slice: int) -> None:
         self._report = report
         self._model: EpochTiming = filled(report.timing, report.bottleneck.name, _MOST_TASKS)
         self._timing: Timing = self._model.timing
         self._schedule: Schedule = self._model.schedule
-        self._begin = begin
-        self.cycles = self._timing.makespan
+        loading = round(report.load.cycles)
+        self._begin = begin + loading
+        self.cycles = loading + self._timing.makespan
         self._ops: Mapping[str, OpTiming] = {op.op: op for op in report.timing.ops}
         chips = ", ".join(f"chip {chip}" for chip in report.chips)
         title = f"{report.program}: {' + '.join(report.graphs)} ({chips})"
         self._groups = tuple(f"{title}, {name}" for name in _ROOMS)
-        self.lanes: list[Lane] = []
+        self.lanes = [Lane(loading_name(item), self._groups[_CORES]) for item in report.load.chips]
         self._lane: list[int] = []  # the first of each unit
         for name in self._timing.units:
             own = [f"{name}: {kind}" for kind in THREADS] if name in self._ops else [name]
@@ -71,7 +85,7 @@ class _Epoch:
         self._path = self._timing.critical_path(self._model.last_task) if self._model.last_task >= 0 else []
         self._of_task: list[tuple[int, int]] = []  # first and last slice of each task
         self._inputs: list[int] = []  # the input that each task is of
-        self.slices: list[Slice] = []
+        self.slices = list(loading_slices(report.load.chips, begin, first_lane))
         self._draw(first_slice)
 
     def _room(self, unit: str) -> int:
@@ -173,10 +187,10 @@ class _Epoch:
         changes: dict[str, dict[int, float]] = {}
         for edge, path in zip(self._report.edges, self._report.paths, strict=True):
             own = tasks.get(f"{edge.source} > {edge.target}", ())
-            for link, size in path.links.items():
-                if str(link) not in shown:
+            for way, size in path.loads():
+                if str(way) not in shown:
                     continue
-                moments = changes.setdefault(str(link), {})
+                moments = changes.setdefault(str(way), {})
                 each = size * self._model.modelled / max(len(own), 1)
                 for start, end in own:
                     rate = each / max(end - start, 1)

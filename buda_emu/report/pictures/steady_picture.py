@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from buda_emu.report.pictures.epoch_picture import loading_name, loading_slices
 from buda_emu.timeline import Timing
 from buda_emu.timeline.picture import Lane, Slice, Stretch, TimelinePicture
 from buda_emu.timing.epoch import EpochTiming
@@ -27,11 +28,29 @@ def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:
     names = list(dict.fromkeys([*limit, *_longest(result, chain), *(op.op for op in timing.ops)]))
     slices = dict(_slices(timing, names, begin, end))
     number = {task: place for place, task in enumerate(slices)}
+    lanes, drawn = [Lane(name) for name in names], list(slices.values())
     whole = begin == 0 and end == result.makespan
+    if whole:
+        lanes, drawn = _after_loading(epoch, lanes, drawn, len(limit))
     return TimelinePicture(
-        "", [Lane(name) for name in names], list(slices.values()), chain=[number[task] for task in chain],
+        "", lanes, drawn, chain=[number[task] for task in chain],
         stretches=() if whole else [Stretch(begin, end, "steady state")],
     )  # fmt: skip
+
+
+def _after_loading(
+    epoch: EpochReport, lanes: list[Lane], drawn: list[Slice], above: int
+) -> tuple[list[Lane], list[Slice]]:
+    """The same, begun when the epoch is loaded, which has lanes of its own below those `above`."""
+    loads, after = epoch.load.chips, round(epoch.load.cycles)
+    moved = [
+        item._replace(
+            lane=item.lane + len(loads) * (item.lane >= above), start=item.start + after, end=item.end + after
+        )
+        for item in drawn
+    ]
+    own = [Lane(loading_name(load)) for load in loads]
+    return [*lanes[:above], *own, *lanes[above:]], [*moved, *loading_slices(loads, 0, above)]
 
 
 def _longest(result: Timing, tasks: list[int]) -> list[str]:

@@ -21,8 +21,9 @@ def perf_lines(netlist: Netlist, run: PerfRun, selection: Selection = _ALL) -> I
     yield ""
     yield epochs_table(run, epochs)
     yield ""
+    loads = run.program_loads()
     for program, cycles in run.programs().items():
-        took = f"{whole(cycles)} cycles, {_ms(run.seconds(cycles))}"
+        took = f"{whole(cycles)} cycles, {_ms(run.seconds(cycles))}, {percent(loads[program] / cycles)} loading epochs"
         yield wrapped(f"program {program}: {took}{_host(run, program, cycles)}")
     yield from _memory(run)
     sources = Sources()

@@ -83,18 +83,18 @@ def _near(name: str, names: Sequence[str]) -> str:
 def epochs_table(run: "PerfRun", epochs: "Sequence[tuple[int, EpochReport]]") -> str:
     """A row for each, the slowest marked."""
     slowest = max((epoch.pace for _, epoch in epochs), default=0.0)
-    figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input")
+    figures = ("runs", "inputs", "cycles per input", "inputs per second", "first input", "loading", "load %")
     return table(
         ("#", "graph", "program", *figures, "bottleneck"),
         (
             (
                 str(index), " + ".join(epoch.graphs), epoch.program, whole(epoch.runs), whole(epoch.timing.inputs),
                 whole(epoch.pace), number(1 / run.seconds(epoch.pace)), whole(epoch.timing.first_input),
-                epoch.bottleneck.name,
+                whole(epoch.load.cycles), f"{100 * epoch.load_share:.1f}", epoch.bottleneck.name,
             )
             for index, epoch in epochs
         ),
-        right=(0, 3, 4, 5, 6, 7),
+        right=(0, 3, 4, 5, 6, 7, 8, 9),
         marked=[row for row, (_, epoch) in enumerate(epochs) if epoch.pace == slowest] if len(epochs) > 1 else (),
     )  # fmt: skip
 

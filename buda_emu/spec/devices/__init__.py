@@ -54,6 +54,13 @@ class Device:
     noc_bytes_per_clock: int
     noc_packet_bytes: int
     noc_latency: tuple[int, int, int]  # cycles: into the NoC, between routers, out of it
+    link_rate: float  # bytes in a cycle, as all rates below
+    core_port_rate: float  # of a worker core, each NoC and direction
+    dram_port_rates: tuple[float, float]  # of a DRAM core, into it and out of it
+    eth_port_rates: tuple[float, float]
+    eth_link_rate: float
+    packet_rates: tuple[tuple[int, float], ...]  # bytes of a packet, rate of a transfer in such packets
+    read_latency: tuple[int, int, int, int]  # cycles: same core, same column, same row, any other
     noc_virtual_channels: int
     dst_size_alignment: int
     alignment: int  # of tiles and queue headers
@@ -76,6 +83,16 @@ class Device:
     def dram_channels(self) -> int:
         """DRAM channels, as netlists count them."""
         return len(self.dram_cores)
+
+    @property
+    def blob_bytes(self) -> int:
+        """What each worker core reads of every epoch: runtime configuration and overlay blob (PERF 5.1)."""
+        return sum(size for name, size in self.l1_regions if name in ("epoch_config", "overlay_blob"))
+
+    @property
+    def binary_bytes(self) -> int:
+        """What a worker core with a kernel in an epoch reads besides: the three compute binaries (PERF 5.1)."""
+        return sum(size for name, size in self.l1_regions if name in ("trisc0", "trisc1", "trisc2"))
 
     @property
     def l1_data_bytes(self) -> int:
