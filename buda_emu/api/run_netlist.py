@@ -26,6 +26,7 @@ from buda_emu.verify.inputs.input_used import InputUsed
 from buda_emu.verify.inputs.of_image import (
     archive_blocks,
     begun_with,
+    host_copies,
     image_args,
     in_queues,
     is_archive_of_inputs,
@@ -83,11 +84,11 @@ def run_netlist(
     require_runnable(netlist, bodies)
     progress("walking the programs")  # loops of millions of rounds take seconds
     steps = foreseen(netlist, bodies, values)
-    beside = 0
+    beside = host_copies(image)
     if inputs:
         from buda_emu.verify.inputs.copies import copied_bytes
 
-        beside = copied_bytes(inputs)
+        beside += copied_bytes(inputs)
     limit = require_room(netlist, steps, memory_limit, rams=not inputs, as_bits=precision == "device", beside=beside)
 
     def fill(emulator: Emulator, tell: Callable[[str], None]) -> tuple[InputUsed, ...]:

@@ -33,6 +33,14 @@ class Windows(NamedTuple):
         batch, channels = (given[place] for place in self.perm[:2])
         return (batch, *self.counts, prod(self.sizes) * channels)
 
+    def most(self, given: Sizes) -> int:
+        """Elements of the largest array on the way to the result."""
+        sizes = [given[place] for place in self.perm]
+        found = [prod(sizes)]
+        for size, count, have in zip(self.sizes, self.counts, sizes[2:], strict=True):
+            found.append(found[-1] // have * size * count)
+        return max(found)
+
     def apply(self, array: "Array") -> "Array":
         """`[N, places..., places in the window, then channels]`; zeros outside of the input."""
         import numpy as np

@@ -80,6 +80,9 @@ def _dims(value: Any) -> tuple[int, ...]:
 _unset: Reader = whole(-(1 << 63), (1 << 63) - 1)  # whatever an unset C integer is
 
 
+_rounds: Reader = whole(1, 1 << 16)  # programs loop over them: far above every real image, and done in seconds
+
+
 def _chip(value: Any) -> int | tuple[int, ...]:
     """The number of a chip, or its place x, y, rack, shelf (NETLIST 12)."""
     return listed(natural, 4)(value) if isinstance(value, list) else natural(value)
@@ -229,8 +232,8 @@ class DeviceMetadata:
     fp32_fallback: str = wanted(_format, "")
     optimizer: str | None = wanted(optional(text))
     training: bool = wanted(flag, False)
-    microbatch_size: int = wanted(positive, 1)
-    microbatch_count: int = wanted(positive, 1)
+    microbatch_size: int = wanted(_rounds, 1)
+    microbatch_count: int = wanted(_rounds, 1)
     grid_size: tuple[int, ...] = wanted(listed(whole(1, 1 << 16), 2), ())
     harvested_rows: Any = wanted(anything)
     verify_cfg: Mapping[str, Any] | None = wanted(optional(mapped(anything)))

@@ -84,6 +84,11 @@ class ModelInput:
         """Elements of the model's tensor, windows side by side, of which `gather` picks some."""
         return prod(self.windows.shape(self.shape) if self.windows else self.shape)
 
+    @property
+    def host_bytes(self) -> int:
+        """What making one up and laying it out takes: three copies at once of at most 8 bytes an element."""
+        return 24 * (self.windows.most(self.shape) if self.windows else prod(self.shape))
+
     def entries(self, array: Any) -> "Array | None":
         """Entries of the queue from the model's tensor, or from several with a dimension for them in front; None for an
         array of another shape."""

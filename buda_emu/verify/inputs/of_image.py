@@ -32,6 +32,12 @@ def image_args(image: "DeviceImage | None") -> dict[str, str]:
     return {"microbatch_count": str(metadata.microbatch_count), "microbatch_size": str(metadata.microbatch_size)}
 
 
+def host_copies(image: "DeviceImage | None") -> int:
+    """Bytes that the model's own tensors take while one of them is made ready for its queue."""
+    model = image.model if image is not None else None
+    return max((item.host_bytes for item in model.inputs), default=0) if model is not None else 0
+
+
 def begun_with(image: "DeviceImage | None") -> Iterator[InputBlock]:
     """The constants and parameters of an image."""
     for tensor in image.held() if image is not None else ():

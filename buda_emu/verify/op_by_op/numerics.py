@@ -23,7 +23,7 @@ from buda_emu.tensix.words import core_of
 from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.feed import Feed
-from buda_emu.verify.inputs.of_image import image_args, is_archive_of_inputs
+from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import DirectoryFiles
 from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, run_both
@@ -60,7 +60,8 @@ def explain(
     parameters = {**default_parameters(bodies, args), **known_parameters(bodies, given or {})}
     require_runnable(netlist, bodies)
     progress("walking the programs")
-    limit = require_room(netlist, foreseen(netlist, bodies, parameters), memory_limit, machines=2)
+    steps, beside = foreseen(netlist, bodies, parameters), host_copies(image)
+    limit = require_room(netlist, steps, memory_limit, machines=2, beside=beside)
     archive = inputs if inputs is not None and is_archive_of_inputs(inputs) else None
     folder = inputs if archive is None else None
     files = DirectoryFiles.for_netlist(folder, netlist.path, memory_limit) if folder is not None else None
