@@ -45,6 +45,8 @@ def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] =
         raise HostError(f"compile: {path}: no such file") from None
     except Exception as error:  # noqa: BLE001 - protobuf and onnx raise many kinds for damaged files
         raise HostError(f"compile: {path} is not an ONNX model: {error}") from None
+    if not model.HasField("graph"):
+        raise HostError(f"compile: {path} is not an ONNX model: it has no graph")
     take_in(model, path.parent)
     return read_proto(model, inputs, path.stem, on_host)
 
