@@ -114,6 +114,8 @@ def main(args: argparse.Namespace) -> int:
 
 def summary(compiled: "CompiledModel") -> str:
     """What was made, in a few lines."""
+    from buda_emu.compiler.graph.names import shown_name
+
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
     copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""
@@ -128,6 +130,6 @@ def summary(compiled: "CompiledModel") -> str:
     ]
     for item in compiled.io.inputs:
         what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
-        lines.append(f"  input {item.label}: {what} -> queue {item.queue}")
-    lines += [f"  output {item.label}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+        lines.append(f"  input {shown_name(item.label)}: {what} -> queue {item.queue}")
+    lines += [f"  output {shown_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """The job in one call: a model in, a compiled one out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -10,8 +11,19 @@ from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.mixed import Mixed, wide_df
 from buda_emu.compiler.recipe import Recipe
+from buda_emu.errors import UnsupportedError
 
 
+@contextmanager
+def within_memory() -> Generator[None]:
+    """Raises UnsupportedError where this machine has not the memory that a model takes."""
+    try:
+        yield
+    except MemoryError as error:
+        raise UnsupportedError(f"compile: not enough memory for the model{f': {error}' * bool(str(error))}") from error
+
+
+@within_memory()
 def compile(  # noqa: A001 - as be.compile
     source: Any,
     inputs: Sequence[Any] | None = None,
@@ -65,8 +77,8 @@ def compile(  # noqa: A001 - as be.compile
     `keeps`: by the number of an output, the input that it is kept in for the next run, a cache; a mapping of names to
     Programs as `source` is several models that share caches. A CompiledPrograms is returned (docs/generate.md).
 
-    Raises UnsupportedError naming every operator that is not supported, with its count; HostError for a file that is no
-    model or a wrong word.
+    Raises UnsupportedError naming every operator that is not supported, with its count, and where this machine has not
+    the memory; HostError for a file that is no model or a wrong word.
     """
     if loss is not None and not acc_df:
         from buda_emu.compiler.train.choices import sums_df

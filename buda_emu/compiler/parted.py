@@ -6,6 +6,7 @@ from typing import Any
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
+from buda_emu.compiler.compile import within_memory
 from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.importers.source import read_model
@@ -73,6 +74,7 @@ class PartedModel:
             part.close()
 
 
+@within_memory()
 def compile_in_parts(
     source: Any, inputs: Sequence[Any] | None = None, *, on_host: Sequence[str], **options: Any
 ) -> PartedModel:

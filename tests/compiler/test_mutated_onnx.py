@@ -1,4 +1,5 @@
-"""Thousands of damaged ONNX files: each compiles, or is refused with a documented error, in bounded time and memory."""
+"""Thousands of damaged, strange and generated ONNX files: each compiles, and then gives onnxruntime's values, or is
+refused with a documented error, in bounded time and memory."""
 
 import json
 import os
@@ -8,33 +9,32 @@ import signal
 import sys
 import traceback
 import warnings
+from importlib.util import find_spec
+from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
+from buda_emu.compiler.graph.graph import host_shape
+from buda_emu.errors import BudaError, HostError, InternalError, ProgramError, UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - only where onnx is
 
-QUICK, MANY = 120, 2_000
+from onnx_graphs import generated  # noqa: E402
+from onnx_mutations import ODD, SECRET, cut, flipped, rewritten, strange  # noqa: E402
+from shared_files import SHARED  # noqa: E402
+
+QUICK, MANY = 200, 10_000
 SECONDS = 60  # of processor time that one file may take, on any machine
+HAS_ONNXRUNTIME = find_spec("onnxruntime") is not None
 MEMORY = 3 << 30  # bytes of addresses beyond those of a process that has compiled something
-NUMBERS = [0, 1, 2, 3, -1, -2, 5, 7, 31, 32, 33, 255, 4096, 1 << 20, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63)]
-FLOATS = [0.0, -1.0, 1e-45, 3.4e38, float("inf"), float("nan")]
-WORDS = [
-    "", "x", "y", "w", "h0", "SAME_UPPER", "VALID", "NOTSET", "bilinear", "reflect", "edge", "Relu", "Tanh", "..", "/",
-    "\0", "é", "a" * 300, "reverse", "bidirectional", "tanh", "none", "constant", "linear", "asymmetric",
-]  # fmt: skip
-OPS = [
-    "Relu", "Add", "Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool",
-    "Reshape", "Transpose", "Concat", "Split", "Slice", "Pad", "Gather", "Softmax", "LayerNormalization", "ReduceMean",
-    "ReduceSum", "Resize", "Squeeze", "Unsqueeze", "Expand", "Tile", "Flatten", "Cast", "Clip", "Pow", "Sqrt", "Erf",
-    "LSTM", "GRU", "RNN", "QuantizeLinear", "DequantizeLinear", "QLinearConv", "TopK", "ArgMax", "Where", "Identity",
-    "If", "Loop", "Scan", "Constant", "ConstantOfShape", "Shape", "Range", "Einsum", "BatchNormalization", "Dropout",
-    "DepthToSpace", "CumSum", "OneHot", "Attention", "NoSuchOperator",
-]  # fmt: skip
+COMPARED = 1 << 15
+"""Elements of a model's inputs up to which its values are held against onnxruntime's."""
+LARGEST = 100 << 10
+"""Bytes of a file of the shared models that is changed."""
 
 
 def proto(nodes, inputs, outputs, held, opset=17):
@@ -101,132 +101,145 @@ def bases():
 BASES = list(bases())
 
 
-def flipped(stream, data):
-    """Bytes changed."""
-    changed = bytearray(data)
-    for _ in range(stream.choice([1, 1, 2, 4, 16])):
-        changed[stream.randrange(len(changed))] ^= 1 << stream.randrange(8)
-    return bytes(changed)
+SHARED_MODELS = sorted(path for path in (SHARED / "compile" / "onnx").glob("*.onnx") if path.stat().st_size <= LARGEST)
 
 
-def cut(stream, data):
-    """Bytes taken out, doubled or put in."""
-    a, b = sorted(stream.randrange(len(data) + 1) for _ in range(2))
-    return stream.choice(
-        [data[:a], data[:a] + data[b:], data[:b] + data[a:], data[:a] + stream.randbytes(b % 99) + data[a:]]
-    )
+class Case:
+    """A model by its number: its bytes, and files beside it."""
 
-
-def fields(message):
-    """All messages inside of one, and itself."""
-    yield message
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for inner in value if hasattr(value, "__len__") and not hasattr(value, "ListFields") else [value]:
-                yield from fields(inner)
-
-
-def rewritten(stream, data):
-    """Fields of the model dropped, replaced, doubled or exchanged."""
-    model = onnx.ModelProto()
-    model.ParseFromString(data)
-    for _ in range(stream.choice([1, 1, 1, 2, 3])):
-        message = stream.choice([item for item in fields(model) if item.ListFields()] or [model])
-        if isinstance(message, onnx.NodeProto) and stream.random() < 0.4:
-            message.op_type = stream.choice(OPS)
-            continue
-        known = message.ListFields()
-        if not known:
-            continue
-        field, value = stream.choice(known)
-        many = hasattr(value, "append") or hasattr(value, "add")
-        if stream.random() < 0.15:
-            message.ClearField(field.name)
-        elif field.message_type is not None:
-            if many and len(value):
-                at = stream.randrange(len(value))
-                if stream.random() < 0.4:
-                    del value[at]
-                elif stream.random() < 0.5:
-                    value.add().CopyFrom(value[at])
-                else:
-                    first = value[0].__class__()
-                    first.CopyFrom(value[0])
-                    value[0].CopyFrom(value[at])
-                    value[at].CopyFrom(first)
+    def __init__(self, seed):
+        stream = random.Random(seed)
+        kind = stream.choice(["base", "base", "shared", "generated", "generated", "generated", "generated"])
+        if kind == "shared" and SHARED_MODELS:
+            data = stream.choice(SHARED_MODELS).read_bytes()
+        elif kind == "generated":
+            data = generated(stream).SerializeToString()
         else:
-            odd = {"int": NUMBERS, "float": FLOATS, "str": WORDS, "bytes": [b"", b"\xff", b"tanh", data[:64]]}
-            old = value[0] if many and len(value) else value
-            kind = type(old).__name__
-            if kind not in odd:
-                continue
-            new = stream.choice(odd[kind])
-            if kind == "str" and stream.random() < 0.5:
-                new = stream.choice(
-                    [name for node in model.graph.node for name in (*node.input, *node.output)] or [new]
-                )
-            try:
-                if not many:
-                    setattr(message, field.name, new)
-                elif stream.random() < 0.3:
-                    value.append(new)
-                elif stream.random() < 0.3:
-                    del value[stream.randrange(len(value))]
-                else:
-                    value[stream.randrange(len(value))] = new
-            except ValueError:  # beyond what the field can hold
-                message.ClearField(field.name)
-    return model.SerializeToString()
+            data = stream.choice(BASES).SerializeToString()
+        self.files = {}
+        changes = [flipped, cut, rewritten, rewritten, strange, strange, strange]
+        change = stream.choice([*changes, *[None] * 7] if kind == "generated" else changes)
+        if change is strange:
+            data = strange(stream, data, self.files)
+        elif change is not None:
+            data = change(stream, data)
+        self.data, self.effort = data, "default" if stream.random() < 0.15 else "low"
+        self.arch = stream.choice(["wormhole_b0", "wormhole_b0", "grayskull", "blackhole"])
+
+    def write(self, folder):
+        """The model's path."""
+        home = Path(folder) / "models"
+        home.mkdir(exist_ok=True)
+        for old in home.iterdir():
+            old.unlink()
+        for name, data in self.files.items():
+            (home / name).write_bytes(data)
+        if self.files:
+            (home / "link.bin").symlink_to("../outside.bin")
+            (home / "linked").symlink_to("..")
+            os.mkfifo(home / "pipe")
+        path = home / "m.onnx"
+        path.write_bytes(self.data.replace(b"{folder}", str(home).encode()) if self.files else self.data)
+        return path
 
 
-KINDS = (flipped, cut, rewritten, rewritten, rewritten)
-
-
-def mutated(seed):
-    """A file, by its number."""
-    stream = random.Random(seed)
-    return stream.choice(KINDS)(stream, stream.choice(BASES).SerializeToString())
-
-
-def outcome(path):
-    """`compiled`, or the kind of a documented error."""
+def outcome(path, case, tell):
+    """`compiled`, or the kind of a documented error; behind a line feed what is wrong."""
     try:
-        compiled = be.compile(path, effort="low")
-        compiled.close()
+        compiled = be.compile(path, effort=case.effort, arch=case.arch)
     except InternalError:
         raise
     except BudaError as error:
-        return type(error).__name__ if str(error).strip() else "an error\nwithout words"
-    return "compiled"
+        text = str(error).strip()
+        if "not enough memory" in text or not text:
+            return f"an error that says nothing\n{text}"
+        return type(error).__name__
+    try:
+        findings = compiled.check(strict=True)
+        if findings:
+            return f"findings\n{findings[0]}"
+        if any(SECRET in array for _, array in compiled.tensors()):
+            return "secret\na file outside of the folder was read"
+        return held_against(compiled, tell)
+    finally:
+        compiled.close()
+
+
+def tame(array):
+    """Nothing is infinite, or as large as what stands for infinities."""
+    return array.dtype.kind not in "fiu" or bool((abs(array.astype(float)) < 1e6).all())
+
+
+class Everything:
+    def __contains__(self, item):
+        return True
+
+
+def held_against(compiled, tell):
+    """With onnxruntime's values, where it runs the model, nothing is infinite and the model is small."""
+    graph = compiled.graph
+    if sum(prod(host_shape(graph[name])) for name in graph.inputs) > COMPARED:
+        return "compiled, large"
+    inputs = compiled.example_inputs()
+    try:
+        found = compiled(*inputs)
+    except ProgramError as error:  # as of the square root of a negative number
+        found = error
+    tell("onnxruntime")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected, inner = compiled.origin.values(inputs, Everything())
+    except HostError:
+        return "compiled, onnxruntime refuses it"
+    tell("compared")
+    numbers = [np.asarray(item) for item in (*expected, *inner.values())]
+    if not all(map(tame, numbers)):
+        return "compiled, infinite or large values"
+    if isinstance(found, ProgramError):
+        return f"stops\n{found}"
+    for ours, theirs, output in zip(found, expected, compiled.io.outputs, strict=True):
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            return f"differs\n{output.label[:50]}: {ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
+        off = abs(ours.astype(float) - theirs.astype(float))
+        if (off > 2e-3 * max(1, abs(theirs.astype(float)).max(initial=0))).any():
+            return f"differs\n{output.label[:50]}: by {off.max()}"
+    return "compiled, as onnxruntime"
 
 
 def worker(seeds, folder, out):
     """Compile one file after the other, each announced before, in this process; how each ends is written to `out`."""
-    path = os.path.join(folder, "m.onnx")  # noqa: PTH118
-    with open(path, "wb") as file:  # noqa: PTH123
-        file.write(BASES[0].SerializeToString())
-    assert outcome(path) == "compiled"
-    pages = int(open("/proc/self/statm").read().split()[0]) if sys.platform == "linux" else 0  # noqa: PTH123, SIM115
+
+    def tell(word, value=None):
+        os.write(out, f"{json.dumps([word, value])}\n".encode())
+
+    path = Path(folder) / "first.onnx"
+    path.write_bytes(BASES[0].SerializeToString())
+    first = be.compile(path, effort="low")
+    first(*first.example_inputs())
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
     if pages:
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # its default ends the process
     for seed in seeds:
-        os.write(out, f"{json.dumps(['begun', seed])}\n".encode())
-        os.unlink(path)  # noqa: PTH108
-        with open(path, "wb") as file:  # noqa: PTH123
-            file.write(mutated(seed))
+        tell("begun", seed)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
-            found = outcome(path)
+            case = Case(seed)
+            found = outcome(case.write(folder), case, tell)
         except BaseException:  # noqa: BLE001 - told by the one who waits
             found = traceback.format_exc()
         signal.setitimer(signal.ITIMER_PROF, 0)
-        os.write(out, f"{json.dumps(['done', found])}\n".encode())
+        tell("done", found)
 
 
 def run(seeds, folder):
-    """How many files ended how; faults by seed: a traceback, or that the process died or took too long."""
+    """How many files ended how; faults by seed: what is wrong, a traceback, or how the process died."""
     counts, faults, left = {}, {}, list(seeds)
+
+    def count(name):
+        counts[name] = counts.get(name, 0) + 1
+
     while left:
         ours, theirs = os.pipe()
         child = os.fork()
@@ -242,22 +255,23 @@ def run(seeds, folder):
             finally:
                 os._exit(0)
         os.close(theirs)
-        begun, known = None, len(left)
+        begun, stage, known = None, "", len(left)
         with os.fdopen(ours) as lines:
             for line in lines:
-                word, value = json.loads(line)
-                if word == "begun":
+                stage, value = json.loads(line)
+                if stage == "begun":
                     begun = value
                     left.remove(value)
-                else:
-                    name = value if "\n" not in value else "fault"
-                    counts[name] = counts.get(name, 0) + 1
-                    if name == "fault":
+                elif stage == "done":
+                    if "\n" in value:
                         faults[begun] = value
+                    count("fault" if "\n" in value else value)
                     begun = None
         _, status = os.waitpid(child, 0)
-        if begun is not None:
-            counts["fault"] = counts.get("fault", 0) + 1
+        if begun is not None and stage == "onnxruntime":
+            count("compiled, onnxruntime ends the process")
+        elif begun is not None:
+            count("fault")
             faults[begun] = f"the process ended with {status}"
         assert len(left) < known, "no file could be compiled at all"
     return counts, faults
@@ -270,13 +284,16 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="a process of it
 def test_damaged_models(tmp_path):
     counts, faults = run(range(QUICK), tmp_path)
     assert not faults, faults
-    assert min(counts["compiled"], counts["HostError"]) > QUICK // 20  # both sides are tried
+    ends = ["compiled, as onnxruntime", "HostError", "UnsupportedError"]
+    assert min(counts[end] for end in (ends if HAS_ONNXRUNTIME else ends[1:])) > QUICK // 20  # all are tried
 
 
 @needs_fork
 @pytest.mark.slow
-def test_two_thousand_damaged_models(tmp_path):
+def test_ten_thousand_damaged_models(tmp_path, record_property):
     counts, faults = run(range(QUICK, QUICK + MANY), tmp_path)
+    record_property("outcomes", json.dumps(counts))
+    print(f"{MANY} models: {counts}")
     assert not faults, faults
     assert sum(counts.values()) == MANY
 
@@ -293,7 +310,10 @@ def broken(change):
     [
         (lambda graph: graph.node[1].input.__setitem__(0, "nowhere"), "h1: nothing before gives 'nowhere'"),
         (lambda graph: setattr(graph.output[0], "name", "nowhere"), "outputs: nothing before gives 'nowhere'"),
-        (lambda graph: graph.node[0].input.reverse(), r"h0: MatMul cannot be: no product of \[16, 24\] and \[4, 16\]"),
+        (
+            lambda graph: graph.node[0].input.reverse(),
+            r"h0: MatMul cannot be: Incompatible dim.* \(operands \[16, 24\], \[4, 16\]\)",
+        ),
         (lambda graph: graph.initializer[0].dims.__setitem__(0, 15), "of type 1 .*first at w"),
         (lambda graph: setattr(graph.initializer[0], "data_type", 99), "of type 99"),
         (
@@ -320,26 +340,19 @@ def test_a_sequence_of_a_million_steps_is_refused_at_once():
         be.compile(model)
 
 
-@pytest.mark.parametrize("place", ["/etc/hostname", "../{}/held.bin", "held.bin"])
-def test_tensors_in_other_files_are_read_only_below_the_model(place, tmp_path):
-    """`held.bin` stands for a link out of the folder."""
-    held = tmp_path / "held.bin"
-    (tmp_path / "models").mkdir()
-    held.write_bytes(bytes(16 * 24 * 4))
-    (tmp_path / "models" / "held.bin").symlink_to(held)
-
-    def outside(graph):
-        tensor = graph.initializer[0]
-        tensor.ClearField("raw_data")
-        tensor.data_location = TensorProto.EXTERNAL
-        tensor.external_data.add(key="location", value=place.format(tmp_path.name))
-
-    path = tmp_path / "models" / "m.onnx"
-    path.write_bytes(broken(outside).SerializeToString())
-    with pytest.raises(HostError, match=r"m\.onnx is not an ONNX model"):
-        be.compile(path)
-
-
 def test_the_mutations_do_something():
-    whole = {base.SerializeToString() for base in BASES}
-    assert len({mutated(seed) for seed in range(40)} - whole) > 30
+    whole = {base.SerializeToString() for base in BASES} | {path.read_bytes() for path in SHARED_MODELS}
+    assert len({Case(seed).data for seed in range(40)} - whole) > 30
+    assert {name for seed in range(400) for name in Case(seed).files} >= {"held.bin", "../outside.bin"}
+
+
+@pytest.mark.parametrize("name", sorted(ODD))
+def test_each_odd_thing_is_done(name):
+    """To some model, with some numbers."""
+    done = 0
+    for seed in range(20):
+        model = onnx.ModelProto.FromString(BASES[seed % len(BASES)].SerializeToString())
+        before = model.SerializeToString(deterministic=True)
+        ODD[name](random.Random(seed), model, {})
+        done += model.SerializeToString(deterministic=True) != before
+    assert done > 5

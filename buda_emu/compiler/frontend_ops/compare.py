@@ -5,6 +5,7 @@ import numpy as np
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
+from buda_emu.errors import UnsupportedError
 from buda_emu.spec.infinity import INFINITE, STAND_IN
 
 _op = composite("compare", dtype="bool")
@@ -118,4 +119,6 @@ def where(b: Builder, c: Node, x: Node, y: Node) -> Node:
 def _finite(b: Builder, x: Node) -> Node:
     if x.op != "constant" or np.isfinite(x.value).all():
         return x
-    return b.constant(np.nan_to_num(x.value, nan=0.0, posinf=STAND_IN, neginf=-STAND_IN))
+    if np.isnan(x.value).any():
+        raise UnsupportedError("a constant with NaN, for which no value of the device stands")
+    return b.constant(np.nan_to_num(x.value, posinf=STAND_IN, neginf=-STAND_IN))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.compiler.frontend_ops.core import out_size, taps
-from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.frontend_ops.core import out_size, taps, window_out
+from buda_emu.compiler.graph.builder import Builder, index_size
 from buda_emu.compiler.graph.graph import Array, Node
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
@@ -72,6 +72,7 @@ def conv_transpose(
     for place in range(rank):
         size, reach = x.shape[2 + place], (w.shape[2 + place] - 1) * dilations[place]
         low, high = reach - pads[place][0], reach - pads[place][1] + extra[place]
+        index_size("conv_transpose", (size - 1) * strides[place] + 1 + abs(low) + abs(high))
         wide = np.full((size - 1) * strides[place] + 1, -1)
         wide[:: strides[place]] = np.arange(size)
         index = np.concatenate([np.full(max(low, 0), -1), wide, np.full(max(high, 0), -1)])
@@ -104,10 +105,12 @@ def avg_pool(
 ) -> Node:  # fmt: skip
     """mean of each window: along every dimension a matrix of ones, then divided by the elements that count"""
     counts: Array = np.ones((1,) * len(kernel), np.float32)
+    given = {"strides": strides, "pads": pads, "dilations": dilations, "out": out}
+    sizes = window_out(x.shape[2:], kernel, given)
     for place, k in enumerate(kernel):
         dim = 2 + place
         size, pad, stride, dilation = x.shape[dim], pads[place], strides[place], dilations[place]
-        count = out[place] if out else out_size(size, k, stride, dilation, pad)
+        count = sizes[place]
         index = taps(size, k, stride, dilation, pad, count)
         row = np.broadcast_to(np.arange(count), index.shape)
         inside = index >= 0

@@ -4,12 +4,13 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from buda_emu.compiler.graph.builder import index_size
 from buda_emu.compiler.graph.graph import Array, Shape
 from buda_emu.compiler.graph.registry import core
 from buda_emu.compiler.graph.sparse import Sparse
@@ -143,19 +144,22 @@ def out_size(size: int, kernel: int, stride: int, dilation: int, pad: tuple[int,
     return (size + pad[0] + pad[1] - (kernel - 1) * dilation - 1) // stride + 1
 
 
-def _window_out(space: Sequence[int], kernel: Sequence[int], attrs: dict[str, Any]) -> tuple[int, ...]:
+def window_out(space: Sequence[int], kernel: Sequence[int], attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    """Sizes of what windows give: `out` where that is given. Raises ValueError for windows that there are not."""
     given = (attrs["strides"], attrs["dilations"], attrs["pads"])
     _need(
         len(space) == len(kernel) and all(len(item) == len(space) for item in given)
         and min((*kernel, *attrs["strides"], *attrs["dilations"]), default=1) >= 1,
         f"no windows of {list(kernel)} over {list(space)}, strides, dilations and pads {given}",
     )  # fmt: skip
-    if attrs.get("out"):
-        return tuple(attrs["out"])
-    return tuple(
+    out = tuple(attrs.get("out") or ()) or tuple(
         out_size(size, k, s, d, p)
         for size, k, s, d, p in zip(space, kernel, attrs["strides"], attrs["dilations"], attrs["pads"], strict=True)
     )
+    _need(min(out, default=1) >= 1, f"windows of {list(kernel)} reach beyond {list(space)} and pads {attrs['pads']}")
+    for size, k in zip(out, kernel, strict=True):
+        index_size("windows", size * k)
+    return out
 
 
 def _windows(
@@ -175,14 +179,14 @@ def _windows(
 
 def _tapped(x: Array, *, kernel: Sequence[int], clamp: bool = False, turned: bool = False, **attrs: Any) -> Array:
     rank = len(kernel)
-    found = _windows(x, kernel, _window_out(x.shape[2:], kernel, attrs), attrs, clamp, turned)
+    found = _windows(x, kernel, window_out(x.shape[2:], kernel, attrs), attrs, clamp, turned)
     return found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
 
 
 core(
     "windows", "[N, C, taps..., out...]: what each tap of a window reads, 0 outside; `clamp`: what another tap reads "
     "inside; `turned`: the last tap first",
-    lambda x, kernel, **attrs: (*x[:2], *kernel, *_window_out(x[2:], kernel, attrs)),
+    lambda x, kernel, **attrs: (*x[:2], *kernel, *window_out(x[2:], kernel, attrs)),
     _tapped, family="convolution",
 )  # fmt: skip
 
@@ -190,7 +194,7 @@ core(
 def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
     x, w = x.astype(np.float32), w.astype(np.float32)
     kernel, rank = w.shape[2:], w.ndim - 2
-    out = _window_out(x.shape[2:], kernel, attrs)
+    out = window_out(x.shape[2:], kernel, attrs)
     found = _windows(x, kernel, out, attrs, clamp=False)
     found = found.transpose(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     columns = found.reshape(x.shape[0], groups, -1, prod(out))
@@ -201,7 +205,7 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **attrs: Any) -> Array:
 def _conv_shape(x: Shape, w: Shape, *, groups: int = 1, **attrs: Any) -> Shape:
     fits = len(x) == len(w) > 2 and groups >= 1 and x[1] == groups * w[1] and w[0] % groups == 0
     _need(fits, f"no convolution of {list(x)} by {list(w)} in {groups} groups")
-    return x[0], w[0], *_window_out(x[2:], w[2:], attrs)
+    return x[0], w[0], *window_out(x[2:], w[2:], attrs)
 
 
 core(
@@ -211,14 +215,14 @@ core(
 
 
 def _max_pool(x: Array, *, kernel: Sequence[int], **attrs: Any) -> Array:
-    out = _window_out(x.shape[2:], kernel, attrs)
+    out = window_out(x.shape[2:], kernel, attrs)
     found = _windows(x, kernel, out, attrs, clamp=True)
     return found.max(axis=tuple(range(2, 2 + 2 * len(kernel), 2)))
 
 
 core(
     "max_pool", "largest of each window of [N, C, space...]; what is outside does not count",
-    lambda x, kernel, **attrs: (*x[:2], *_window_out(x[2:], kernel, attrs)), _max_pool, family="convolution",
+    lambda x, kernel, **attrs: (*x[:2], *window_out(x[2:], kernel, attrs)), _max_pool, family="convolution",
 )  # fmt: skip
 
 

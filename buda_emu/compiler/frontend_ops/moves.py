@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.builder import Builder, index_size, made_size
+from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
 
@@ -15,7 +15,7 @@ _op = composite("moves")
 @_op
 def take(b: Builder, x: Node, *, dim: int, index: Array) -> Node:
     """elements of one dimension by constant indices; 0 where an index is negative"""
-    dim %= len(x.shape)
+    dim = dim_of(dim, len(x.shape))
     index = np.asarray(index, np.int64)
     if index.size == x.shape[dim] and (index == np.arange(index.size)).all():
         return x
@@ -25,13 +25,17 @@ def take(b: Builder, x: Node, *, dim: int, index: Array) -> Node:
 @_op
 def slice_(b: Builder, x: Node, *, dim: int, start: int, count: int, step: int = 1) -> Node:
     """`count` elements of one dimension from `start` on"""
+    index_size("slice", count)
     return b.take(x, dim=dim, index=start + step * np.arange(count))
 
 
 @_op
 def pad(b: Builder, x: Node, *, pads: Sequence[tuple[int, int]], mode: str = "constant", value: float = 0.0) -> Node:
     """more elements around: a value, the edge, or what is mirrored or wrapped; fewer where a count is negative"""
+    sizes = tuple(size + sum(around) for size, around in zip(x.shape, pads, strict=True))
+    index_size("pad", max(sizes, default=1))
     if mode == "constant" and value:
+        made_size("pad", sizes)
         inside = b.pad(b.constant(np.ones(x.shape, np.float32)), pads=pads)
         around = np.where(inside.value == 1, np.float32(0), np.float32(value))
         return b.add(b.pad(x, pads=pads), b.constant(around), dtype=x.dtype)
@@ -65,6 +69,8 @@ def repeat(b: Builder, x: Node, *, dim: int, times: int) -> Node:
 @_op
 def tile(b: Builder, x: Node, *, repeats: Sequence[int]) -> Node:
     """the whole several times along each dimension"""
+    for size, times in zip(x.shape, repeats, strict=True):
+        index_size("tile", size * times)
     for dim, times in enumerate(repeats):
         if times != 1:
             x = b.take(x, dim=dim, index=np.tile(np.arange(x.shape[dim]), times))
@@ -105,7 +111,7 @@ def one_hot(b: Builder, index: Node, *, depth: int) -> Node:
 @_op
 def gather(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
     """elements along one dimension by indices that are an input: one-hot rows times x"""
-    dim %= len(x.shape)
+    dim = dim_of(dim, len(x.shape))
     rest = (*x.shape[:dim], *x.shape[dim + 1 :])
     order = (dim, *[place for place in range(len(x.shape)) if place != dim])
     flat = b.reshape(b.transpose(x, perm=order), shape=(x.shape[dim], int(np.prod(rest))))
@@ -120,7 +126,7 @@ def gather(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
 @_op
 def gather_elements(b: Builder, x: Node, index: Node, *, dim: int) -> Node:
     """out[.., i, ..] = x[.., index[.., i, ..], ..]: one-hot along the dimension, summed"""
-    dim %= len(x.shape)
+    dim = dim_of(dim, len(x.shape))
     for place, size in enumerate(index.shape):
         if place != dim and size != x.shape[place]:
             x = b.slice(x, dim=place, start=0, count=size)

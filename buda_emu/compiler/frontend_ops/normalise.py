@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.builder import Builder, made_size
 from buda_emu.compiler.graph.graph import Node
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.spec.infinity import STAND_IN
@@ -96,5 +96,6 @@ def attention(
         scores = b.add(scores, item)
     if causal:
         rows, columns = scores.shape[-2:]
+        made_size("mask", (rows, columns))
         scores = b.add(scores, b.constant(np.triu(np.full((rows, columns), -STAND_IN, np.float32), 1)))
     return b.matmul(b.softmax(scores, dim=-1), v)

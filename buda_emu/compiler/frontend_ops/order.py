@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.builder import Builder, index_size, made_size
+from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 
 _op = composite("order")
@@ -13,6 +13,7 @@ _op = composite("order")
 def rank(b: Builder, x: Node, *, descending: bool = True) -> Node:
     """how many elements of the last dimension come before each; of equal ones the first comes first"""
     n = x.shape[-1]
+    made_size("order", (n, n))
     high, low = b.reshape(x, shape=(*x.shape, 1)), b.reshape(x, shape=(*x.shape[:-1], 1, n))
     reached = (
         b.greater_equal(low, high) if descending else b.greater_equal(high, low)
@@ -46,8 +47,9 @@ def order(b: Builder, x: Node, *, dim: int, count: int, descending: bool = True)
 
 def _last(b: Builder, x: Node, dim: int) -> tuple[Node, list[int]]:
     """With the dimension at the end, and the order that puts it back."""
-    places = [place for place in range(len(x.shape)) if place != dim % len(x.shape)]
-    places.append(dim % len(x.shape))
+    dim = dim_of(dim, len(x.shape))
+    places = [place for place in range(len(x.shape)) if place != dim]
+    places.append(dim)
     return b.transpose(x, perm=places), [places.index(place) for place in range(len(places))]
 
 
@@ -60,8 +62,9 @@ def _hot(b: Builder, x: Node, count: int, descending: bool) -> Node:
 @_op
 def cumprod(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: bool = False) -> Node:
     """running product: times what stood 1, 2, 4, ... places before, 1 where nothing did"""
-    dim %= len(x.shape)
+    dim = dim_of(dim, len(x.shape))
     n = x.shape[dim]
+    index_size("cumprod", n)
     if exclusive:
         x = _shifted(b, x, dim, 1, reverse)
     step = 1

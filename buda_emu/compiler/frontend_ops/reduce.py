@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from buda_emu.compiler.graph.builder import Builder
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.builder import Builder, index_size, made_size
+from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.graph.registry import composite
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.errors import UnsupportedError
@@ -15,7 +15,7 @@ _op = composite("reduce")
 
 def _dims(x: Node, axes: Sequence[int] | None) -> list[int]:
     rank = len(x.shape)
-    return sorted({int(axis) % rank for axis in axes}) if axes is not None else list(range(rank))
+    return sorted({dim_of(axis, rank) for axis in axes}) if axes is not None else list(range(rank))
 
 
 def squeezed(b: Builder, x: Node, dims: Sequence[int], keepdims: bool) -> Node:
@@ -49,6 +49,7 @@ def _weighted(b: Builder, x: Node, axes: Sequence[int] | None, keepdims: bool, *
             raise UnsupportedError("a mean or sum over nothing")
         weight = 1 / size if mean else 1.0
         if size > 1:
+            index_size("sum", size)
             matrix = Sparse.of((1, size), np.zeros(size), np.arange(size), weight)
             x = b.linear(x, dim=dim, matrix=matrix, dtype=x.dtype)
     return squeezed(b, x, dims, keepdims)
@@ -119,9 +120,11 @@ def reduce_log_sum_exp(b: Builder, x: Node, *, axes: Sequence[int] | None = None
 @_op
 def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool = False) -> Node:
     """place of the first (`last`: last) largest: n - max((x == max x) * (n - place))"""
+    dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
     shape = [1] * len(x.shape)
     shape[dim] = size
+    index_size("argmax", size)
     place = np.arange(size, dtype=np.float32).reshape(shape)
     hit = b.greater_equal(x, b.reduce_largest(x, axes=[dim]))
     if last:
@@ -130,12 +133,14 @@ def argmax(b: Builder, x: Node, *, dim: int, keepdims: bool = True, last: bool =
         found = b.subtract(
             float(size), b.reduce_largest(b.multiply(hit, b.constant(size - place), dtype="float32"), axes=[dim])
         )
-    return b.retyped(squeezed(b, found, [dim % len(x.shape)], keepdims), "int64")
+    return b.retyped(squeezed(b, found, [dim], keepdims), "int64")
 
 
 @_op
 def cumsum(b: Builder, x: Node, *, dim: int, exclusive: bool = False, reverse: bool = False) -> Node:
     """running sum: a triangular matrix"""
+    dim = dim_of(dim, len(x.shape))
     size = x.shape[dim]
+    made_size("cumsum", (size, size))
     matrix = np.tril(np.ones((size, size), np.float32), -1 if exclusive else 0)
-    return b.linear(x, dim=dim % len(x.shape), matrix=Sparse.dense(matrix.T if reverse else matrix), dtype=x.dtype)
+    return b.linear(x, dim=dim, matrix=Sparse.dense(matrix.T if reverse else matrix), dtype=x.dtype)

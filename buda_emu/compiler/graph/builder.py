@@ -8,11 +8,17 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
-from buda_emu.compiler.graph.names import safe_name
+from buda_emu.compiler.graph.names import safe_name, shown_name
 from buda_emu.errors import InternalError, UnsupportedError
 
 MOST_ELEMENTS: Final = 1 << 31
 """Of a tensor: 4 GiB in Float16_b, a third of the DRAM of a chip."""
+MOST_DIMENSIONS: Final = 32
+"""As numpy has before version 2."""
+MOST_PLACES: Final = 1 << 24
+"""Of a dimension that an op moves or sums up: 128 MiB of indices, several times."""
+MOST_MADE: Final = 1 << 28
+"""Of a constant that is computed of smaller ones: 1 GiB in float32. What a model holds itself lies in its file."""
 
 
 class Builder:
@@ -52,6 +58,7 @@ class Builder:
         if constant:
             if declared.reference is None:
                 raise InternalError(f"front-end op {op} has no reference")
+            made_size(op, declared.shape(*[node.shape for node in nodes], **attrs), sum(map(_size, nodes)))
             with np.errstate(all="ignore"):
                 value = np.asarray(declared.reference(*[node.value for node in nodes], **attrs))
             return self.constant(value.astype(np.float32) if value.dtype.kind == "f" else value, dtype=dtype)
@@ -60,6 +67,8 @@ class Builder:
 
     def _add(self, op: str, nodes: Sequence[Node], attrs: dict[str, Any], shape: Shape, dtype: str) -> Node:
         _sized(op, shape)
+        if 0 in shape:  # whatever it is computed of, its value is known
+            return self.constant(np.zeros(shape, dtype))
         node = Node(
             self.fresh(op), op, tuple(node.name for node in nodes), attrs, tuple(map(int, shape)), dtype, self.source
         )
@@ -94,12 +103,12 @@ class Builder:
         return node
 
     def input(self, label: str, shape: Shape, dtype: str) -> Node:
-        """An input of the model."""
-        _sized("input", shape)
+        """An input of the model, as a value: of one without elements a constant."""
+        _sized(f"input {shown_name(label)}", shape)
         node = Node(self.unique(label), "input", (), {"label": label}, tuple(shape), dtype, label)
         self.graph.nodes[node.name] = node
         self.graph.inputs.append(node.name)
-        return node
+        return node if 0 not in shape else self.constant(np.zeros(shape, dtype))
 
     def alias(self, node: Node, name: str) -> Node:
         """The node under a name of its own, where it was made last and the name is free; else as it is."""
@@ -138,8 +147,28 @@ def _sized(what: str, shape: Shape) -> None:
     """Raises ValueError for what no tensor has, UnsupportedError for what no machine holds."""
     if min(shape, default=0) < 0:
         raise ValueError(f"{what} of shape {list(shape)}")
+    if len(shape) > MOST_DIMENSIONS:
+        raise UnsupportedError(f"{what} of {len(shape)} dimensions: the most is {MOST_DIMENSIONS}")
     if prod(shape) > MOST_ELEMENTS:
         raise UnsupportedError(f"{what} of shape {list(shape)}: more than {MOST_ELEMENTS:,} elements")
+
+
+def made_size(what: str, shape: Shape, held: int = 0) -> None:
+    """Raises as `_sized`, and UnsupportedError for a constant that is much larger than what it is computed of, `held`
+    elements."""
+    _sized(what, shape)
+    if prod(shape) > max(MOST_MADE, held):
+        raise UnsupportedError(f"{what} of constants, of shape {list(shape)}: more than {MOST_MADE:,} elements")
+
+
+def index_size(what: str, count: int) -> None:
+    """Raises UnsupportedError where what an op reads of a dimension is too many places to list."""
+    if count > MOST_PLACES:
+        raise UnsupportedError(f"{what} along {count} places: the most is {MOST_PLACES:,}")
+
+
+def _size(node: Node) -> int:
+    return prod(node.shape)
 
 
 def _decomposed_shape(op: str, nodes: Sequence[Node], attrs: dict[str, Any]) -> Shape:

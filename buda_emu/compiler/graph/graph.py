@@ -40,6 +40,13 @@ class Node:
         return self.attrs["value"]
 
 
+def dim_of(axis: int, rank: int) -> int:
+    """The dimension that an axis names, from the end where it is negative. Raises ValueError where there is none."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} of {rank} dimension{'s' * (rank != 1)}")
+    return int(axis) % rank
+
+
 def host_shape(node: Node) -> Shape:
     """What the host has of an input."""
     return node.attrs.get("host_shape", node.shape)

@@ -12,6 +12,13 @@ from buda_emu.errors import HostError
 def read_model(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str] = ()) -> Graph:
     """The graph of a model as it is given to `compile`; operators `on_host` stay as they are, where the model's own
     framework can run them. Raises HostError, UnsupportedError."""
+    graph = _read(source, inputs, on_host)
+    if not graph.outputs:
+        raise HostError(f"compile: {graph.name}: the model has no outputs: there is nothing to compute")
+    return graph
+
+
+def _read(source: Any, inputs: Sequence[Any] | None, on_host: Sequence[str]) -> Graph:
     kind: type[Any] = type(source)
     if isinstance(source, (str, Path)):
         path = Path(source)

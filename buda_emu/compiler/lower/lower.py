@@ -69,8 +69,6 @@ def _keep_old(low: Lowering, of: Mapping[str, str], program: str, stored: Collec
 def _lower(low: Lowering, node: Node) -> None:
     if node.op not in RULES:
         raise InternalError(f"nothing lowers {node.op}")
-    if not all(node.shape):
-        return
     low.node = node
     low.values[node.name] = RULES[node.op](low, node)
     if low.values[node.name].layout.shape != node.shape:

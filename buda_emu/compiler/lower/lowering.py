@@ -15,7 +15,7 @@ from buda_emu.compiler.lower.layout import TILE, Extent, Layout
 from buda_emu.compiler.lower.picker import Cut, PickTable, picker_rows
 from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
-from buda_emu.errors import InternalError
+from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.spec.infinity import LARGEST, STAND_IN
 
 
@@ -98,7 +98,11 @@ class Lowering:
         """The name of a queue that holds [t, rows, columns], none beyond `most`; equal ones are one."""
         values = np.ascontiguousarray(values)
         if values.dtype.kind == "f" and not -most <= values.min() <= values.max() <= most:  # or not a number
-            values = np.nan_to_num(values, nan=0.0, posinf=STAND_IN, neginf=-STAND_IN)
+            if np.isnan(values).any():
+                raise UnsupportedError(
+                    f"{self.name(suffix)}: a constant with NaN: no value of the device stands for it: use a number"
+                )
+            values = np.nan_to_num(values, posinf=STAND_IN, neginf=-STAND_IN)
             values = np.clip(values, -most, most)
         if values.dtype.kind == "f":
             values = values.astype(np.float32, copy=False)

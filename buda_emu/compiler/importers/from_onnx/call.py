@@ -28,6 +28,13 @@ class Call:
             raise NotSupportedError(f"without operand {place}")
         return node
 
+    def image(self, place: int) -> Node:
+        """An operand [N, C, space...]. Raises ValueError for one of fewer dimensions."""
+        node = self[place]
+        if len(node.shape) < 3:
+            raise ValueError(f"operand {place} of shape {list(node.shape)} is not [N, C, space...]")
+        return node
+
     def get(self, place: int) -> Node | None:
         """An operand that may be left out."""
         return self.inputs[place] if place < len(self.inputs) else None

@@ -163,7 +163,9 @@ def is_nan(call: Call) -> Node:
     if x.op != "softmax":
         raise call.refuse("values that are no numbers are not kept apart on the device")
     left = rows_left(b, b.graph.nodes[x.inputs[0]], x.attrs["dim"])
-    return b.constant(np.zeros(x.shape, bool)) if left is None else b.expand(b.logical_not(left), shape=x.shape)
+    if left is None:
+        return b.constant(np.broadcast_to(np.array(False), x.shape))
+    return b.expand(b.logical_not(left), shape=x.shape)
 
 
 @onnx_op("IsInf", refused=True)
@@ -189,4 +191,4 @@ def dropout(call: Call) -> tuple[Node, Node]:
         ratio = call.constant(1, "ratio")
         if training.op != "constant" or ratio is None or float(ratio) != 0:
             raise call.refuse("in training")
-    return call[0], call.b.constant(np.ones(call[0].shape, bool))
+    return call[0], call.b.constant(np.broadcast_to(np.array(True), call[0].shape))

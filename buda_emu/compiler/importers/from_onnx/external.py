@@ -59,11 +59,11 @@ def _of_sparse(tensors: Iterable[Any]) -> Iterator[Any]:
 def _bytes(tensor: Any, folder: Path) -> bytes:
     said = {entry.key: entry.value for entry in tensor.external_data}
     location = said.get("location", "")
-    where = f"compile: tensor {shown_name(tensor.name)!r} in file {shown_name(location)!r}"
+    where = f"compile: tensor '{shown_name(tensor.name)}' in file '{shown_name(location)}'"
     numbers = {key: said[key] for key in ("offset", "length") if key in said}
     for key, value in numbers.items():
         if not _NUMBER.fullmatch(value):
-            raise HostError(f"{where}: {key} {shown_name(value)!r} is no number of bytes")
+            raise HostError(f"{where}: {key} '{shown_name(value)}' is no number of bytes")
     with os.fdopen(_opened(location, folder, where), "rb") as file:
         size, start = os.fstat(file.fileno()).st_size, int(numbers.get("offset", 0))
         count = int(numbers.get("length", max(0, size - start)))

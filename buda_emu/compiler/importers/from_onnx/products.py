@@ -144,12 +144,13 @@ def average_pool(call: Call) -> Node:
 @onnx_op("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(call: Call) -> Node:
     """`reduce_mean`, `reduce_largest` or a norm over all space"""
-    axes = tuple(range(2, len(call[0].shape)))
+    x = call.image(0)
+    axes = tuple(range(2, len(x.shape)))
     if call.op == "GlobalLpPool":
         if call.attr("p", 2) != 2:
             raise call.refuse(f"p {call.attr('p')}")
-        return call.b.reduce_l2(call[0], axes=axes)
-    return (call.b.reduce_mean if call.op == "GlobalAveragePool" else call.b.reduce_largest)(call[0], axes=axes)
+        return call.b.reduce_l2(x, axes=axes)
+    return (call.b.reduce_mean if call.op == "GlobalAveragePool" else call.b.reduce_largest)(x, axes=axes)
 
 
 @onnx_op("Einsum")

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 from buda_emu.compiler.importers.from_onnx.products import product, window
 
@@ -49,7 +49,7 @@ def _spread(call: Call, scale: Node) -> Node:
     axis = call.attr("axis", 1)
     if prod(scale.shape) == 1:
         return call.b.reshape(scale, shape=())
-    axis += len(shape) if axis < 0 else 0
+    axis = dim_of(axis, len(shape))
     if size:
         wide = call.b.repeat(scale, dim=axis, times=size)
         return call.b.slice(wide, dim=axis, start=0, count=shape[axis])
@@ -63,7 +63,8 @@ def _centred(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
     if prod(zero.shape) == 1:
         zero = call.b.reshape(zero, shape=())
     elif axis is not None and len(zero.shape) == 1:
-        zero = call.b.reshape(zero, shape=[n if place == axis % len(x.shape) else 1 for place, n in enumerate(x.shape)])
+        dim = dim_of(axis, len(x.shape))
+        zero = call.b.reshape(zero, shape=[n if place == dim else 1 for place, n in enumerate(x.shape)])
     return call.b.subtract(x, zero, dtype="float32")
 
 

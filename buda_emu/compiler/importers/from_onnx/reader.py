@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +12,22 @@ import onnx
 from onnx import helper, numpy_helper
 
 from buda_emu.checker.text import plural
-from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.builder import MOST_ELEMENTS, Builder, made_size
 from buda_emu.compiler.graph.graph import Array, Graph, Node, Output
 from buda_emu.compiler.graph.names import shown_name
 from buda_emu.compiler.importers.from_onnx.call import HANDLERS, Call
 from buda_emu.compiler.importers.from_onnx.external import elsewhere, take_in
 from buda_emu.compiler.importers.from_onnx.origin import OnnxOrigin
+from buda_emu.compiler.importers.from_onnx.standard import (
+    dims_of,
+    dtype_of,
+    family,
+    schema_of,
+    shapes_of,
+    told_of,
+    type_bytes,
+    wrong_in_evaluator,
+)
 from buda_emu.compiler.importers.refusal import NotSupportedError
 from buda_emu.errors import BudaError, HostError, InternalError, UnsupportedError
 
@@ -35,18 +46,20 @@ def read_file(path: Path, inputs: Sequence[Any] | None, on_host: Sequence[str] =
         raise HostError(f"compile: {path}: no such file") from None
     except Exception as error:  # noqa: BLE001 - protobuf and onnx raise many kinds for damaged files
         raise HostError(f"compile: {path} is not an ONNX model: {error}") from None
+    if not model.HasField("graph"):
+        raise HostError(f"compile: {path} is not an ONNX model: it has no graph")
     take_in(model, path.parent)
     return read_proto(model, inputs, path.stem, on_host)
 
 
 def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", on_host: Sequence[str] = ()) -> Graph:
     """The graph of an onnx.ModelProto. Raises UnsupportedError naming every operator, HostError for a broken model."""
-    for family in FAMILIES:
-        import_module(f"buda_emu.compiler.importers.from_onnx.{family}")
+    for module in FAMILIES:
+        import_module(f"buda_emu.compiler.importers.from_onnx.{module}")
     name = shown_name(name or model.graph.name or "model")
     for tensor in elsewhere(model):
         raise HostError(
-            f"compile: {name}: tensor {shown_name(tensor.name)!r} lies in another file: give the model's path, or load "
+            f"compile: {name}: tensor '{shown_name(tensor.name)}' lies in another file: give the model's path, or load "
             "it with onnx.load, which puts all tensors into the model"
         )
     try:
@@ -86,6 +99,9 @@ def _bound(model: Any, inputs: Sequence[Any] | None) -> Any:
 def _inferred(model: Any) -> Any:
     if model.ByteSize() > 1 << 30:
         return model  # beyond what protobuf can hand over; exporters state the shapes
+    sizes = (dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    if max(sizes, default=0) > MOST_ELEMENTS:
+        return model  # no tensor is as large, which is said below: onnx would take memory for it
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
@@ -98,17 +114,17 @@ class _Reader:
         self._opset = {item.domain: item.version for item in model.opset_import}
         self._shapes: dict[str, tuple[int, ...] | None] = {}
         for value in (*model.graph.value_info, *model.graph.output):
-            self._shapes[value.name] = _shape(value)
+            self._shapes[value.name] = dims_of(value.type)
+        self._types: dict[str, str] = {}
         self._refused: Counter[str] = Counter()
         self._places: dict[str, str] = {}
         self._line = ""
 
     def read(self) -> Graph:
         graph = self._model.graph
-        if not graph.output:
-            raise HostError(f"compile: {self._graph.name}: the model has no outputs: nothing is to be computed")
         if graph.sparse_initializer:
             self._refuse("sparse initializers", "")
+        self._distinct(graph)
         values: dict[str, Node | None] = {}
         for tensor in graph.initializer:
             values[tensor.name] = self._initializer(tensor)
@@ -119,17 +135,31 @@ class _Reader:
         self._known(values, [value.name for value in graph.output], "outputs")
         for value in graph.output:
             found = values.get(value.name)
-            dtype = _dtype(value) or (found.dtype if found is not None else "float32")
+            dtype = dtype_of(value.type) or (found.dtype if found is not None else "float32")
             if dtype not in _TYPES:
                 self._refuse(f"output of type {dtype}", value.name)
             elif found is not None and 0 in found.shape:
                 self._refuse("an output without elements", value.name)
             elif found is not None:
+                told = self._types.get(value.name, dtype)
+                if family(dtype) != family(told):
+                    where = f"compile: {self._graph.name}: output '{shown_name(value.name)}'"
+                    raise HostError(f"{where} is declared as {dtype}, and {told} by what gives it")
                 self._graph.outputs.append(Output(value.name, found.name, dtype))
         self._raise()
         made = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
         self._graph.origin = OnnxOrigin(self._model, made)
         return self._graph
+
+    def _distinct(self, graph: Any) -> None:
+        """Raises HostError where two values have one name: which of them is meant, nobody can tell."""
+        defined = (name for node in graph.node for name in node.output if name)
+        held = {item.name for item in graph.initializer}
+        given = [item.name for item in graph.input]
+        names = Counter([*given, *(held - {*given}), *defined])
+        names += Counter(name for name, count in Counter(item.name for item in graph.initializer).items() if count > 1)
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise HostError(f"compile: {self._graph.name}: '{shown_name(twice[0])}' is the name of two values")
 
     def _initializer(self, tensor: Any) -> Node | None:
         try:
@@ -142,16 +172,17 @@ class _Reader:
         return self._b.constant(array, name=tensor.name)
 
     def _input(self, value: Any) -> Node | None:
-        dtype, shape = _dtype(value), _shape(value)
+        dtype, shape = dtype_of(value.type), dims_of(value.type)
         if dtype not in _TYPES:
             return self._refuse(f"input of type {dtype or value.type.WhichOneof('value')}", value.name)
         if shape is None:
             return self._refuse("an input without a fixed shape (give example inputs, or export one)", value.name)
         if min(shape, default=0) < 0:
             return self._refuse(f"an input of shape {list(shape)}", value.name)
-        if 0 in shape:
-            return self._refuse("an input without elements", value.name)
-        return self._b.input(value.name, shape, dtype)
+        try:
+            return self._b.input(value.name, shape, dtype)
+        except UnsupportedError as error:
+            return self._refuse(str(error), "")
 
     def _run(self, nodes: Sequence[Any], values: dict[str, Node | None], within: str) -> None:
         for node in nodes:
@@ -164,7 +195,7 @@ class _Reader:
     def _known(self, values: Mapping[str, Node | None], names: Iterable[str], where: str) -> None:
         if unknown := [name for name in names if name and name not in values]:
             raise HostError(
-                f"compile: {self._graph.name}: {shown_name(where)}: nothing before gives {shown_name(unknown[0])!r}"
+                f"compile: {self._graph.name}: {shown_name(where)}: nothing before gives '{shown_name(unknown[0])}'"
             )
 
     def _node(self, node: Any, values: dict[str, Node | None], within: str, poisoned: bool) -> Sequence[Node | None]:
@@ -179,10 +210,15 @@ class _Reader:
                     self._refuse(_named(node), within or b.scope)
                 return nothing
             constant = all(item is None or item.op == "constant" for item in inputs)
+            told = told_of(node, inputs, self._opset)
+            self._types.update({} if within else {name: dtype_of(kind) for name, kind in told.items()})
             if constant and node.op_type not in _RANDOM and not _has_graph(node):
+                foreseen = shapes_of(told)
+                for shape in foreseen.values():
+                    made_size(node.op_type, shape, sum(prod(item.shape) for item in inputs if item is not None))
                 try:
-                    return self._folded(node, inputs)
-                except NotSupportedError:  # the evaluator does not know every operator in every version
+                    return self._folded(node, inputs, foreseen)
+                except UnsupportedError:  # the evaluator does not know every operator in every version
                     if node.op_type not in HANDLERS:
                         raise
             if node.op_type in self._on_host:
@@ -202,16 +238,16 @@ class _Reader:
             if body is None:
                 raise NotSupportedError("")
             return self._inlined(node, body, inputs, within or b.scope)
-        except NotSupportedError as error:
+        except UnsupportedError as error:
             body = self._body(node, inputs) if node.op_type in HANDLERS else None
             if body is not None and not poisoned:
                 try:
                     return self._inlined(node, body, inputs, within or b.scope)
-                except NotSupportedError:
+                except UnsupportedError:
                     pass
             text = str(error)
             self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
-        except BudaError:
+        except (BudaError, MemoryError):
             raise
         except Exception as error:
             where = shown_name(within or b.scope)
@@ -223,7 +259,7 @@ class _Reader:
         given = {name: item for name, item in zip(node.input, inputs, strict=True) if item is not None}
         results = [name for name in node.output if name]
         known = {name: self._shapes.get(name) for name in results}
-        types = {item.name: _dtype(item) for item in (*self._model.graph.value_info, *self._model.graph.output)}
+        types = {item.name: dtype_of(item.type) for item in (*self._model.graph.value_info, *self._model.graph.output)}
         if any(shape is None or not types.get(name) for name, shape in known.items()):
             raise NotSupportedError("on the host: of a size that only the values tell")
 
@@ -237,13 +273,19 @@ class _Reader:
             made[name] = self._b.emit("host", *given.values(), dtype=types[name], **attrs)
         return [made.get(name) for name in node.output]
 
-    def _folded(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
+    def _folded(
+        self, node: Any, inputs: Sequence[Node | None], foreseen: Mapping[str, tuple[int, ...]]
+    ) -> Sequence[Node | None]:
         """Of constants alone: by onnx's own evaluator."""
         values = {name: item.value for name, item in zip(node.input, inputs, strict=True) if item is not None}
         try:
             found = self._evaluated(node, values)
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever the evaluator cannot do
             raise NotSupportedError(f"of constants: {error}") from None
+        if wrong := wrong_in_evaluator(node, self._opset, found, foreseen):
+            raise NotSupportedError(f"of constants: onnx's evaluator gives {wrong}")
         made: dict[str, Node | None] = {}
         for name, array in zip((name for name in node.output if name), found, strict=True):
             if array.dtype.name not in _TYPES:
@@ -267,23 +309,21 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------- function bodies
     def _has_body(self, node: Any) -> bool:
-        try:
-            schema: Any = onnx.defs.get_schema(node.op_type, self._opset.get(node.domain, 1), node.domain)
-        except onnx.defs.SchemaError:
+        schema = schema_of(node, self._opset)
+        if schema is None:
             return False
         return node.op_type in HANDLERS or schema.has_function or schema.has_context_dependent_function
 
     def _body(self, node: Any, inputs: Sequence[Node | None]) -> Any | None:
         """The operators that an operator is made of, where the standard says so."""
-        try:
-            schema: Any = onnx.defs.get_schema(node.op_type, self._opset.get(node.domain, 1), node.domain)
-        except onnx.defs.SchemaError:
+        schema = schema_of(node, self._opset)
+        if schema is None:
             return None
         try:
             if schema.has_function:
                 return schema.function_body
             if schema.has_context_dependent_function:
-                types = [_type_bytes(item) for item in inputs]
+                types = [type_bytes(item) for item in inputs]
                 body = onnx.FunctionProto()
                 body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), types))
                 return body if body.node else None
@@ -357,31 +397,6 @@ def _named(node: Any) -> str:
 
 def _has_graph(node: Any) -> bool:
     return any(item.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for item in node.attribute)
-
-
-def _shape(value: Any) -> tuple[int, ...] | None:
-    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-        return None
-    dims = value.type.tensor_type.shape.dim
-    return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
-
-
-def _dtype(value: Any) -> str:
-    """numpy's name, "" for what is no tensor; the number of a type that there is not."""
-    if not value.type.HasField("tensor_type") or not value.type.tensor_type.elem_type:
-        return ""
-    number: int = value.type.tensor_type.elem_type
-    try:
-        return np.dtype(helper.tensor_dtype_to_np_dtype(number)).name
-    except KeyError:
-        return str(number)
-
-
-def _type_bytes(node: Node | None) -> bytes:
-    if node is None:
-        return onnx.TypeProto().SerializeToString()
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(node.dtype))
-    return helper.make_tensor_type_proto(kind, node.shape).SerializeToString()
 
 
 def _line(node: Any) -> str:

@@ -1,8 +1,12 @@
 """Reductions, norms and softmax."""
 
+from functools import partial
+from math import prod
+
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Node
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Node, dim_of
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 
 _REDUCE = {
@@ -47,20 +51,19 @@ def softmax(call: Call) -> Node:
     """`softmax`, `log_softmax`, or 1 at the largest; before opset 13 over all dimensions from the axis on"""
     x = call[0]
     axis = call.attr("axis", -1 if call.opset >= 13 else 1)
-    form = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}.get(call.op)
-    if call.op == "Hardmax":
-        place = call.b.argmax(x, dim=axis, keepdims=True)
-        shape = [1] * len(x.shape)
-        shape[axis] = x.shape[axis]
-        return call.b.equal(
-            place, call.b.constant(np.arange(x.shape[axis], dtype=np.float32).reshape(shape)), dtype="float32"
-        )
-    assert form is not None
-    if call.opset >= 13 or axis % len(x.shape) == len(x.shape) - 1:
-        return call.b.emit(form, x, dim=axis)
-    axis %= len(x.shape)
-    flat = call.b.reshape(x, shape=(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
-    return call.b.reshape(call.b.emit(form, flat, dim=-1), shape=x.shape)
+    form = {"Softmax": call.b.softmax, "LogSoftmax": call.b.log_softmax}.get(call.op, partial(_hardmax, call.b))
+    axis = dim_of(axis, len(x.shape))
+    if call.opset >= 13 or axis == len(x.shape) - 1:
+        return form(x, dim=axis)
+    flat = call.b.reshape(x, shape=(prod(x.shape[:axis]), prod(x.shape[axis:])))
+    return call.b.reshape(form(flat, dim=1), shape=x.shape)
+
+
+def _hardmax(b: Builder, x: Node, *, dim: int) -> Node:
+    place = b.argmax(x, dim=dim, keepdims=True)
+    shape = [1] * len(x.shape)
+    shape[dim] = x.shape[dim]
+    return b.equal(place, b.constant(np.arange(x.shape[dim], dtype=np.float32).reshape(shape)), dtype="float32")
 
 
 @onnx_op("LayerNormalization", "RMSNormalization")
@@ -69,7 +72,7 @@ def layer_norm(call: Call) -> Node:
     if len(call.shapes) > 1:
         raise call.refuse("mean and deviation as results")
     x = call[0]
-    rank = len(x.shape) - call.attr("axis", -1) % len(x.shape)
+    rank = len(x.shape) - dim_of(call.attr("axis", -1), len(x.shape))
     weights = [node for node in call.inputs[1:] if node is not None]
     return call.b.layer_norm(
         x, *weights, rank=rank, epsilon=float(call.attr("epsilon", 1e-5)), centre=call.op == "LayerNormalization"
@@ -87,7 +90,7 @@ def batch_norm(call: Call) -> Node:
 @onnx_op("InstanceNormalization")
 def instance_norm(call: Call) -> Node:
     """`group_norm`: groups of one channel"""
-    x = call[0]
+    x = call.image(0)
     return call.b.group_norm(x, call[1], call[2], groups=x.shape[1], epsilon=float(call.attr("epsilon", 1e-5)))
 
 
@@ -110,7 +113,7 @@ def lp_norm(call: Call) -> Node:
 @onnx_op("LRN")
 def lrn(call: Call) -> Node:
     """x / (bias + alpha / size * sum of squares of neighbouring channels)^beta"""
-    b, x, size = call.b, call[0], call.attr("size")
+    b, x, size = call.b, call.image(0), call.attr("size")
     from buda_emu.compiler.graph.sparse import Sparse
 
     channels = x.shape[1]

@@ -5,7 +5,8 @@ from math import prod
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import Array, Node
+from buda_emu.compiler.graph.builder import index_size, made_size
+from buda_emu.compiler.graph.graph import Array, Node, dim_of
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.importers.from_onnx.call import Call, onnx_op
 
@@ -38,7 +39,7 @@ def reshape(call: Call) -> Node:
     rank = len(x.shape)
     if call.op == "Flatten":
         axis = call.attr("axis", 1)
-        axis += rank * (axis < 0)
+        axis = rank if axis == rank else dim_of(axis, rank)
         return as_shape(call, x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
     given = call.constant(1, "shape")
     if call.op == "Reshape":
@@ -50,10 +51,11 @@ def reshape(call: Call) -> Node:
         return as_shape(call, x, tuple(prod(x.shape) // rest if size == -1 else size for size in shape))
     axes = given.reshape(-1).tolist() if given is not None else call.attr("axes")
     if call.op == "Squeeze":
-        gone = {axis % rank for axis in axes} if axes is not None else {k for k in range(rank) if x.shape[k] == 1}
+        ones = (place for place, size in enumerate(x.shape) if size == 1)
+        gone = set(ones) if axes is None else {dim_of(axis, rank) for axis in axes}
         return as_shape(call, x, tuple(size for place, size in enumerate(x.shape) if place not in gone))
     new = rank + len(axes)
-    places = {axis % new for axis in axes}
+    places = {dim_of(axis, new) for axis in axes}
     rest_sizes = iter(x.shape)
     return as_shape(call, x, tuple(1 if place in places else next(rest_sizes) for place in range(new)))
 
@@ -91,8 +93,8 @@ def tile(call: Call) -> Node:
 @onnx_op("Concat")
 def concat(call: Call) -> Node:
     """`concat`"""
-    parts = [node for node in call.inputs if node is not None and 0 not in node.shape]
-    dim = call.attr("axis") % len(parts[0].shape)
+    parts = [node for node in call.inputs if node is not None and 0 not in node.shape] or [call[0]]
+    dim = dim_of(call.attr("axis"), len(parts[0].shape))
     return parts[0] if len(parts) == 1 else call.b.concat(*parts, dim=dim)
 
 
@@ -100,7 +102,7 @@ def concat(call: Call) -> Node:
 def split(call: Call) -> tuple[Node, ...]:
     """Sizes given, or equal ones with a smaller last."""
     x = call[0]
-    dim = call.attr("axis", 0) % len(x.shape)
+    dim = dim_of(call.attr("axis", 0), len(x.shape))
     sizes = call.constant(1, "sizes")
     if sizes is None:
         sizes = call.attr("split")
@@ -109,8 +111,8 @@ def split(call: Call) -> tuple[Node, ...]:
         each = -(-x.shape[dim] // count)
         sizes = [min(each, x.shape[dim] - each * place) for place in range(count)]
     ends = np.cumsum([0, *[int(size) for size in sizes]])
-    if any(size <= 0 for size in sizes):
-        raise call.refuse("parts without elements")
+    if sum(sizes) != x.shape[dim] or min(sizes) < 0:
+        raise ValueError(f"parts of {[int(size) for size in sizes]} of {x.shape[dim]}")
     return tuple(call.b.slice(x, dim=dim, start=int(a), count=int(b - a)) for a, b in pairwise(ends))
 
 
@@ -125,11 +127,10 @@ def slice_(call: Call) -> Node:
     axes = np.asarray(call.attr("axes", list(range(starts.size)))) if axes is None else axes
     steps = np.ones(starts.size, np.int64) if steps is None else steps
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
-        dim = axis % len(x.shape)
+        dim = dim_of(axis, len(x.shape))
         first, last, stride = slice(start, end, step).indices(x.shape[dim])
+        index_size("Slice", len(range(first, last, stride)))
         index = np.arange(first, last, stride)
-        if not index.size:
-            raise call.refuse("a slice without elements")
         x = call.b.take(x, dim=dim, index=index)
     return x
 
@@ -141,7 +142,7 @@ def pad(call: Call) -> Node:
     given = call.constant(1, "pads")
     pads = given.tolist() if given is not None else call.attr("pads")
     axes = call.constant(3, "axes")
-    places = [axis % len(x.shape) for axis in axes.tolist()] if axes is not None else list(range(len(x.shape)))
+    places = [dim_of(axis, len(x.shape)) for axis in axes.tolist()] if axes is not None else list(range(len(x.shape)))
     both = [(0, 0)] * len(x.shape)
     for number, place in enumerate(places):
         both[place] = (pads[number], pads[number + len(places)])
@@ -154,10 +155,12 @@ def pad(call: Call) -> Node:
 def gather(call: Call) -> Node:
     """By constants a move, from a constant table an embedding, else by one-hot rows."""
     x, index = call[0], call[1]
-    dim = call.attr("axis", 0) % len(x.shape)
+    dim = dim_of(call.attr("axis", 0), len(x.shape))
     if index.op == "constant":
         size = x.shape[dim]
         flat = np.where(index.value < 0, index.value + size, index.value)
+        if flat.size and not 0 <= flat.min() <= flat.max() < size:
+            raise ValueError(f"index {index.value.min()} or {index.value.max()} of {size} elements")
         found = call.b.take(x, dim=dim, index=flat.reshape(-1))
         return as_shape(call, found, (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]))
     if x.op == "constant" and dim == 0 and _is_moved_input(call, index):
@@ -185,13 +188,13 @@ def one_hot(call: Call) -> Node:
     """off + (on - off) * hot"""
     depth, values = call.constant(1, "depth"), call.get(2)
     assert depth is not None
-    axis = call.attr("axis", -1)
     index = call[0]
+    axis = dim_of(call.attr("axis", -1), len(index.shape) + 1)
     hot = call.b.one_hot(index, depth=int(depth.reshape(-1)[0]))
     rank = len(hot.shape)
-    if axis % rank != rank - 1:
+    if axis != rank - 1:
         order = list(range(rank - 1))
-        order.insert(axis % rank, rank - 1)
+        order.insert(axis, rank - 1)
         hot = call.b.transpose(hot, perm=tuple(order))
     assert values is not None
     off, on = (call.b.slice(values, dim=0, start=place, count=1) for place in (0, 1))
@@ -235,6 +238,7 @@ def constant_of_shape(call: Call) -> Node:
     value = numpy_helper.to_array(call.attr("value")) if "value" in call.attrs else np.zeros(1, np.float32)
     if known is None:
         raise call.refuse("a shape that is an input")
+    made_size("ConstantOfShape", known)
     return call.b.constant(np.full(known, value[0]))
 
 
@@ -245,6 +249,7 @@ def eye(call: Call) -> Node:
 
     kind = call.attr("dtype")
     dtype = call[0].dtype if kind is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name
+    made_size("EyeLike", call[0].shape)
     return call.b.constant(np.eye(*call[0].shape, k=call.attr("k", 0), dtype=dtype))
 
 
@@ -268,6 +273,7 @@ def trilu(call: Call) -> Node:
     x = call[0]
     k = call.constant(1, "diagonal")
     number = int(k.reshape(-1)[0]) if k is not None else 0
+    made_size("Trilu", x.shape[-2:])
     ones = np.ones(x.shape[-2:], np.float32)
     mask = np.triu(ones, number) if call.attr("upper", 1) else np.tril(ones, number)
     return call.b.multiply(x, call.b.constant(mask), dtype=x.dtype)
@@ -290,7 +296,7 @@ def resize(call: Call) -> Node:
     if scales is None and "scales" in call.attrs:
         scales = np.asarray(call.attr("scales"))
     sizes = call.constant(3, "sizes") if call.op == "Resize" else None
-    axes = [axis % rank for axis in call.attr("axes", list(range(rank)))]
+    axes = [dim_of(axis, rank) for axis in call.attr("axes", list(range(rank)))]
     mode = call.attr("mode", b"nearest").decode()
     if call.attr("antialias", 0):
         raise call.refuse("antialias")
@@ -331,6 +337,7 @@ def _resize_matrix(
     call: Call, size: int, out: int, scale: float, mode: str, coordinates: str, area: tuple[float, float] | None
 ) -> Array:
     """[out, size]: the weights of the ONNX reference."""
+    made_size("Resize", (out, size))
     at = np.arange(out, dtype=np.float64)
     if coordinates == "half_pixel":
         at = (at + 0.5) / scale - 0.5

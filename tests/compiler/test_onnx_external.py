@@ -1,0 +1,128 @@
+"""Tensors of an ONNX model that lie in other files are read from its folder alone, and whole."""
+
+import os
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu.errors import HostError
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper  # noqa: E402 - only where onnx is
+
+WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """`models`, with a file beside the model, one outside, and ways there."""
+    models = tmp_path / "models"
+    (models / "below").mkdir(parents=True)
+    for path in (models / "held.bin", models / "below" / "held.bin", tmp_path / "held.bin"):
+        path.write_bytes(WEIGHTS.tobytes())
+    (models / "short.bin").write_bytes(WEIGHTS.tobytes()[:-1])
+    (models / "long.bin").write_bytes(WEIGHTS.tobytes() + bytes(4))
+    (models / "out.bin").symlink_to("../held.bin")
+    (models / "in.bin").symlink_to("below/held.bin")
+    (models / "up").symlink_to("..")
+    return models
+
+
+def external(tensor, **said):
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in said.items():
+        tensor.external_data.add(key=key, value=value)
+    return tensor
+
+
+def model(**said):
+    """x times weights in another file."""
+    weights = external(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=WEIGHTS.shape), **said)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["z"])], "g",
+        [info("x", TensorProto.FLOAT, [2, 3])], [info("z", TensorProto.FLOAT, [2, 4])], [weights],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def compiled(folder, proto):
+    path = folder / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return be.compile(path, effort="low")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"location": "held.bin"},
+        {"location": "below/held.bin"},
+        {"location": "below/../held.bin"},
+        {"location": "in.bin"},
+        {"location": "long.bin", "offset": "0", "length": "48"},
+        {"location": "held.bin", "checksum": "no matter"},
+    ],
+    ids=str,
+)
+def test_what_lies_in_the_folder_is_read(said, folder):
+    (found,) = compiled(folder, model(**said))(np.ones((2, 3), np.float32))
+    np.testing.assert_allclose(found, np.ones((2, 3)) @ WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"location": "../held.bin"}, "'../held.bin': outside of the model's folder"),
+        ({"location": "/etc/hostname"}, "'/etc/hostname': outside of the model's folder"),
+        ({"location": "{folder}/../held.bin"}, "outside of the model's folder"),
+        ({"location": "out.bin"}, "'out.bin': outside of the model's folder"),
+        ({"location": "up/held.bin"}, "'up/held.bin': outside of the model's folder"),
+        ({"location": "/dev/zero"}, "outside of the model's folder"),
+        ({"location": "missing.bin"}, "'missing.bin': No such file"),
+        ({"location": "below"}, "'below': no regular file"),
+        ({"location": "pipe"}, "'pipe': no regular file"),
+        ({"location": ""}, "names no file"),
+        ({}, "names no file"),
+        ({"location": "held.bin\0"}, r"'held.bin\\u\{0\}': that names no file"),
+        ({"location": "short.bin"}, r"'short.bin': 47 bytes for \[3, 4\], which takes 48"),
+        ({"location": "long.bin"}, r"'long.bin': 52 bytes for \[3, 4\], which takes 48"),
+        ({"location": "held.bin", "offset": "4"}, r"44 bytes for \[3, 4\], which takes 48"),
+        ({"location": "held.bin", "offset": "4", "length": "48"}, "bytes 4 to 52, the file has 48"),
+        ({"location": "held.bin", "offset": "99"}, "bytes 99 to 99, the file has 48"),
+        ({"location": "held.bin", "length": str(1 << 50)}, "the file has 48"),
+        ({"location": "held.bin", "offset": "-4"}, "offset '-4' is no number of bytes"),
+        ({"location": "held.bin", "length": "٤٨"}, "is no number of bytes"),
+        ({"location": "held.bin", "length": "1e1"}, "length '1e1' is no number of bytes"),
+    ],
+    ids=str,
+)
+def test_all_else_is_refused_with_the_tensor_and_the_file(said, message, folder):
+    os.mkfifo(folder / "pipe")
+    said = {key: value.format(folder=folder) for key, value in said.items()}
+    with pytest.raises(HostError, match=rf"compile: tensor 'w' in file .*{message}"):
+        compiled(folder, model(**said))
+
+
+def test_constants_of_nodes_branches_and_functions_too(folder):
+    tensor = external(TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[3, 4]), location="../held.bin")
+    constant = helper.make_node("Constant", [], ["c"], value=tensor)
+    inner = helper.make_graph([constant], "b", [], [helper.make_tensor_value_info("c", TensorProto.FLOAT, [3, 4])])
+    branch = helper.make_node("If", ["x"], ["d"], then_branch=inner, else_branch=inner)
+    function = helper.make_function("own", "f", [], ["c"], [constant], [helper.make_opsetid("", 17)])
+    for change in (
+        lambda proto: proto.graph.node.append(constant),
+        lambda proto: proto.graph.node.append(branch),
+        lambda proto: proto.functions.append(function),
+        lambda proto: proto.graph.sparse_initializer.add(values=tensor),
+    ):
+        proto = model(location="held.bin")
+        change(proto)
+        with pytest.raises(HostError, match=r"tensor 't' in file '\.\./held\.bin': outside"):
+            compiled(folder, proto)
+
+
+def test_of_a_model_in_memory_no_file_is_looked_for(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(HostError, match="tensor 'w' lies in another file: give the model's path, or load it with onnx"):
+        be.compile(model(location="held.bin"))
