@@ -178,7 +178,7 @@ class Lowering:
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
         words = Use(self.constant(picker.words, "words", "encoding"))
         return self.op(
-            "matmul", [tiles, source, words], shape, suffix="pick", inner=have[0] * have[1], grid=(grid, 0),
+            "matmul", [tiles, source, words], shape, suffix="pick", inner=have[1], grid=(grid, 0),
             ublock=(1, 0), identity=True, num_sparse_tiles=picker.tiles.shape[2] // TILE,
             num_index_tiles=picker.words.shape[2] // TILE, sparse_tile_ptr_bits=picker.tile_bits,
             sparse_ublock_idx_bits=picker.ublock_bits, fracture_factor=1, act_t=have[0],
