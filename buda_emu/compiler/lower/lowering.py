@@ -171,8 +171,8 @@ class Lowering:
             # In the model's format: a product has the label of its left factor (OPS 3.1).
             left = Use(self.constant(block[None], "value", "rows"), over((shape[0], 1, 1)))
             return self.op("matmul", [left, source], shape, suffix="move", inner=have[1])
-        grid = picker_rows(self.target, matrix, shape)
         table = PickTable.of(matrix, shape[0], shape[1])
+        grid = picker_rows(self.target, table)
         picker = table.picker(Cut(grid))
         kind = "picker" if picker.plain else "value"
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
