@@ -16,6 +16,9 @@ from shared_files import SHARED
 
 ROUTING = SHARED / "routing"
 _SOC = {"grayskull": "grayskull_120_arch.yaml", "wormhole_b0": "wormhole_b0_80_arch.yaml"}
+ARCHS = tuple(_SOC)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TOLD = re.compile(r"ERROR|exceeded|limit:|out of")
 _STREAM = re.compile(r"^ +chip_(\d+)__y_(\d+)__x_(\d+)__stream_id_(\d+):", re.M)
 _STREAM_OR_ADDRESS = re.compile(
     _STREAM.pattern + r"|^ +(?:buf_addr|buf_base_addr|msg_info_buf_addr): (0x[0-9a-f]+)", re.M
@@ -59,6 +62,31 @@ class Streams:
 
     def __repr__(self) -> str:
         return f"{self.ids} with phases {self.operands} {dict(self.others)}"
+
+
+def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False) -> str:
+    """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone."""
+    netlist, out = folder / "netlist.yaml", folder / "out"
+    out.mkdir(parents=True, exist_ok=True)
+    netlist.write_text(text)
+    done = _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch])
+    if done.returncode or pipes_only:
+        return _told("net2pipe", done)
+    for epoch in sorted(out.glob("temporal_epoch_*")):
+        number = epoch.name.rsplit("_", 1)[1]
+        words = epoch / "overlay/pipegen.yaml", ROUTING / "soc" / _SOC[arch], epoch / "overlay/blob.yaml", number, 0
+        if said := _told("pipegen2", _run("pipegen2", arch, *words)):
+            return f"epoch {number}: {said}"
+    return ""
+
+
+def _told(program: str, done: subprocess.CompletedProcess[bytes]) -> str:
+    """ "" where it ended well."""
+    if done.returncode == 0:
+        return ""
+    lines = _COLOURS.sub("", (done.stdout + done.stderr).decode(errors="replace")).splitlines()
+    told = [line.strip() for line in lines if _TOLD.search(line)]
+    return f"{program}: {' | '.join(dict.fromkeys(told))[:600] or lines[-1:]}"
 
 
 def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:

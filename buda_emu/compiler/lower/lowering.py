@@ -175,14 +175,14 @@ class Lowering:
             # In the model's format: a product has the label of its left factor (OPS 3.1).
             left = Use(self.constant(block[None], "value", "rows"), over((shape[0], 1, 1)))
             return self.op("matmul", [left, source], shape, suffix="move", inner=have[1])
-        grid = picker_rows(self.target, matrix, shape)
         table = PickTable.of(matrix, shape[0], shape[1])
+        grid = picker_rows(self.target, table)
         picker = table.picker(Cut(grid))
         kind = "picker" if picker.plain else "value"
         tiles = Use(self.constant(picker.tiles, kind, "picker"))
         words = Use(self.constant(picker.words, "words", "encoding"))
         return self.op(
-            "matmul", [tiles, source, words], shape, suffix="pick", inner=have[0] * have[1], grid=(grid, 0),
+            "matmul", [tiles, source, words], shape, suffix="pick", inner=have[1], grid=(grid, 0),
             ublock=(1, 0), identity=True, num_sparse_tiles=picker.tiles.shape[2] // TILE,
             num_index_tiles=picker.words.shape[2] // TILE, sparse_tile_ptr_bits=picker.tile_bits,
             sparse_ublock_idx_bits=picker.ublock_bits, fracture_factor=1, act_t=have[0],

@@ -7,13 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.lower.tiles import Shape, divisors
+from buda_emu.compiler.lower.tiles import divisors
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
+from buda_emu.spec.formats import tile_bytes
 
 _TILE_WORDS = 2048
 PICKER_PAIRS = 700
 """Pairs of tiles that one row of cores takes, if there are more rows."""
+PICKER_BYTES = 250_000
+"""Of its different tiles, likewise."""
 _STRIP_WORDS = 1700
 """Of one strip; a longer one becomes two of the same index."""
 
@@ -44,7 +47,7 @@ class Counts(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Picker:
     """`tiles` float32[1, grid_r * 32, n * 32] and `words` uint32[1, grid_r * 32, m * 32] for each row of cores, which
-    has `strips` with at most `pairs` of tiles. `plain`: its tiles hold 0 and 1 only."""
+    has `strips` with at most `pairs` of tiles; `plain` as its table's."""
 
     tiles: NDArray[np.float32]
     words: NDArray[np.uint32]
@@ -58,7 +61,8 @@ class Picker:
 @dataclass(eq=False, slots=True)
 class PickTable:
     """The pairs of tiles of a matrix whose result has t slices of `rows` tile rows: slice, row, tile of the inner
-    dimension and number among the distinct `tiles` of each. Rows of the matrix count through t."""
+    dimension and number among the distinct `tiles` of each. Rows of the matrix count through t. `plain`: its tiles hold
+    0 and 1 only, for which few bits are enough."""
 
     t: int
     rows: int
@@ -67,6 +71,7 @@ class PickTable:
     inner: Index
     which: Index
     tiles: NDArray[np.float32]
+    plain: bool = True
     _counts: dict[Cut, Counts] = field(default_factory=dict[Cut, Counts])
     _pickers: dict[Cut, Picker] = field(default_factory=dict[Cut, Picker])
 
@@ -85,14 +90,16 @@ class PickTable:
         np.add.at(dense, (np.cumsum(first) - 1, place), weight.astype(dense.dtype))
         tiles, which = _distinct(dense)
         out = key[0, starts]
-        return PickTable(t, rows, out // rows, out % rows, key[1, starts], which, tiles)
+        plain = bool(np.isin(tiles, (0, 1)).all())
+        return PickTable(t, rows, out // rows, out % rows, key[1, starts], which, tiles, plain)
 
     def part(self, start: int, count: int) -> "PickTable":
         """Of some slices."""
         mine = np.flatnonzero((self.slice >= start) & (self.slice < start + count))
         return PickTable(
-            count, self.rows, self.slice[mine] - start, self.row[mine], self.inner[mine], self.which[mine], self.tiles
-        )
+            count, self.rows, self.slice[mine] - start, self.row[mine], self.inner[mine], self.which[mine], self.tiles,
+            self.plain,
+        )  # fmt: skip
 
     def counts(self, cut: Cut) -> Counts:
         """What each row of cores works on, without making the words."""
@@ -167,7 +174,7 @@ class PickTable:
         return Picker(
             out_tiles.transpose(0, 2, 1, 3).reshape(1, cut.grid_rows * 32, counts.tiles * 32),
             out_words.view("<u4").reshape(1, cut.grid_rows * 32, longest * 32),
-            tile_bits, ublock_bits, tuple(strips), counts.pairs, bool(np.isin(out_tiles, (0, 1)).all()),
+            tile_bits, ublock_bits, tuple(strips), counts.pairs, self.plain,
         )  # fmt: skip
 
     def _strips(self, mine: Index, place: Index, cut: Cut, bits: tuple[int, int]) -> "list[_Strip]":
@@ -241,8 +248,14 @@ def _stream(strips: list[_Strip], ublock_bits: int) -> list[int]:
     return words
 
 
-def picker_rows(target: Target, matrix: Sparse, shape: Shape) -> int:
-    """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many."""
-    pairs = np.unique((matrix.row // 32) * (matrix.shape[1] // 32 + 1) + matrix.col // 32).size
-    fits = [n for n in divisors(shape[1]) if n <= target.arch.grid[0]]
-    return next((n for n in fits if pairs / n <= PICKER_PAIRS), fits[-1])
+def picker_rows(target: Target, table: PickTable) -> int:
+    """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many, and so do
+    many different tiles that are not of few bits."""
+    fits = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
+    df = target.picker_df if table.plain else target.activation_df
+    size = tile_bytes(df, 32, 32, target.arch.alignment, header=True)
+
+    def has_room(rows: int) -> bool:
+        return len(table.row) / rows <= PICKER_PAIRS and table.counts(Cut(rows)).tiles * size <= PICKER_BYTES
+
+    return next((n for n in fits if has_room(n)), fits[-1])

@@ -145,7 +145,8 @@ def buffer_bytes(target: Target, op: TileOp, blocks: Blocks, *, held: int = 0) -
     rows = blocks.mblock[1] if op.attrs.get("untilize") else mblock
     total = held + blocks.buf_size_mb * rows * ublock * result
     if op.attrs.get("identity"):
-        tiles = op.attrs["num_sparse_tiles"] * size(target.picker_df) + op.attrs["num_index_tiles"] * size("RawUInt32")
+        picked = size(target.picker_df if op.attrs["table"].plain else target.activation_df)
+        tiles = op.attrs["num_sparse_tiles"] * picked + op.attrs["num_index_tiles"] * size("RawUInt32")
         total += tiles + 2 * blocks.u_kt * blocks.mblock[1] * blocks.ublock[1] * act
     elif op.type in ("matmul", "depthwise"):
         left, right = blocks.mblock[0] * blocks.ublock[0], blocks.mblock[1] * blocks.ublock[1]

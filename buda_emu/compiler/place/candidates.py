@@ -24,9 +24,12 @@ from buda_emu.compiler.place.cost import (
     transfer_cycles,
 )
 from buda_emu.compiler.place.regrid import as_cut, cuts_of
+from buda_emu.compiler.place.routable import EXTRA_STREAMS, streams_of_operands
 from buda_emu.compiler.target import Target
 from buda_emu.errors import UnsupportedError
 
+FORKS = 4
+"""Extra streams of a core that are left to its readers, at least, where constants could have them."""
 DEEP = 8
 """Halves of an output buffer hold so many inputs at most."""
 
@@ -118,8 +121,10 @@ def _of_grid(
         if size > l1_bytes(target):
             continue
         blocks = divided(target, op, grid, size) if cut is None else divided_as(target, op, grid, cut)
-        if blocks is not None and buffer_bytes(target, op, blocks, held=size) <= l1_bytes(target):
-            held = must | frozenset(order[:count])
+        held = must | frozenset(order[:count])
+        if blocks is None or (count and streams_of_operands(tiles, op, blocks, held) > EXTRA_STREAMS - FORKS):
+            continue
+        if buffer_bytes(target, op, blocks, held=size) <= l1_bytes(target):
             found = _estimated(target, tiles, op, blocks, held)
             return replace(found, blocks=deepened(target, op, blocks, size))
     return None

@@ -71,7 +71,8 @@ def op_call(target: Target, op: TileOp, blocks: Blocks, type: str) -> OpCall:
     if attrs.get("identity"):
         strips, tiles = max(attrs["strips"]), attrs["indices_len"]
         call |= {
-            "sparse": True, "in0_df": target.picker_df, "fidelity": "LoFi" if target.fidelity == "LoFi" else "HiFi2",
+            "sparse": True, "in0_df": target.picker_df if op.attrs["table"].plain else target.activation_df,
+            "fidelity": "LoFi" if target.fidelity == "LoFi" else "HiFi2",
             "nz_strips": strips,
             "nz_ublocks": max(attrs.get("ublocks", tiles), strips), "nz_tiles": max(tiles, strips),
         }  # fmt: skip

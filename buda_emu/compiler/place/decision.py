@@ -8,6 +8,7 @@ from buda_emu.compiler.place.candidates import Choice, pickers
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.queues import add_queues
 from buda_emu.compiler.place.regrid import encoded
+from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.target import Aim, Target
 
 
@@ -50,6 +51,7 @@ def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}
     found.epochs = max((spot.epoch for spot in spots.values()), default=-1) + 1
+    make_routable(found)
     add_queues(found, rounds)
     return found
 

@@ -38,12 +38,14 @@ class Pipeline:
 
     ops: dict[str, TileOp]
     blocks: dict[str, Blocks]
+    by_dram: frozenset[tuple[str, str]] = frozenset()
+    """(reader, source) of operands that take the way by DRAM already."""
     extra: dict[Edge, int] = field(default_factory=dict["Edge", int])
 
     def edges(self, reader: str) -> Iterator[Edge]:
         """From ops of this epoch."""
         for number, use in enumerate(self.ops[reader].uses):
-            if use.source in self.ops:
+            if use.source in self.ops and (reader, use.source) not in self.by_dram:
                 yield Edge(use.source, reader, number)
 
     def slices(self, name: str) -> int:

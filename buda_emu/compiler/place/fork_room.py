@@ -5,17 +5,14 @@ from math import prod
 
 from buda_emu.compiler.lower.tiles import Use
 from buda_emu.compiler.place.blocks import buffer_bytes, l1_bytes, size_of_tile
-from buda_emu.compiler.place.candidates import pickers
-from buda_emu.compiler.place.cost import tiles_read
 from buda_emu.compiler.place.fork_join import Edge, Lack, Pipeline, lacks
 from buda_emu.compiler.place.memory import Memory
-from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.target import Target
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.place.queues import fork_queue
+from buda_emu.compiler.place.routed import held_bytes
 
 _ROUNDS = 4
 """Room that one join is given may be what another one lacks: looked at again so often."""
-_ROUNDS_OF_INPUTS = 2
-"""That a queue has room for (FRONTEND 5)."""
 
 
 def give_room(placement: Placement) -> None:
@@ -24,7 +21,9 @@ def give_room(placement: Placement) -> None:
     for graph in placement.graphs():
         placed = {name: item for name, item in placement.ops.items() if item.graph == graph}
         pipeline = Pipeline(
-            {name: item.op for name, item in placed.items()}, {name: item.blocks for name, item in placed.items()}
+            {name: item.op for name, item in placed.items()},
+            {name: item.blocks for name, item in placed.items()},
+            frozenset(placement.detours),
         )
         refused: set[Edge] = set()
         for _ in range(_ROUNDS):
@@ -50,24 +49,12 @@ def _in_l1(placement: Placement, pipeline: Pipeline, lack: Lack) -> bool:
     slices = pipeline.extra.get(edge, 0) + lack.slices
     tile = size_of_tile(target.activation_df, target.arch.alignment)
     others = sum(item.buffer for number, item in enumerate(op.uses) if number != edge.operand)
-    held = _held_bytes(placement, target, placement.ops[edge.reader])
+    held = held_bytes(placement, placement.ops[edge.reader])
     if buffer_bytes(target, op, blocks, held=held) + (others + slices * slice_tiles) * tile > l1_bytes(target):
         return False
     pipeline.extra[edge] = slices
     _use(placement, pipeline, edge, replace(use, buffer=slices * slice_tiles))
     return True
-
-
-def _held_bytes(placement: Placement, target: Target, placed: Placed) -> int:
-    """Of the constants that one core keeps; a picker's own count with the op."""
-    op = placed.op
-    kept = placed.held - pickers(op)
-    tiles = sum(
-        tiles_read(placement.tiles, op, placed.blocks, number)
-        for number, use in enumerate(op.uses)
-        if use.source in kept
-    )
-    return tiles * size_of_tile(target.activation_df, target.arch.alignment)
 
 
 def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None:
@@ -81,15 +68,9 @@ def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None
 
 def _by_queue(placement: Placement, pipeline: Pipeline, edge: Edge) -> None:
     """The reader takes the operand from DRAM: all of an input has room there."""
-    producer, reader = placement.ops[edge.source], pipeline.ops[edge.reader]
+    reader = pipeline.ops[edge.reader]
     name = f"fork_{edge.source}_{edge.operand}_{edge.reader}"
-    df = placement.target.of(producer.op.precision).activation_df
-    entries = _ROUNDS_OF_INPUTS * placement.microbatch
-    queue = Queue(
-        name, edge.source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=producer.chip,
-        life=(producer.epoch, producer.epoch),
-    )  # fmt: skip
     memory = Memory.of(placement)
-    placement.queues[name] = queue
+    placement.queues[name] = fork_queue(placement, name, edge.source, placement.ops[edge.source].chip)
     memory.add(placement, {name: {}})
     _use(placement, pipeline, edge, Use(name, reader.uses[edge.operand].tms))

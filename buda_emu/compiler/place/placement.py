@@ -57,6 +57,13 @@ class Queue:
     life: tuple[int, int] | None = None
 
 
+class Detour(NamedTuple):
+    """Why an op takes an operand from a queue in DRAM, though its own epoch makes it: `kind` stack or streams."""
+
+    kind: str
+    why: str
+
+
 @dataclass(slots=True)
 class Placement:
     """A placed graph. `between`: the queue by which other epochs read an op; `microbatch`: inputs that go through an
@@ -67,6 +74,10 @@ class Placement:
     ops: dict[str, Placed] = field(default_factory=dict[str, Placed])
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     between: dict[str, str] = field(default_factory=dict[str, str])
+    held_as: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The queue of each (reader, constant)."""
+    detours: dict[tuple[str, str], Detour] = field(default_factory=dict[tuple[str, str], Detour])
+    """(reader, source) of operands that take the way by DRAM within an epoch (`routed.py`)."""
     epochs: int = 0
     microbatch: int = 1
     given: TileGraph | None = None
@@ -109,10 +120,10 @@ class Placement:
         from its own chip."""
         placed = self.ops.get(name)
         if placed is not None and placed.epoch == reader.epoch:
-            return name
+            return detour_queue(name, reader.chip) if (reader.op.name, name) in self.detours else name
         if name in self.between:
             return self.between[name]
-        return constant_queue(name, reader.chip) if name in self.tiles.constants else name
+        return self.held_as[reader.op.name, name] if name in self.tiles.constants else name
 
     def graphs(self) -> list[GraphPlace]:
         """All, in the order in which they run."""
@@ -147,6 +158,11 @@ class Placement:
     def chips(self) -> int:
         """Of the pipeline, or of all copies."""
         return self.stages * self.copies
+
+
+def detour_queue(name: str, chip: int) -> str:
+    """By which readers of its own epoch on one chip take from DRAM what an op makes."""
+    return constant_queue(f"by_dram_{name}", chip)
 
 
 def constant_queue(name: str, chip: int) -> str:

@@ -1,15 +1,18 @@
 """Queues of a placed graph, and their addresses."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import gcd
+from math import gcd, lcm
 
 from buda_emu.compiler.lower.tiles import Shape, State
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.cost import divided_like
 from buda_emu.compiler.place.memory import Memory
-from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue
+from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
+
+FORK_ROUNDS = 2
+"""Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
 
 def input_blocks(shape: Shape, grid: tuple[int, int] = (1, 1), ublock: tuple[int, int] = (1, 1)) -> Blocks:
@@ -41,13 +44,7 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         grid = (1, 1) if queue.indices or not _spreads(own) else (_common(own, 0, queue.shape[1]), 1)
         blocks = input_blocks(queue.shape, grid)
         yield Queue(queue.name, "HOST", "input", blocks, df, "queue", entries, "dram", ())
-    for item in tiles.constants.values():
-        for chip in sorted({placed.chip for placed in readers[item.name]}):
-            own = [placed for placed in readers[item.name] if placed.chip == chip]
-            df, layout, blocks = _constant(found, item.name, own[0])
-            kind = "queue" if item.kind in ("words", "table") else "ram"
-            name = constant_queue(item.name, chip)
-            yield Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
+    yield from _constants(found, readers)
     for state in tiles.states.values():
         written = _state(found, state)
         yield written
@@ -70,6 +67,8 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
             f"e2e_{name}", name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip,
             life=life,
         )  # fmt: skip
+    for source, chip in dict.fromkeys((source, found.ops[reader].chip) for reader, source in found.detours):
+        yield fork_queue(found, detour_queue(source, chip), source, chip)
     for output in tiles.outputs.values():
         placed = found.ops[output.op]
         whole = input_blocks(tiles.ops[output.op].shape, ublock=placed.blocks.ublock)
@@ -77,6 +76,40 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         df = target.of(placed.op.precision).output_df
         chip = 0 if loc == "host" else placed.chip
         yield Queue(output.name, output.op, "output", whole, df, "queue", entries, loc, (), chip=chip)
+
+
+def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
+    """Each on every chip that reads it. Who keeps one in L1 has a queue with as many buffers as its cores take apart
+    (`routable.streams_of_constants`): one of its own, where the first reader's is in others."""
+    for item in found.tiles.constants.values():
+        for chip in sorted({placed.chip for placed in readers[item.name]}):
+            own = [placed for placed in readers[item.name] if placed.chip == chip]
+            kind = "queue" if item.kind in ("words", "table") else "ram"
+            cut: dict[Blocks, str] = {}
+            for placed in own:
+                df, layout, blocks = _constant(found, item.name, own if item.kind == "table" else [placed])
+                if blocks not in cut and cut and item.name not in placed.held:
+                    blocks = next(iter(cut))
+                if blocks not in cut:
+                    cut[blocks] = name = _free(found, constant_queue(item.name, chip), len(cut))
+                    yield Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
+                found.held_as[placed.op.name, item.name] = cut[blocks]
+
+
+def _free(found: Placement, name: str, number: int) -> str:
+    """The name of the first queue of a constant; of others one that nothing has."""
+    wished = f"{name}.cut{number}" if number else name
+    while number and (wished in found.queues or wished in found.tiles.constants or wished in found.ops):
+        wished += "_"
+    return wished
+
+
+def fork_queue(found: Placement, name: str, source: str, chip: int) -> Queue:
+    """A queue by which an op of the same epoch reads another through DRAM, as large as FRONTEND 5 has it."""
+    producer = found.ops[source]
+    df = found.target.of(producer.op.precision).activation_df
+    entries, life = FORK_ROUNDS * found.microbatch, (producer.epoch, producer.epoch)
+    return Queue(name, source, "fork", producer.blocks, df, "queue", entries, "dram", (), chip=chip, life=life)
 
 
 def _state(found: Placement, state: State) -> Queue:
@@ -114,14 +147,17 @@ _HELD = {"codes": "Int8", "sums": "Int32", "scale": "Float32"}
 """Formats of constants of products of whole numbers (V102, V103)."""
 
 
-def _constant(found: Placement, name: str, reader: Placed) -> tuple[str, str, Blocks]:
-    """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5)."""
+def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[str, str, Blocks]:
+    """Format, layout and blocks of a constant's queue, as its first reader has it (FRONTEND 5). A table is cut into as
+    many mblock columns as all its readers have columns of cores: the router takes whole ones only."""
+    reader = readers[0]
     target, item = found.target.of(reader.op.precision), found.tiles.constants[name]
     t, r, c = item.shape
     if item.kind == "words":
         return "RawUInt32", "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
     if item.kind == "table":
-        return target.table_df, "flat", Blocks((1, 1), t, (1, 1), (r, c))
+        columns = lcm(*(placed.blocks.grid[1] for placed in readers))
+        return target.table_df, "flat", Blocks((1, 1), t, (1, columns), (r, c // columns))
     number = next(number for number, use in enumerate(reader.op.uses) if use.source == name)
     df = _HELD.get(item.kind) or (target.picker_df if item.kind == "picker" else target.activation_df)
     if reader.op.attrs.get("identity") and number == 0:

@@ -28,10 +28,12 @@ def traffic(found: Placement, queue: Queue, readers: Readers) -> dict[Phase, flo
     producer = found.ops.get(queue.input)
     if producer is not None:
         moved[Phase(producer.epoch)] = float(prod(producer.op.shape) * size)
-    tensor = queue.tensor or (queue.input if queue.role == "between" else queue.name)
+    tensor = queue.tensor or (queue.input if queue.role in ("between", "fork") else queue.name)
     for placed in readers.get(tensor, ()):
-        elsewhere = placed.chip != queue.chip if queue.role == "constant" else False
-        if elsewhere or (producer is not None and placed.epoch == producer.epoch):
+        elsewhere = queue.role == "constant" and found.source(tensor, placed) != queue.name
+        same_epoch = producer is not None and placed.epoch == producer.epoch
+        by_dram = (placed.op.name, tensor) in found.detours
+        if elsewhere or (same_epoch and not by_dram) or (queue.role == "fork" and not same_epoch):
             continue
         phase = Phase(placed.epoch, tensor in placed.held)
         inputs = found.count(placed.op.program) if phase.once else 1

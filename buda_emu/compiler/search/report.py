@@ -58,6 +58,8 @@ def epoch_rows(found: Judged) -> list[list[str]]:
     return rows
 
 
+DETOURS = 12
+"""Operands by DRAM that are listed."""
 HEADERS = ["epoch", "ops", "cores", "cycles", "share", "limited by", "because"]
 
 
@@ -106,7 +108,19 @@ def report(found: Judged, first: Placement | None) -> str:
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "times"], rows)
-    return f"{head}\n\n{figures}\n\n{table(HEADERS, epoch_rows(found))}"
+    return "\n\n".join([head, figures, table(HEADERS, epoch_rows(found)), *detours_text(placement)])
+
+
+def detours_text(placement: Placement) -> list[str]:
+    """What takes the way by DRAM within its epoch, and why; nothing where that is none."""
+    count = len(placement.detours)
+    if not count:
+        return []
+    known = list(placement.detours.items())[:DETOURS]
+    lines = [f"  {reader} reads {source}: {detour.why}" for (reader, source), detour in known]
+    more = [f"  ... and {count - DETOURS} more"] if count > DETOURS else []
+    what = "1 operand takes" if count == 1 else f"{count} operands take"
+    return ["\n".join([f"{what} the way by DRAM within an epoch, as the chip's router has no other:", *lines, *more])]
 
 
 def placement_words(placement: Placement) -> str:

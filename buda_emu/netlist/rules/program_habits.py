@@ -115,12 +115,14 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
 
 @program_check("V240")
 def never_popped(ctx: Context, program: Program) -> Findings:
-    """A queue between epochs whose read pointer no settings and no varinst ever move."""
+    """A queue between epochs whose read pointer no settings, no varinst and no allocation (NETLIST 3.6) ever move."""
     moved = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
     told: set[str] = set()
     for settings in _settings(program):
         queue = ctx.queues[settings.queue]
-        if queue.is_ram or queue.host_fed or queue.name in told or queue.name not in ctx.readers:
+        if queue.is_ram or queue.host_fed or queue.name in ctx.dynamic:
+            continue
+        if queue.name in told or queue.name not in ctx.readers:
             continue
         text = settings.rd_ptr_global
         still = not is_variable(text) or stored_name(text) not in moved

@@ -139,7 +139,7 @@ def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
         yield from [(t, rows, columns)] * len(op.inputs)
     elif op.type == "matmul" and own.identity:
         yield (None, None, None)
-        yield (None, None, columns)
+        yield (None, inner, columns)  # strips are numbered m_k * t + s: of each t the same whole number
     elif op.type == "matmul":
         slices = t * own.z if own.accumulate else t
         yield (slices, rows, inner)

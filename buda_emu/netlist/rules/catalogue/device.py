@@ -240,7 +240,8 @@ RULES = (
         "N",
         "an operand or queue has another shape than its op",
         "After unpad, TMs and pad an operand has the t, tile rows and tile columns that the op's own t, mblock, "
-        "ublock and grid ask for (a matmul: m_k * u_kt along the inner dimension); a queue has those of the op "
+        "ublock and grid ask for (a matmul: m_k * u_kt along the inner dimension, which with identity are the tile "
+        "rows of one t of the activations, since strips are numbered m_k * t + s); a queue has those of the op "
         "that feeds it. The reference fails when it runs, or computes on without a word.",
         "op {mblock: [2, 2], ublock: [1, 2]} reading a queue {mblock: [2, 1], ublock: [1, 2]}",
         "op {mblock: [2, 2], ublock: [1, 2], input_0_tms: [broadcast: {c: 2}]} reading a queue {mblock: [2, 1], "

@@ -1,0 +1,132 @@
+"""Placements are made such that the router takes them: other buffers and ublocks, else the way by DRAM."""
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
+from buda_emu.compiler.place import candidates, routed
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.routed import make_routable
+from buda_emu.compiler.target import Target
+
+onnx = pytest.importorskip("onnx")
+WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
+
+
+def placement(*ops):
+    """Of (op, blocks), all in one epoch; where they stand does not matter."""
+    tiles = TileGraph({op.name: op for op, _ in ops})
+    found = Placement(WORMHOLE, tiles)
+    found.ops = {op.name: Placed(op, blocks, 0, (0, 0)) for op, blocks in ops}
+    return found
+
+
+def nop(name, source, shape, grid):
+    t, rows, columns = shape
+    blocks = Blocks(grid, t, (rows // grid[0], columns // grid[1]), (1, 1))
+    return TileOp(name, "nop", [Use(source)], shape), blocks
+
+
+def test_readers_of_many_pipes_take_the_way_by_dram():
+    shape = (1, 10, 8)
+    found = placement(
+        nop("x", "a", shape, (1, 1)), nop("wide", "x", shape, (10, 8)), nop("some", "x", shape, (5, 2)),
+        nop("few", "x", shape, (1, 4)),
+    )  # fmt: skip
+    make_routable(found)
+    assert list(found.detours) == [("wide", "x")]
+    assert found.detours["wide", "x"].why == "94 pipes from one core, which has streams for 22"
+    assert found.source("x", found.ops["wide"]) == "by_dram_x"
+    assert found.source("x", found.ops["some"]) == "x"
+
+
+def test_what_fits_stays_as_it_is():
+    shape = (1, 10, 8)
+    found = placement(nop("x", "a", shape, (10, 8)), *(nop(f"y{n}", "x", shape, (10, 8)) for n in range(8)))
+    before = dict(found.ops)
+    make_routable(found)
+    assert (found.ops, found.detours) == (before, {})
+
+
+def stacked(slices):
+    """Nine slices of a pick, side by side for a product; so many of them are in its buffer at a time."""
+    pick = TileOp("x", "nop", [Use("a")], (9, 28, 2))
+    product = TileOp("y", "matmul", [Use("x", (("hstack", 9),)), Use("w")], (1, 28, 2), inner=18)
+    tiles = Blocks((7, 1), 9, (4, 2), (1, 1), max(1, 2 * slices))
+    return (pick, tiles), (product, Blocks((7, 1), 1, (2, 2), (2, 1), 2, 6, 3))
+
+
+def test_a_producer_with_room_holds_all_that_is_stacked():
+    found = placement(*stacked(1))
+    make_routable(found)
+    assert (found.ops["x"].blocks.buf_size_mb, found.detours) == (18, {})
+
+
+def test_else_the_reader_has_other_ublocks():
+    found = placement(*stacked(0))  # one block, which stays where it is
+    make_routable(found)
+    blocks = found.ops["y"].blocks
+    assert (blocks.u_kt, blocks.m_k, found.detours) == (2, 9, {})
+
+
+def test_else_the_reader_takes_the_way_by_dram(monkeypatch):
+    monkeypatch.setattr(routed, "_other_ublocks", lambda *_: iter(()))
+    found = placement(*stacked(0))
+    make_routable(found)
+    assert found.detours["y", "x"].kind == "stack"
+
+
+@pytest.fixture(scope="module")
+def mixer():
+    """Products of a result with itself turned, and what else reads it."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    held = [numpy_helper.from_array(rng.integers(-1, 2, (64, 64)).astype(np.float32), "w")]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"], name="h"),
+        helper.make_node("Transpose", ["h"], ["t"], name="t", perm=[1, 0]),
+        helper.make_node("MatMul", ["h", "t"], ["scores"], name="scores"),
+        helper.make_node("Softmax", ["scores"], ["share"], name="share"),
+        helper.make_node("MatMul", ["share", "h"], ["mixed"], name="mixed"),
+        helper.make_node("Add", ["mixed", "h"], ["y"], name="y"),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [128, 64])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [128, 64])
+    graph = helper.make_graph(nodes, "mixer", [x], [y], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+@pytest.mark.parametrize("effort", ["low", "default"])
+def test_the_way_by_dram_changes_no_value(mixer, effort, monkeypatch):
+    x = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
+    (plain,) = compile_model(mixer, effort=effort)(x)
+    monkeypatch.setattr(routed, "EXTRA_STREAMS", 7)
+    compiled = compile_model(mixer, effort=effort)
+    assert compiled.placement.detours
+    assert any(queue.name.startswith("by_dram_") for queue in compiled.placement.queues.values())
+    assert compiled.check(strict=True) == ()
+    assert compiled.perf().cycles > 0
+    assert "the way by DRAM within an epoch, as the chip's router has no other:" in compiled.report()
+    (reader, source), _ = next(iter(compiled.placement.detours.items()))
+    assert f"  {reader} reads {source}: " in compiled.report()
+    np.testing.assert_array_equal(compiled(x)[0], plain)
+
+
+def test_constants_stay_in_l1_as_far_as_there_are_streams(monkeypatch):
+    """A constant of one tile goes from one core to each of the grid."""
+    from buda_emu.compiler.lower.tiles import Constant
+
+    tiles = TileGraph(
+        {"x": TileOp("x", "add", [Use("a"), Use("one", (("broadcast", "r", 8), ("broadcast", "c", 8)))], (1, 8, 8))}
+    )
+    tiles.constants["one"] = Constant("one", np.ones((1, 32, 32), np.float32))
+    tiles.ops["a"] = nop("a", "b", (1, 8, 8), (1, 1))[0]
+    (few, many) = (
+        next(item for item in candidates.choices(WORMHOLE, tiles, tiles.ops["x"]) if item.blocks.grid == grid)
+        for grid in ((2, 2), (8, 8))
+    )  # fmt: skip
+    assert few.held == {"one"}
+    assert many.held == set()
