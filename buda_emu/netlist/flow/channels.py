@@ -195,7 +195,8 @@ class Channels:
         if ring.occupancy + most > ring.entries:
             if name in self._around.read_by_ops:  # else the host takes entries out meanwhile
                 left = ring.entries - ring.occupancy
-                what = f"writes {most} entries to queue {name}, which has room for {left} of {ring.entries}"
+                what = f"writes {most} {'entry' if most == 1 else 'entries'} to queue {name}"
+                what += f", which has room for {left} of {ring.entries}"
                 self._notes.add(FULL, place, what, about=name)
             self._rings[name] = None
             return

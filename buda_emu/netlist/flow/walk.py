@@ -187,7 +187,7 @@ class _Walk:
     def _widen(self, body: Sequence[Instruction]) -> None:
         """A loop runs on, nobody knows how often: what it changes is unknown."""
         texts: set[str] = set()
-        queues: set[str] = set()
+        queues = {name for epoch in self._around.executed(body) for name in (*epoch.reads, *epoch.writes)}
         for step in body:
             match step:
                 case VarInst():
@@ -201,9 +201,7 @@ class _Walk:
                 case Allocate():
                     queues.update(step.queues)
                 case Execute():
-                    epoch = self._around.epoch_of.get(step.graph)
                     queues.update(source.queue for source in step.queue_settings)
-                    queues.update(() if epoch is None else epoch.reads | epoch.writes)
                 case _:
                     pass
         self._variables.forget(frozenset(texts))

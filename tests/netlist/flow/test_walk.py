@@ -29,7 +29,7 @@ def test_a_queue_fills_up_in_the_rounds_that_are_known() -> None:
     assert rules(with_body(b.IN_TURN, G0, "2")) == []
     found = check_text(with_body(b.IN_TURN, G0, "3"), arch="wormhole_b0").diagnostics
     (told,) = (item.message for item in found if item.rule == "V233")
-    assert told == "program main: writes 1 entries to queue b, which has room for 0 of 2"
+    assert told == "program main: writes 1 entry to queue b, which has room for 0 of 2"
 
 
 def test_rounds_that_a_parameter_gives_are_not_known() -> None:
@@ -93,3 +93,8 @@ def test_graphs_that_run_at_the_same_time_need_the_same_settings(second: str, fo
     text = text.replace("type: exp", "type: add")
     g1 = "        graph_name: g1\n        queue_settings:\n"
     assert rules(text.replace(g1, f"{g1}          a: {{rd_ptr_local: {second}, rd_ptr_global: $gp}}\n")) == found
+
+
+def test_that_the_name_that_was_meant_is_not_read_is_no_finding_of_its_own() -> None:
+    found = check_text(edited(b.COPY, (("", "{rd_ptr_local: $lp,", "{rd_ptr_local: $lpp,"),)), arch="wormhole_b0")
+    assert [item.rule for item in found.diagnostics] == ["V220"]
