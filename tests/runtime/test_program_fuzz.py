@@ -92,19 +92,23 @@ def judged(number: int, others: tuple[str, ...] = ()) -> Counter[str]:
             if re.search(words, said) and (certain or not by_value):
                 assert own & rules, (number, program.name, said, own)
                 endings["claimed"] += 1
-        _judge_queues(netlist, number, said, told, certain=certain)
+        endings["queues"] += _judged_queue(netlist, number, said, told, certain=certain)
     return endings
 
 
-def _judge_queues(netlist: Netlist, number: int, said: str, told: list[str], *, certain: bool) -> None:
-    """Queues that only ops fill: too few entries, or too many."""
+def _judged_queue(netlist: Netlist, number: int, said: str, told: list[str], *, certain: bool) -> bool:
+    """Queues that only ops fill: too few entries, or too many. Was there one?"""
     sure = [words for words in told if re.search(SURE, words)]
     assert said or not sure, (number, sure)
-    match = re.search(r"(read from an empty|push to a full|pop of \d+ from) queue (\S+)", said)
+    match = re.search(r"(read from an empty queue:|push to a full queue:|pop of \d+ from) queue (\S+)", said)
     queue = netlist.queues.get(match.group(2)) if match is not None else None
     if match is None or queue is None or queue.host_fed or not certain:
-        return
-    assert any(queue.name in words for words in told), (number, said, told)
+        return False
+    if "full" in match.group(1) and not any(queue.name in op.inputs for op in netlist.ops.values()):
+        return False  # the host takes entries out meanwhile
+    named = [words for words in told if re.search(rf"queue {re.escape(queue.name)}\b", words)]
+    assert named, (number, said, told)
+    return True
 
 
 @pytest.mark.parametrize("number", SEEDS)
