@@ -9,7 +9,7 @@ from buda_emu.netlist.model import Execute, Queue, VarInst
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.ring import RingPointers
 
-OUTSIDE, UNREAD, FULL, WRAP, LEAVES = "V225", "V232", "V233", "V236", "V237"
+OUTSIDE, UNREAD, FULL, WRAP, LEAVES, SKIPS = "V225", "V232", "V233", "V236", "V237", "V242"
 _LOOKED_AT = 64  # inputs of one epoch whose entries are looked for
 
 
@@ -90,9 +90,9 @@ class Channels:
         else:
             ring.pop_to(read)
 
-    def follow(self, step: VarInst, value: Value, wrap: Value) -> None:
-        """A varinst wrote a variable (NETLIST 4.3 "Propagation"); `wrap`: the modulus of an incwrap."""
-        text = step.out
+    def follow(self, step: VarInst, value: Value, moved: tuple[Value, Value]) -> None:
+        """A varinst wrote a variable (NETLIST 4.3 "Propagation"); `moved`: increment and modulus of inc and incwrap."""
+        text, (by, wrap) = step.out, moved
         for name in self._bound.get(text, ()):
             self._seen[name] = settings = self._seen[name].changed(text, value)
             queue = self._queues[name]
@@ -101,6 +101,9 @@ class Channels:
                 continue
             ring = self.ring(name)
             source = settings.source
+            if by is not None and by > 1 and settings.still and source.rd_ptr_local == text:
+                what = f"moves on by {by} entries of {name}, of which an execute reads one: prologue or epilogue is set"
+                self._notes.add(SKIPS, operand_mark(step, 2), what, about=name)
             moves = [field for field in ("rd_ptr_local", "rd_ptr_global") if getattr(source, field) == text]
             if ring is not None and moves:
                 self._move(ring, name, moves, value)
