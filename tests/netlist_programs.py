@@ -1,12 +1,13 @@
 """Random programs of netlists: those of valid netlists with instructions, operands, loops and settings spoilt, and new
 ones over the same graphs. One number gives one text.
-
-The slow tests and `python tests/netlist_programs.py COUNT` go through many; what was found is kept by its number.
 """
 
 import copy
+import json
 import random
+import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from buda_emu.netlist.fields import SETTING_FIELDS
 from netlist.rules import bases
 
 HERE = Path(__file__).parent
-OWN = sorted((HERE.parent / "netlists").glob("*.yaml"))
+OWN = [path.read_text(encoding="utf-8") for path in sorted((HERE.parent / "netlists").glob("*.yaml"))]
 SMALL = (
     bases.COPY, bases.ADD, bases.IN_TURN, bases.IN_TURN, bases.IN_TURN, bases.TWO_CHIPS, bases.GRADIENT, bases.MATMUL,
 )  # fmt: skip
@@ -32,9 +33,10 @@ def text(number: int, others: Sequence[str] = ()) -> str:
     draw = random.Random(number)
     documents = [*SMALL * 3, *others]
     if draw.random() < 0.05:
-        documents = [path.read_text(encoding="utf-8") for path in OWN]
-    document = yaml.load(draw.choice(documents), yaml.BaseLoader)
-    for program in document["programs"]:
+        documents = OWN
+    before, programs, behind = _parted(draw.choice(documents))
+    programs = copy.deepcopy(programs)
+    for program in programs:
         for name in program:
             body: list[Instruction] = program[name] or []
             executes = [step for step in body if isinstance(step, dict) and "execute" in step]
@@ -43,7 +45,28 @@ def text(number: int, others: Sequence[str] = ()) -> str:
             for _ in range(draw.choice((0, 1, 1, 1, 2, 2, 3))):
                 body = _mutated(draw, body, executes)
             program[name] = body
-    return yaml.safe_dump(document, default_flow_style=None, sort_keys=False, width=10_000)
+    lines = "\n".join(f"  - {_written(program)}" for program in programs)
+    return f"{before}programs:\n{lines}\n{behind}"
+
+
+@cache
+def _parted(document: str) -> tuple[str, list[dict[str, Any]], str]:
+    """What stands before the programs, these, and what stands behind; all words stay words."""
+    start = re.search(r"^programs:", document, re.MULTILINE)
+    assert start is not None
+    end = re.search(r"^\S", document[start.end() :], re.MULTILINE)
+    stop = start.end() + end.start() if end is not None else len(document)
+    programs = yaml.load(document[start.start() : stop], yaml.BaseLoader)["programs"]
+    return document[: start.start()], programs, document[stop:]
+
+
+def _written(value: Any) -> str:
+    """As YAML, an instruction on a line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_written(key)}: {_written(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return value if re.fullmatch(r"[\w$.+-]+", value) else json.dumps(value)
 
 
 def _generated(draw: random.Random, executes: Sequence[Instruction]) -> list[Instruction]:

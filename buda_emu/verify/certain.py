@@ -1,13 +1,11 @@
 """What is bound to fail when programs run, told before they do: at its place in the text, and as the document's fault.
 
 A check leaves it at a warning, since the reference loads such netlists. Nothing is guessed here: the finding of the
-check is there, and what it is about is run: an instruction that fails whatever the data are, or a graph that cannot be
-planned, or cannot move its entries.
+check is there, and the graph that it is about is executed and cannot be planned, or cannot move its entries.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
@@ -18,31 +16,20 @@ from buda_emu.runtime.graph.topology import topology
 
 _ROOM = "V208"
 _SHAPE = "V179"
-FAILING: Final = ("V220", "V221", "V222", "V223", "V224", "V225")
-"""Rules of stage X: the program that breaks one fails when it is run (NETLIST 3, 4.3)."""
 
 
 def require_runnable(netlist: Netlist, programs: Sequence[Program]) -> None:
     """Raise NetlistError when these programs are bound to fail for a reason that the text alone shows."""
-    found = [item for item in netlist.diagnostics if item.rule in (_ROOM, _SHAPE, *FAILING)]
+    found = [item for item in netlist.diagnostics if item.rule in (_ROOM, _SHAPE)]
     if not found:
         return
     executed = {
         step.graph for program in programs for step in program.instructions if isinstance(step, Execute)
     }  # every one of them is reached: programs have no branches, and loops run at least once (NETLIST 3.4)
-    certain = [
-        *_without_end(programs, found),
-        *_without_room(netlist, programs, executed, found),
-        *_without_plan(netlist, executed, found),
-    ]
+    certain = [*_without_room(netlist, programs, executed, found), *_without_plan(netlist, executed, found)]
     if certain:
         errors = tuple(replace(item, severity="error") for item in dict.fromkeys(certain))
         raise NetlistError(render(errors), errors)
-
-
-def _without_end(programs: Sequence[Program], found: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    names = {f"program {program.name}" for program in programs}
-    yield from (item for item in found if item.rule in FAILING and item.message.partition(":")[0] in names)
 
 
 def _without_room(

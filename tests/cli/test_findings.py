@@ -86,3 +86,31 @@ def test_what_no_program_executes_is_no_error(tmp_path):
     with pytest.raises(NetlistError, match="V179"):
         require_runnable(netlist, chosen_programs(netlist, ["run"]))
     require_runnable(netlist, [])
+
+
+def test_a_run_says_that_a_loop_has_no_end(tmp_path, capsys):
+    """It does what the reference does: the body once (NETLIST 3.4)."""
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        text([queue("x"), queue("o", "n")], [graph("g", op("n", "nop", ["x"]))],
+             [program("run", "var: {$c_zero: 0}", "loop: 4", execute("g", fifo_settings("x")))])
+    )  # fmt: skip
+    assert main(["run", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert "warning[V226]: program run: a loop without an endloop: its body is run once" in shown.err
+    assert main(["check", "--strict", str(path)]) == 0
+
+
+def test_a_misspelt_variable_is_told_before_the_run_stops_at_it(tmp_path, capsys):
+    path = tmp_path / "net.yaml"
+    settings = fifo_settings("x").replace("$c_zero", "$c_zreo", 1)
+    path.write_text(
+        text([queue("x"), queue("o", "n")], [graph("g", op("n", "nop", ["x"]))],
+             [program("run", "var: {$c_zero: 0}", execute("g", settings))])
+    )  # fmt: skip
+    assert main(["run", str(path)]) == 4
+    shown = capsys.readouterr()
+    assert "warning[V220]" in shown.err
+    assert "unknown variable $c_zreo" in shown.err
+    assert main(["check", "--strict", str(path)]) == 2
+    assert "did you mean '$c_zero'?" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from buda_emu.errors import ProgramError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.timing.program import epochs
+from buda_emu.verify.inputs.entries import walked
 from netlist.rules import bases as b
 from netlist.rules.cases import Edit, edited
 
@@ -63,3 +64,12 @@ def test_an_epoch_is_complete_when_all_its_graphs_were_executed() -> None:
     assert epoch.temporal.graphs == ("g0", "g1")
     assert epoch.runs == 3
     assert {name: execute.graph for name, execute in epoch.executes.items()} == {"g0": "g0", "g1": "g1"}
+
+
+def test_what_counts_inputs_stops_where_the_run_does() -> None:
+    """Settings of a ram are evaluated, too: the endloop behind is never reached."""
+    wrong = netlist(
+        b.ADD, ("", B, B.replace("rd_ptr_global: $z", "rd_ptr_global: $zz")), ("", "    - loop: $p_n\n", "")
+    )
+    with pytest.raises(ProgramError, match=r"instruction 4 \(execute, line \d+\): .*unknown variable \$zz"):
+        walked(wrong, list(wrong.programs.values()), {"$p_n": "1"})

@@ -9,8 +9,9 @@ from buda_emu.netlist.model import Execute, Queue, VarInst
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.ring import RingPointers
 
-OUTSIDE, UNREAD, FULL, WRAP, LEAVES = "V225", "V232", "V233", "V236", "V237"
+OUTSIDE, UNREAD, FULL, WRAP, LEAVES, SKIPS = "V225", "V232", "V233", "V236", "V237", "V242"
 _LOOKED_AT = 64  # inputs of one epoch whose entries are looked for
+_MOST_SLOTS = 4096  # of a queue of which they are remembered
 
 
 class Channels:
@@ -23,6 +24,7 @@ class Channels:
         self._blind = False
         self._notes = notes
         self._rings: dict[str, RingPointers | None] = {}  # of queues that ops feed; None: not known
+        self._written: dict[str, int] = {}  # of each ring that is known: a bit for each slot that holds anything
         self._seen: dict[str, KnownSettings] = {}  # the latest settings of each in this run
         self._bound: dict[str, dict[str, None]] = {}  # by the text of a variable: those whose settings name it
 
@@ -90,9 +92,9 @@ class Channels:
         else:
             ring.pop_to(read)
 
-    def follow(self, step: VarInst, value: Value, wrap: Value) -> None:
-        """A varinst wrote a variable (NETLIST 4.3 "Propagation"); `wrap`: the modulus of an incwrap."""
-        text = step.out
+    def follow(self, step: VarInst, value: Value, moved: tuple[Value, Value]) -> None:
+        """A varinst wrote a variable (NETLIST 4.3 "Propagation"); `moved`: increment and modulus of inc and incwrap."""
+        text, (by, wrap) = step.out, moved
         for name in self._bound.get(text, ()):
             self._seen[name] = settings = self._seen[name].changed(text, value)
             queue = self._queues[name]
@@ -101,6 +103,9 @@ class Channels:
                 continue
             ring = self.ring(name)
             source = settings.source
+            if by is not None and by > 1 and settings.still and source.rd_ptr_local == text:
+                what = f"moves on by {by} entries of {name}, of which an execute reads one: prologue or epilogue is set"
+                self._notes.add(SKIPS, operand_mark(step, 2), what, about=name)
             moves = [field for field in ("rd_ptr_local", "rd_ptr_global") if getattr(source, field) == text]
             if ring is not None and moves:
                 self._move(ring, name, moves, value)
@@ -176,13 +181,23 @@ class Channels:
         elif popped * inputs > ring.occupancy:
             problem = f"pops {popped * inputs} entries of queue {name}, which holds {ring.occupancy}"
         elif not _holds(ring, inputs, move, popped):
-            problem = f"reads queue {name} beyond the {ring.occupancy} entries that it holds"
+            problem = f"reads queue {name} beyond what it holds: {ring.occupancy} of {ring.entries} entries"
+        elif (slot := self._unwritten(name, ring, inputs, move)) is not None:
+            problem = _from_nowhere(name, slot)
         if problem:
             self._notes.add(UNREAD, place, problem, about=name)
             self._rings[name] = None
             return
         ring.advance_read(popped * inputs)
         ring.local = (ring.local + move * inputs) % ring.limit
+
+    def _unwritten(self, name: str, ring: RingPointers, inputs: int, move: int) -> int | None:
+        """A slot that is read before anything was written to it."""
+        if ring.entries > _MOST_SLOTS:
+            return None
+        written = self._written.get(name, 0)
+        slots = (ring.slot(ring.local + number * move) for number in range(min(inputs, _LOOKED_AT)))
+        return next((slot for slot in slots if not written >> slot & 1), None)
 
     def _write(self, name: str, epoch: EpochQueues, place: Mark, *, pops: bool) -> None:
         ring = self.ring(name)
@@ -195,13 +210,24 @@ class Channels:
         if ring.occupancy + most > ring.entries:
             if name in self._around.read_by_ops:  # else the host takes entries out meanwhile
                 left = ring.entries - ring.occupancy
-                what = f"writes {most} entries to queue {name}, which has room for {left} of {ring.entries}"
+                what = f"writes {most} {'entry' if most == 1 else 'entries'} to queue {name}"
+                what += f", which has room for {left} of {ring.entries}"
                 self._notes.add(FULL, place, what, about=name)
             self._rings[name] = None
             return
+        if ring.entries <= _MOST_SLOTS:
+            for number in range(min(inputs, ring.entries)):
+                self._written[name] = self._written.get(name, 0) | 1 << ring.slot(ring.wr + number)
         ring.wr = (ring.wr + inputs) % ring.limit
+        slot = self._unwritten(name, ring, inputs, move) if name in epoch.local else None
+        if slot is not None:
+            self._notes.add(UNREAD, place, _from_nowhere(name, slot), about=name)
         ring.advance_read(popped * inputs)
         ring.local = (ring.local + move * inputs) % ring.limit
+
+
+def _from_nowhere(name: str, slot: int) -> str:
+    return f"reads queue {name} in slot {slot}, which nothing was written to"
 
 
 def _holds(ring: RingPointers, inputs: int, move: int, popped: int) -> bool:

@@ -1,9 +1,9 @@
 """What one epoch reads and writes (NETLIST 4.2, 4.3): the queues around a temporal graph, and who else fills them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from buda_emu.netlist.model import Execute, Netlist, Queue, TemporalGraph
+from buda_emu.netlist.model import Execute, Instruction, Netlist, Queue, TemporalGraph
 
 
 class EpochQueues(NamedTuple):
@@ -27,10 +27,15 @@ class Surroundings:
         self.accumulators = frozenset(queue.name for queue in netlist.queues.values() if queue.input in gradients)
         self._writers: dict[str, set[str]] = {}
         for program in netlist.programs.values():
-            for step in program.instructions:
-                epoch = self.epoch_of.get(step.graph) if isinstance(step, Execute) else None
-                for name in epoch.writes if epoch is not None else ():
+            for epoch in self.executed(program.instructions):
+                for name in epoch.writes:
                     self._writers.setdefault(name, set()).add(program.name)
+
+    def executed(self, instructions: Iterable[Instruction]) -> Iterable["EpochQueues"]:
+        """The epochs of which these instructions execute a graph, each once."""
+        steps = (step for step in instructions if isinstance(step, Execute))
+        epochs = (self.epoch_of[step.graph] for step in steps if step.graph in self.epoch_of)
+        return {epoch.temporal.id: epoch for epoch in epochs}.values()
 
     def begins_empty(self, queue: Queue, program: str) -> bool:
         """Nothing but this program fills the queue: it is empty when the program begins its first run."""

@@ -98,10 +98,7 @@ class _Walk:
             case Execute():
                 self._execute(step)
             case VarInst():
-                value = self._variables.calculate(step)
-                wrap = step.args[1] if step.opcode == "incwrap" and len(step.args) > 1 else ""
-                modulus = self._variables.value(wrap, operand_mark(step, 3)) if wrap else None
-                self._channels.follow(step, value, modulus)
+                self._channels.follow(step, self._variables.calculate(step), self._operands(step))
             case Loop():
                 self._loop(counter, step)
             case EndLoop():
@@ -119,6 +116,14 @@ class _Walk:
             case _:
                 pass  # deallocate_queue leaves pointers and data
         return counter + 1
+
+    def _operands(self, step: VarInst) -> tuple[Value, Value]:
+        """By how much inc and incwrap move a variable, and where incwrap wraps it."""
+        values: list[Value] = [None, None]
+        if step.opcode in ("inc", "incwrap"):
+            for index, text in enumerate(step.args[:2]):
+                values[index] = self._variables.value(text, operand_mark(step, index + 2))
+        return values[0], values[1]
 
     def _execute(self, step: Execute) -> None:
         """NETLIST 4.3."""
@@ -187,7 +192,7 @@ class _Walk:
     def _widen(self, body: Sequence[Instruction]) -> None:
         """A loop runs on, nobody knows how often: what it changes is unknown."""
         texts: set[str] = set()
-        queues: set[str] = set()
+        queues = {name for epoch in self._around.executed(body) for name in (*epoch.reads, *epoch.writes)}
         for step in body:
             match step:
                 case VarInst():
@@ -201,9 +206,7 @@ class _Walk:
                 case Allocate():
                     queues.update(step.queues)
                 case Execute():
-                    epoch = self._around.epoch_of.get(step.graph)
                     queues.update(source.queue for source in step.queue_settings)
-                    queues.update(() if epoch is None else epoch.reads | epoch.writes)
                 case _:
                     pass
         self._variables.forget(frozenset(texts))

@@ -1,4 +1,4 @@
-"""What the walk of a program notices (buda_emu.netlist.flow): V220-V226, V228, V232-V237, V239; stages X and W."""
+"""What the walk of a program notices (buda_emu.netlist.flow): V220-V226, V228, V232-V237, V239, V242."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +10,7 @@ from buda_emu.netlist.rules.registry import Finding, Findings, program_check
 
 WALKED: Final = (
     "V220", "V221", "V222", "V223", "V224", "V225", "V226", "V228",
-    "V232", "V233", "V234", "V235", "V236", "V237", "V239",
+    "V232", "V233", "V234", "V235", "V236", "V237", "V239", "V242",
 )  # fmt: skip
 
 

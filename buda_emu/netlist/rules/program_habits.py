@@ -43,7 +43,7 @@ def loop_over_nothing(_: Context, program: Program) -> Findings:
                 yield Finding(loop.at(), what)
 
 
-@program_check("V229")
+@program_check("V229", unless=("V220",))
 def never_read(_: Context, program: Program) -> Findings:
     """A variable that no operand and no setting reads. Parameters are the caller's (NETLIST 3.7); constants are
     declared by the handful, whether a program needs them or not."""
@@ -113,7 +113,7 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
                 yield Finding(settings.at(), f"settings for {settings.queue}, which no op of graph {step.graph} reads")
 
 
-@program_check("V240")
+@program_check("V240", unless=("V233",))
 def never_popped(ctx: Context, program: Program) -> Findings:
     """A queue between epochs whose read pointer no settings, no varinst and no allocation (NETLIST 3.6) ever move."""
     moved = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, ProgramError
 from buda_emu.netlist.model import Execute, Loop, Netlist, Param, Program
+from buda_emu.program.epochs import GatheredExecutes
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.settings import ALL_SETTINGS
 from buda_emu.program.steps import StepBudget
@@ -108,6 +109,7 @@ def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
     interpreters = {program.name: Interpreter(program, reads, steps, looks_ahead=True) for program in programs}
     for program in programs:
         steps.begin_run()
+        reads.begin_run()
         try:
             interpreters[program.name].run(parameters)
         except ProgramError as error:
@@ -129,6 +131,7 @@ class Walked:
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
         self._settings = ALL_SETTINGS.of(netlist)
+        self._gathered = GatheredExecutes(netlist)
         self._firsts = {temporal.graphs[0] for temporal in netlist.temporal_graphs if temporal.graphs}
         self.entries: dict[str, int] = {}
         self.graph_inputs: dict[str, int] = {}
@@ -139,7 +142,8 @@ class Walked:
         return sum(count for graph, count in self.graph_inputs.items() if graph in self._firsts)
 
     def execute(self, instruction: Execute, variables: Variables) -> None:
-        """Note the furthest entry that the graph reads or pops."""
+        """Note the furthest entry that the graph reads or pops. Raises ProgramError as the run would."""
+        self._gathered.add(instruction, variables)
         graph = self._netlist.graphs.get(instruction.graph)
         inputs = graph.input_count if graph is not None else 1
         self.graph_inputs[instruction.graph] = self.graph_inputs.get(instruction.graph, 0) + inputs
@@ -155,6 +159,10 @@ class Walked:
                 popped = settings.rd_ptr_global + inputs * settings.global_rdptr_autoinc
                 furthest = min(max(read, popped), queue.entries)
             self.entries[prepared.queue] = max(self.entries.get(prepared.queue, 0), furthest)
+
+    def begin_run(self) -> None:
+        """Another program begins."""
+        self._gathered.begin_run()
 
     def variable_written(self, text: str, variables: Variables) -> None:
         """Pointers are looked at where they are used."""

@@ -29,7 +29,7 @@ def test_a_queue_fills_up_in_the_rounds_that_are_known() -> None:
     assert rules(with_body(b.IN_TURN, G0, "2")) == []
     found = check_text(with_body(b.IN_TURN, G0, "3"), arch="wormhole_b0").diagnostics
     (told,) = (item.message for item in found if item.rule == "V233")
-    assert told == "program main: writes 1 entries to queue b, which has room for 0 of 2"
+    assert told == "program main: writes 1 entry to queue b, which has room for 0 of 2"
 
 
 def test_rounds_that_a_parameter_gives_are_not_known() -> None:
@@ -93,3 +93,36 @@ def test_graphs_that_run_at_the_same_time_need_the_same_settings(second: str, fo
     text = text.replace("type: exp", "type: add")
     g1 = "        graph_name: g1\n        queue_settings:\n"
     assert rules(text.replace(g1, f"{g1}          a: {{rd_ptr_local: {second}, rd_ptr_global: $gp}}\n")) == found
+
+
+def test_that_the_name_that_was_meant_is_not_read_is_no_finding_of_its_own() -> None:
+    found = check_text(edited(b.COPY, (("", "{rd_ptr_local: $lp,", "{rd_ptr_local: $lpp,"),)), arch="wormhole_b0")
+    assert [item.rule for item in found.diagnostics] == ["V220"]
+
+
+@pytest.mark.parametrize(
+    ("pointers", "told"),
+    [
+        ("rd_ptr_local: 0, rd_ptr_global: 0", []),
+        ("rd_ptr_local: 1, rd_ptr_global: 0", ["reads queue b beyond what it holds: 1 of 2 entries"]),
+        ("rd_ptr_local: 0, rd_ptr_global: 1", ["reads queue b, which is empty"]),
+        ("rd_ptr_local: 3, rd_ptr_global: 3", ["reads queue b in slot 1, which nothing was written to"]),
+    ],
+)
+def test_a_queue_is_read_where_it_holds_something(pointers: str, told: list[str]) -> None:
+    text = b.IN_TURN.replace("b: {rd_ptr_local: $lp, rd_ptr_global: $gp}", f"b: {{{pointers}}}")
+    found = check_text(text, arch="wormhole_b0").diagnostics
+    assert [item.message.removeprefix("program main: ") for item in found if item.rule == "V232"] == told
+
+
+def test_a_queue_between_ops_of_one_epoch_is_read_where_it_was_written() -> None:
+    """Each input is written before it is read; one that lies elsewhere is not there."""
+    base = b.IN_TURN.replace("  g1:\n    target_device: 0\n    input_count: 1\n", "")
+    start = base.index("    - execute:\n        graph_name: g1")
+    settings = (
+        "          b: {rd_ptr_local: 0, rd_ptr_global: $gp}\n          d: {rd_ptr_global: $z, wr_ptr_global: $z}\n"
+    )
+    text = base[:start] + settings + base[base.index("    - varinst: [$lp") :]
+    text = edited(text, (("k1", "grid_loc: [0, 0]", "grid_loc: [1, 0]"),))
+    assert rules(text) == []
+    assert rules(text.replace("rd_ptr_local: 0", "rd_ptr_local: 1")) == ["V232"]

@@ -8,6 +8,7 @@ RAM = "b: {prologue: true, rd_ptr_global: $z, wr_ptr_global: $z}"
 LOOP = "    - loop: $p_n\n"
 LOCAL = "          b: {rd_ptr_local: $lp"
 LOCAL_VARIABLE = "    - var: [$t]\n    - varinst: [$t, set, $t]\n"
+PROLOGUE: Edit = ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local")
 ZEROS = "{rd_ptr_local: 0, rd_ptr_global: 0}"
 DECLARED: Edit = ("", "[$z, $c_one]", "[$z, $c_one, $t]")
 BEHIND = "    - varinst: [$t, add, $t, 1]\n"
@@ -85,4 +86,6 @@ CASES: tuple[Case, ...] = (
     Case("V241", b.ADD, (DECLARED, *replaced("    - endloop\n", f"    - endloop\n{BEHIND}")), "varinst",
         near=(DECLARED, *replaced("    - endloop\n", f"{BEHIND}    - endloop\n"))),
     Case("V241", b.ADD, replaced("    - endloop\n", "    - endloop\n    - var: [$c_two]\n"), "var"),
+    Case("V242", b.COPY, (PROLOGUE, *replaced(COUNTED, "[$lp, incwrap, 2, 4]")), "2",
+        near=(PROLOGUE, *replaced(COUNTED, "[$lp, incwrap, 1, 4]"))),
 )  # fmt: skip

@@ -221,4 +221,14 @@ RULES = (
         "[execute: {graph_name: fwd}]",
         "NETLIST 3.2, 4.3",
     ),
+    rule(
+        "V242",
+        "W",
+        "a queue that is read by prologue moves on by several entries",
+        "With prologue or epilogue all inputs of an execute read the same entry. A pointer that moves on by as many "
+        "entries as the graph has inputs is a stream's: all but the first of them are never read.",
+        "x: {prologue: true, rd_ptr_local: $lptr, ...} and varinst: [$lptr, incwrap, 64, 256]",
+        "x: {prologue: false, rd_ptr_local: $lptr, ...} and varinst: [$lptr, incwrap, 64, 256]",
+        "NETLIST 4.4",
+    ),
 )
