@@ -130,6 +130,23 @@ def test_a_gradient_matmul_starts_from_its_sum():
     same(reference(call, [a, b]), packed(product(ZEROS, words(a), words(b)), "Float16_b"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [("nop", {"gradient": True}), ("add", {"gradient": True}), ("multiply", {"gradient": True}),
+     ("matmul", {"m_k": 1, "u_kt": 1, "gradient": True}), ("matmul", {"m_k": 2, "u_kt": 1}),
+     ("reduce", {"type": "max", "dim": "z", "z": 2})],
+)  # fmt: skip
+@pytest.mark.parametrize("acc", ["Float16_b", "Float32"])
+def test_what_comes_back_has_the_exponents_of_the_inputs(kind, attributes, acc):
+    """The chip's tools take no op whose inputs and intermediate buffer differ in that."""
+    tiles = attributes.get("m_k", attributes.get("z", 1))
+    one, pair = ((1, 1, 1),), ((1, 1, 1),) * 2
+    shapes = {"nop": one, "reduce": ((tiles, 1, 1),), "matmul": ((1, 1, tiles), (1, tiles, 1))}.get(kind, pair)
+    call = device(kind, shapes, intermed="Float16", out="Float16", acc=acc, **attributes)
+    with pytest.raises(UnsupportedError, match="intermed_df Float16 is reloaded into a Dst of"):
+        reference(call, [bits(n, tiles) for n in range(len(shapes))])
+
+
 def test_z_slices_are_blocks_as_well():
     a, b = bits(1, 2), bits(2, 2)
     call = device("matmul", ((2, 1, 1), (2, 1, 1)), intermed="Bfp8_b", m_k=1, u_kt=1, accumulate=True, z=2)

@@ -1,4 +1,5 @@
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -77,9 +78,9 @@ def settings_of(mode):
     """Every conversion from a Dst mode that an op can ask for, on every core."""
     found = set()
     for core in ("grayskull", "wormhole_b0", "blackhole"):
-        for out_df in NETLIST_FORMATS:
+        for out_df, integer, single in product(NETLIST_FORMATS, (False, True), (False, True)):
             try:
-                found.add((intermediate(mode, out_df, core=core), out_df, core))
+                found.add((intermediate(mode, out_df, integer, core, single), out_df, core))
             except UnsupportedError:
                 assert mode != "fp32"
     return sorted(found)

@@ -14,19 +14,16 @@ from buda_emu.kernels.tensix.blocks import (
     FRACTION,
     GROUP,
     LEADING,
-    MAGNITUDE,
     MOST,
     SHARED_ONE,
     assemble_groups,
-    early_groups,
-    early_halves,
     spread_groups,
 )
 from buda_emu.kernels.tile_memory import TILE
 
+__all__ = ["Assembled"]
+
 changes_arrays(assemble_groups)
-changes_arrays(early_groups)
-changes_arrays(early_halves)
 changes_arrays(spread_groups)
 
 _EXPONENT: Final = 23  # where that of a single begins
@@ -41,13 +38,13 @@ def _lower_assemble_groups(context: Any, builder: Builder, call: Any, arguments:
 
 def _emit(builder: Builder, row: Value, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
     code = Vectors(builder, GROUP)
-    assembled = _Assembled(code, down, most, cut, codes, exponents)
+    assembled = Assembled(code, down, most, cut, codes, exponents)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
         x = code.load(row, builder.mul(loop.index, SIZE(GROUP)), code.words)
         assembled.store(x, loop.index)
 
 
-class _Assembled:
+class Assembled:
     """Groups of words become codes and the exponents that they share."""
 
     def __init__(self, code: Vectors, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
@@ -73,54 +70,6 @@ class _Assembled:
         place = builder.mul(group, SIZE(GROUP))
         code.store(builder.trunc(signed, ir.VectorType(I8, GROUP)), self.codes, place, align=1)
         builder.store(builder.trunc(shared, I8), builder.gep(self.exponents, [group]))
-
-
-class _Early:
-    """An early conversion of the packer."""
-
-    def __init__(self, code: Vectors, *numbers: Value) -> None:
-        self.code = code
-        self.numbers = [code.every_word(number) for number in numbers]
-
-    def load(self, words: Value, place: Value) -> Value:
-        """The words from there on, converted."""
-        code, builder = self.code, self.code.builder
-        up, kept, most, first, half, mask, least = self.numbers
-        word = builder.shl(code.load(words, place, code.words), up)
-        size = code.least(builder.and_(builder.and_(word, code.word(MAGNITUDE)), kept), most)
-        size = builder.select(builder.icmp_signed("<", size, first), code.word(0), size)
-        size = builder.and_(builder.add(size, half), mask)
-        signed = builder.or_(size, builder.and_(word, code.word(~MAGNITUDE)))
-        return builder.select(builder.icmp_signed("<", size, least), code.word(0), signed)
-
-
-@lower_builtin(early_groups, types.Array, *(types.intp,) * 10, types.Array, types.Array)
-def _lower_early_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    call_shared(builder, "early_groups", on_data(context, builder, call, arguments), _emit_early_groups)
-    return context.get_dummy_value()
-
-
-def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
-    code = Vectors(builder, GROUP)
-    early, assembled = _Early(code, *numbers[:7]), _Assembled(code, *numbers[7:])
-    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
-        assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
-
-
-@lower_builtin(early_halves, types.Array, *(types.intp,) * 7, types.Array)
-def _lower_early_halves(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    call_shared(builder, "early_halves", on_data(context, builder, call, arguments), _emit_early_halves)
-    return context.get_dummy_value()
-
-
-def _emit_early_halves(builder: Builder, words: Value, *rest: Value) -> None:
-    *numbers, halves = rest
-    code = Vectors(builder, GROUP)
-    early = _Early(code, *numbers)
-    with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:
-        place = builder.mul(loop.index, SIZE(GROUP))
-        word = builder.lshr(early.load(words, place), code.word(16))
-        code.store(builder.trunc(word, code.halves), halves, place)
 
 
 @lower_builtin(spread_groups, types.Array, types.Array, types.Array, types.intp, types.intp)

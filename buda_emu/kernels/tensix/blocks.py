@@ -15,13 +15,10 @@ __all__ = [
     "FRACTION",
     "GROUP",
     "LEADING",
-    "MAGNITUDE",
     "MOST",
     "SHARED_ONE",
     "assemble_groups",
     "assemble_row",
-    "early_groups",
-    "early_halves",
     "packed_as",
     "spread_groups",
 ]
@@ -31,7 +28,6 @@ FRACTION: Final = 127
 LEADING: Final = 128
 MOST: Final = 127
 FARTHEST: Final = 8  # 255 + 256, shifted by 9: nothing is left
-MAGNITUDE: Final = 0x7FFFFFFF
 SHARED_ONE: Final = 127 + 6  # exponent of the single that is the magnitude, where the shared one would be 0
 
 
@@ -46,28 +42,6 @@ def assemble_row(row: Any, bits: Any, narrow: Any, codes: Any, exponents: Any) -
 def packed_as(narrow: Any) -> Any:
     """Where 7 bits of fraction begin in fp16 or bf16 in the upper half of a word, and the largest exponent above."""
     return (19, 31) if narrow else (16, 255)
-
-
-def early_halves(
-    words: Any, up: int, kept: int, most: int, first: int, half: int, mask: int, least: int, halves: Any
-) -> None:
-    """The upper halves int16[1024] of words int32[1024] after an early conversion (`tensix/pack.py`)."""
-    halves[:] = _early(words, up, kept, most, first, half, mask, least) >> 16
-
-
-def early_groups(
-    words: Any, up: int, kept: int, most: int, first: int, half: int, mask: int, least: int,
-    down: int, greatest: int, cut: int, codes: Any, exponents: Any,
-) -> None:  # fmt: skip
-    """`assemble_groups` of words int32[1024] after an early conversion."""
-    assemble_groups(_early(words, up, kept, most, first, half, mask, least), down, greatest, cut, codes, exponents)
-
-
-def _early(words: Any, up: int, kept: int, most: int, first: int, half: int, mask: int, least: int) -> Any:
-    word = words << up
-    size = np.minimum(word & MAGNITUDE & kept, most)
-    size = np.where(size < first, 0, size) + half & mask
-    return np.where(size < least, 0, size | word & ~MAGNITUDE).astype(np.int32)
 
 
 def assemble_groups(row: Any, down: int, most: int, cut: int, codes: Any, exponents: Any) -> None:

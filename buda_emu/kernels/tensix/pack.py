@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.tensix.blocks import assemble_row, early_groups, early_halves, packed_as
+from buda_emu.kernels.tensix.blocks import assemble_row, packed_as
+from buda_emu.kernels.tensix.early import early_groups, early_halves, early_words
 from buda_emu.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 
@@ -182,7 +183,7 @@ def pack_floats(
         if plain and width == 16:
             early_halves(source, up, kept, most, first, half, mask, least, halves[tile].view(np.int16))
             continue
-        _early(dst[tile], U(up), U(kept), U(most), U(first), U(half), U(mask), U(least), U(small_sign), row)
+        early_words(source, up, kept, most, first, half, mask, least, small_sign, row.view(np.int32))
         if relu_mode != 0:
             _relu(row, relu_mode, U(limit))
         if change == _NARROW:
@@ -239,19 +240,6 @@ def pack_integers(
         else:
             for i in range(_ROW):
                 bytes_[tile, i] = np.uint8(row[i])
-
-
-@helper
-def _early(
-    dst: Any, up: Any, kept: Any, most: Any, first: Any, half: Any, mask: Any, least: Any, small_sign: Any, row: Any
-) -> None:
-    """To the intermediate format."""
-    for i in range(_ROW):
-        word = U(dst[i] << up)
-        size = min(U(U(word & _MAGNITUDE) & kept), most)
-        size = U(0) if size < first else size
-        size = U(U(size + half) & mask)
-        row[i] = U(word & small_sign) if size < least else U(U(word & _SIGN) | size)
 
 
 @helper

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.kernels.crew import claimed
 from buda_emu.kernels.jit import kernel
 from buda_emu.kernels.tensix.blocks import spread_groups
 from buda_emu.kernels.tensix.words import TILE, Tiles, i32
@@ -82,5 +83,5 @@ def unpack_blocks_to_halves(
 ) -> None:
     """The same with exponents of 8 bits, as Float16_b has the numbers: the upper halves of the words, whose lower ones
     are empty. out: uint16[n, 1024]."""
-    for item in range(start, stop):
+    for item in claimed(start, stop):
         spread_groups(out[item].view(np.int16), codes[item], exponents[item], 8 - bits, 8)

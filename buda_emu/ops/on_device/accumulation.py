@@ -16,7 +16,7 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.gather import FIRST_ROW
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
-from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, packed, vector_mode
+from buda_emu.ops.on_device.base import DeviceCall, Made, Packing, packed, require_reload, vector_mode
 from buda_emu.ops.on_device.operands import Source, Stored, arranged
 from buda_emu.ops.on_device.units import Product, Spill, Units, Words, tiles_of
 from buda_emu.spec.attributes import Attributes
@@ -120,7 +120,7 @@ class Accumulation:
 
     def spill(self, ends: NDArray[np.bool_]) -> Spill:
         """What happens between blocks that end where `ends` is set. Raises UnsupportedError."""
-        self._require_reload()
+        require_reload(self.call, self.registers)
         df = self.call.op.intermed_df
         held_as = intermediate(self.registers.dst, df, False, self.units.core)
         return Spill(ends, held_as, df, self.registers.intermediate)
@@ -168,16 +168,9 @@ class Accumulation:
         return packed(self.units, made, self.call.op.intermed_df, Packing(self.registers.integer))
 
     def _reloaded(self, partial: Bits) -> U32:
-        self._require_reload()
+        require_reload(self.call, self.registers)
         register, mode = self.registers.intermediate, self.registers.dst
         return self.units.copy(self.units.unpack(partial, register), register, mode)
-
-    def _require_reload(self) -> None:
-        register, mode = self.registers.intermediate, self.registers.dst
-        families = {"bf16": "b", "fp16": "a"}
-        if families.get(mode, REGISTERS[register]) != REGISTERS[register]:
-            op = self.call.op
-            raise UnsupportedError(f"op {op.name}: intermed_df {op.intermed_df} is reloaded into a Dst of {mode}")
 
     def _biased(self, partial: Bits, start: int, stop: int) -> U32:
         """The partial result in SrcA, row 0 of each bias tile in SrcB."""

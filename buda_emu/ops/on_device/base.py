@@ -1,8 +1,9 @@
 """What an op of precision "device" is given and must answer, and how its tiles are made, a range at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from buda_emu.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.ops.on_device.units import Units
 from buda_emu.ops.registry import Registry
 from buda_emu.spec.blocking import FULL_TILE, Shape
-from buda_emu.spec.formats import is_raw
+from buda_emu.spec.formats import Family, is_raw
 from buda_emu.tensix.intermediate import intermediate, relu_threshold
 from buda_emu.tensix.lanes import DstMode, VectorMode
 from buda_emu.tensix.registers import REGISTERS, OpRegisters, op_registers
@@ -136,6 +137,22 @@ DEVICE_OPS: Final = Registry[DeviceOp](
 on_device = DEVICE_OPS.implements
 
 
+def require_reload(call: DeviceCall, registers: OpRegisters) -> None:
+    """Raises UnsupportedError where what lies in intermed_df has exponents of another width than the inputs have: the
+    chip's own tools take no op that reads it back (1.1; BUDA's model/data_format.cpp)."""
+    own = REGISTERS[registers.intermediate]
+    others = {REGISTERS.get(register) for register in registers.inputs} | {_FAMILIES.get(registers.dst)}
+    if own is not None and others - {own, None}:
+        raise UnsupportedError(
+            f"op {call.op.name}: intermed_df {call.op.intermed_df} is reloaded into a Dst of {registers.dst}, beside "
+            f"inputs of {', '.join(sorted(set(call.dfs)))}"
+        )
+
+
+_FAMILIES: Final[Mapping[DstMode, Family]] = MappingProxyType({"bf16": "b", "fp16": "a"})
+"""What Dst holds of 16 bits is of one family."""
+
+
 def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMode, arrange: int) -> Stored:
     """Operand `index` of a call as a source."""
     operand = call.op.operands[index]
@@ -210,6 +227,8 @@ def run(
 
     op = device_op(call.op.type)
     registers = op.registers(call)
+    if call.gradient:
+        require_reload(call, registers)
     sources = [
         stored(bits, call, n, register, registers.dst, arrangement(call.op, n))
         for n, (bits, register) in enumerate(zip(inputs, registers.inputs, strict=True))

@@ -25,6 +25,7 @@ from buda_emu.kernels.tensix.tile_matmul import runs
 from buda_emu.kernels.tensix.words import MODES
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import GROUPS, TILE_ELEMENTS, Bits
+from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
     Picking,
     Product,
@@ -116,28 +117,23 @@ class KernelUnits:
         memory = np.empty(shape, np.float32) if self.lend is None else self.lend(prod(shape))
         return memory.view(np.uint32).reshape(shape)
 
-    def halves(self, tiles: Bits, register: str) -> U32 | None:
-        """See `Units`."""
-        datums = tiles.datums
-        if (tiles.df, register, byteorder) != ("Float16_b", "Float16_b", "little"):
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
+        """See `Units`. Tiles of Float16_b are such halves as they lie."""
+        if byteorder != "little":
             return None
-        if not (datums.flags.c_contiguous and datums.flags.writeable) or datums.ctypes.data % 4:
-            return None  # one compiled kernel serves all that is left
-        return datums.view(np.uint32)
-
-    def halving(self, df: str) -> Callable[[Bits, U32], None] | None:
-        """See `Units`."""
-        if not is_block(df) or FORMATS[df].family != "b" or byteorder != "little":
+        if tiles.df == register == "Float16_b":
+            datums = tiles.datums
+            fits = datums.flags.c_contiguous and datums.flags.writeable and datums.ctypes.data % 4 == 0
+            return datums.view(np.uint32) if fits else None  # one compiled kernel serves all that is left
+        if not is_block(tiles.df) or FORMATS[tiles.df].family != "b":
             return None
-        bits = FORMATS[df].bits
-
-        def halve(tiles: Bits, out: U32) -> None:
-            assert tiles.exponents is not None
-            unpack_kernels.unpack_blocks_to_halves(
-                0, len(out), out.view(np.uint16), tiles.datums, tiles.exponents, bits
-            )
-
-        return halve
+        (entries, count), rows = tiles.shape, tiles.rows()
+        out = self.room(-(-entries * count // 2)).reshape(-1, TILE_ELEMENTS // 2)[: entries * count]
+        parallel(
+            unpack_kernels.unpack_blocks_to_halves, len(out), out.view(np.uint16), rows.datums, rows.exponents,
+            FORMATS[tiles.df].bits,
+        )  # fmt: skip
+        return out.reshape(entries, count, -1)
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""

@@ -1,6 +1,5 @@
 """Where an operand of a device op comes from: tiles as they lie in L1, or what a fused op left in Dst."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -133,23 +132,11 @@ class Stored:
     def product_words(self, units: Units, parallel: Parallel, dims: tuple[int, int]) -> Words:
         """The same for a product of floats: not unpacked where the units take the tiles as they lie, as halves of words
         where these say all."""
-        halves = self._halves(units, parallel) if dims == FULL_TILE else None
+        halves = units.halves(self.bits, self.register, parallel) if dims == FULL_TILE else None
         if halves is None:
             return self.all_words(units, parallel, dims)
         pad = self.pad(units) if bool((self.index < 0).any()) else np.uint32(0)
         return Words(self.register, halves, self.index, pad, self.arrange == TRANSPOSE)
-
-    def _halves(self, units: Units, parallel: Parallel) -> U32 | None:
-        """The upper halves of the words of all tiles of the source, if the lower ones are empty: uint32[w, n, 512]."""
-        if (lying := units.halves(self.bits, self.register)) is not None:
-            return lying
-        halve = units.halving(self.bits.df)
-        if halve is None:
-            return None
-        entries, count = self.bits.shape
-        flat = units.room(-(-entries * count // 2)).reshape(-1, TILE_ELEMENTS // 2)[: entries * count]
-        parallel(_halve, len(flat), flat, halve, self.bits.rows())
-        return flat.reshape(entries, count, -1)
 
     def all_words(self, units: Units, parallel: Parallel, dims: tuple[int, int] = FULL_TILE) -> Words:
         """The whole tensor in a register file: every tile of the source is unpacked once, and blanked outside `dims`,
@@ -180,10 +167,6 @@ def _unpack(start: int, stop: int, out: U32, units: Units, rows: Bits, register:
     words = units.unpack(rows[start:stop], register, out[start:stop])
     if dims != FULL_TILE:
         words[...] = blanked(words, dims)
-
-
-def _halve(start: int, stop: int, out: U32, halve: Callable[[Bits, U32], None], rows: Bits) -> None:
-    halve(rows[start:stop], out[start:stop])
 
 
 def blanked(tiles: U32, dims: tuple[int, int]) -> U32:

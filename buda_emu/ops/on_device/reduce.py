@@ -14,6 +14,7 @@ from buda_emu.ops.on_device.base import (
     on_device,
     packed,
     require_float,
+    require_reload,
     result_shape,
 )
 from buda_emu.ops.on_device.operands import InDest, Source, Stored
@@ -79,6 +80,8 @@ def _lines(op: OpCall, index: Index) -> Index:
 def _maximum_over_z(call: DeviceCall, source: Source, registers: OpRegisters, units: Units) -> Maker:
     """max(input z, running value), which goes through intermed_df from each step to the next."""
     z, mode = call.op.attributes.z, registers.dst
+    if z > 1:
+        require_reload(call, registers)
     _, rows, cols = call.op.operands[0].map.shape
     per_slice = rows * cols
     bound = bind("integer_maximum" if registers.integer else "maximum", call.core)

@@ -1,12 +1,12 @@
 """The units of a core as they are defined: in plain numpy, of `buda_emu.tensix`."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
+from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
     Picking,
     Product,
@@ -38,13 +38,8 @@ class ReferenceUnits:
         """See `Units`."""
         return np.empty((*leading, 1024), np.uint32)
 
-    def halves(self, tiles: Bits, register: str) -> U32 | None:  # noqa: ARG002
-        """See `Units`."""
-        return None
-
-    def halving(self, df: str) -> Callable[[Bits, U32], None] | None:  # noqa: ARG002
-        """See `Units`."""
-        return None
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> None:
+        """See `Units`: the definition knows words only."""
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
         """See `Units`."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from buda_emu.kernels.tensix.picks import Picks
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import Bits
+from buda_emu.ops.base import Parallel
 from buda_emu.spec.formats import Family
 from buda_emu.tensix.functions import Bound
 from buda_emu.tensix.intermediate import Intermediate
@@ -92,13 +93,9 @@ class Units(Protocol):
         """Memory to work in while an op runs: uint32[..., 1024] with undefined contents."""
         ...
 
-    def halves(self, tiles: Bits, register: str) -> U32 | None:
-        """Stored tiles [w, n] as they lie, uint32[w, n, 512], where `matmul` reads such tiles; None where not."""
-        ...
-
-    def halving(self, df: str) -> Callable[[Bits, U32], None] | None:
-        """What writes stored tiles [n] as such halves uint32[n, 512], where register words of the format have empty
-        lower halves and `matmul` reads such tiles; None where not."""
+    def halves(self, tiles: Bits, register: str, parallel: Parallel) -> U32 | None:
+        """The upper halves uint32[w, n, 512] of the register words of stored tiles [w, n], where the lower ones are
+        empty and `matmul` reads such tiles; None where not."""
         ...
 
     def unpack(self, tiles: Bits, register: str, out: U32 | None = None) -> U32:
