@@ -156,7 +156,8 @@ def window(g, x, stream):
     x = x if len(shape) == space + 2 else reshaped(g, x, space + 2)
     if x is None:
         return
-    shape, k = g.shape(x), stream.choice([1, 2, 3])
+    shape = g.shape(x)
+    k = stream.choice([size for size in (1, 2, 3) if size <= min(shape[2:])] or [1])
     attrs = {
         "kernel_shape": [k] * space, "strides": [stream.choice([1, 2])] * space,
         "pads": [stream.choice([0, k // 2])] * 2 * space,

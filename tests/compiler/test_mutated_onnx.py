@@ -123,7 +123,7 @@ class Case:
             data = strange(stream, data, self.files)
         elif change is not None:
             data = change(stream, data)
-        self.data, self.effort = data, "default" if stream.random() < 0.15 else "low"
+        self.data, self.effort = data, "default" if stream.random() < 0.04 else "low"
         self.arch = stream.choice(["wormhole_b0", "wormhole_b0", "grayskull", "blackhole"])
 
     def write(self, folder):

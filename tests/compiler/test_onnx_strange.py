@@ -104,6 +104,23 @@ def test_names_of_any_letters_and_length(name, tmp_path):
     np.testing.assert_array_equal(found, -np.maximum(X, 0))
 
 
+def test_branches_and_loops_are_not_supported_whatever_they_see():
+    info = helper.make_tensor_value_info
+    branch = helper.make_graph([helper.make_node("Neg", ["x"], ["r"])], "b", [], [info("r", TensorProto.FLOAT, [2, 3])])
+    turn = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Add", ["state", "x"], ["next"])], "body",
+        [info("turn", TensorProto.INT64, []), info("go", TensorProto.BOOL, []),
+         info("state", TensorProto.FLOAT, [2, 3])],
+        [info("again", TensorProto.BOOL, []), info("next", TensorProto.FLOAT, [2, 3])],
+    )  # fmt: skip
+    nodes = [
+        ("If", ["yes"], ["z"], {"then_branch": branch, "else_branch": branch}),
+        ("Loop", ["", "yes", "x"], ["w"], {"body": turn}),
+    ]
+    with pytest.raises(UnsupportedError, match="not supported: If: 1 time, first at z; Loop: 1 time, first at w"):
+        be.compile(model(nodes, ["z", "w"], held={"yes": True}))
+
+
 def test_a_refusal_shortens_names_and_shows_no_control_characters():
     proto = model([("NoSuchOperator\x1b[2J", ["x"], ["z"], {})])
     proto.graph.node[0].name = "n" * 10_000

@@ -25,7 +25,8 @@ def kept_name(text: str) -> str:
     return text if _SAFE.match(text) and len(text) <= MOST_LETTERS else safe_name(text)
 
 
-def shown_name(text: str) -> str:
-    """A name of the model in a message or comment: on one line, without control characters, not too long."""
+def shown_name(text: str, most: int = MOST_LETTERS) -> str:
+    """A name of the model in a message or comment, or words that hold some: on one line, without control characters,
+    not much longer than `most` letters."""
     plain = "".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text)
-    return plain if len(plain) <= MOST_LETTERS else f"{plain[: MOST_LETTERS // 2]}...{plain[-MOST_LETTERS // 4 :]}"
+    return plain if len(plain) <= most else f"{plain[: most // 2]}...{plain[-most // 4 :]}"

@@ -22,6 +22,7 @@ from buda_emu.compiler.importers.from_onnx.standard import (
     dims_of,
     dtype_of,
     family,
+    has_graph,
     schema_of,
     shapes_of,
     told_of,
@@ -35,6 +36,8 @@ FAMILIES: Final = ("elementwise", "shapes", "products", "reductions", "recurrent
 _TYPES: Final = {
     "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 }  # fmt: skip
+_SENTENCE: Final = 600
+"""Letters of what onnx says, which repeats names of the model."""
 _RANDOM: Final = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 
 
@@ -68,7 +71,7 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
     except (BudaError, MemoryError):
         raise
     except Exception as error:  # a model may be broken in more ways than one can list, and onnx raises what C++ does
-        said = shown_name(" ".join(str(error).split())) or type(error).__name__
+        said = shown_name(" ".join(str(error).split()), _SENTENCE) or type(error).__name__
         raise HostError(f"compile: {name} is not a whole ONNX model (onnx.checker says more): {said}") from error
 
 
@@ -212,7 +215,7 @@ class _Reader:
             constant = all(item is None or item.op == "constant" for item in inputs)
             told = told_of(node, inputs, self._opset)
             self._types.update({} if within else {name: dtype_of(kind) for name, kind in told.items()})
-            if constant and node.op_type not in _RANDOM and not _has_graph(node):
+            if constant and node.op_type not in _RANDOM and not has_graph(node):
                 foreseen = shapes_of(told)
                 for shape in foreseen.values():
                     made_size(node.op_type, shape, sum(prod(item.shape) for item in inputs if item is not None))
@@ -245,13 +248,14 @@ class _Reader:
                     return self._inlined(node, body, inputs, within or b.scope)
                 except UnsupportedError:
                     pass
-            text = str(error)
+            text = shown_name(str(error), _SENTENCE)
             self._refuse(f"{_named(node)} ({text})" if text else _named(node), within or b.scope)
         except (BudaError, MemoryError):
             raise
         except Exception as error:
             where = shown_name(within or b.scope)
-            raise HostError(f"compile: {self._graph.name}: {where}: {_named(node)} cannot be: {error}") from error
+            said = shown_name(str(error), _SENTENCE)
+            raise HostError(f"compile: {self._graph.name}: {where}: {_named(node)} cannot be: {said}") from error
         return nothing
 
     def _hosted(self, node: Any, inputs: Sequence[Node | None]) -> Sequence[Node | None]:
@@ -393,10 +397,6 @@ class _Reader:
 def _named(node: Any) -> str:
     name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
     return shown_name(name) or "an operator without a name"
-
-
-def _has_graph(node: Any) -> bool:
-    return any(item.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for item in node.attribute)
 
 
 def _line(node: Any) -> str:

@@ -17,9 +17,9 @@ def told_of(node: Any, inputs: Sequence[Node | None], opset: Mapping[str, int]) 
     """An onnx.TypeProto for each result by name, as far as the operands' types and small constants tell; that of floats
     is float. Raises ValueError in onnx's own words for a node that the standard does not have: attributes of another
     type, unknown or missing ones, too many operands, axes and shapes that do not fit. Nothing is said of operators that
-    the standard does not know."""
+    the standard does not know, and of branches and loops, which see values around them."""
     schema = schema_of(node, opset)
-    if schema is None:
+    if schema is None or has_graph(node):
         return {}
     context: Any = onnx.checker.C.CheckerContext()
     context.ir_version, context.opset_imports = onnx.IR_VERSION, dict(opset)
@@ -63,6 +63,11 @@ def family(dtype: str) -> str:
 def _plain(name: str) -> str:
     """tensor(float) as float."""
     return name.removeprefix("tensor(").removesuffix(")")
+
+
+def has_graph(node: Any) -> bool:
+    """Of branches and loops."""
+    return any(item.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for item in node.attribute)
 
 
 def schema_of(node: Any, opset: Mapping[str, int]) -> Any | None:
@@ -120,4 +125,14 @@ def _sentence(error: Exception) -> str:
     return text.removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")
 
 
-__all__ = ["dims_of", "dtype_of", "family", "schema_of", "shapes_of", "told_of", "type_bytes", "wrong_in_evaluator"]
+__all__ = [
+    "dims_of",
+    "dtype_of",
+    "family",
+    "has_graph",
+    "schema_of",
+    "shapes_of",
+    "told_of",
+    "type_bytes",
+    "wrong_in_evaluator",
+]
