@@ -350,6 +350,31 @@ def test_a_read_that_no_phase_can_hold_is_refused(routed: Router, arch: str) -> 
     assert (refusal.what, refusal.limit) == ("phases", 2048)
 
 
+def test_a_buffer_that_holds_no_whole_tile_is_refused(routed: Router, arch: str) -> None:
+    pipes = Pipes()
+    given = {"prefetch_type": POST_TM, "is_scatter": True, "replicate": 1, "epoch_tiles": 4, "tile_size": 96}
+    pipes.pipe([pipes.prefetched(0, 0, **given)], [pipes.unpacker(0, 0, epoch_tiles=4)], (0, 0))
+    (refusal,) = routed(pipes.graph, arch).refusals
+    assert "no whole tile" in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("epoch_tiles", "phases"),
+    [
+        (15 * 2048 + 2047, 16),  # an iteration of 16 phases, the last not full
+        (16 * 2048 + 1, 18),  # which two do not divide: three iterations of six phases, written out
+    ],
+)
+def test_one_source_sends_up_to_fifteen_full_phases_in_an_iteration(
+    routed: Router, epoch_tiles: int, phases: int
+) -> None:
+    pipes = Pipes()
+    fields = {"epoch_tiles": epoch_tiles, "tiles_per_input": 1, "size_tiles": 1, "scatter_gather_num_tiles": 1}
+    packer = pipes.packer(0, 0, **fields)
+    pipes.pipe([packer], [pipes.unpacker(0, 1, tile_clear_granularity=1, **fields)], (0, 1))
+    assert _phases(routed(pipes.graph, "grayskull"), 0, 0) == {24: phases}
+
+
 def test_pipes_that_are_of_no_known_kind_are_refused(routed: Router, arch: str) -> None:
     pipes = Pipes()
     pipes.pipe([pipes.queue(), pipes.packer(0, 0)], [pipes.unpacker(0, 1)], (0, 1))

@@ -74,6 +74,8 @@ def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
 
 
 def _divisible(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
+    if tiles < 1:
+        raise refused(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
     if iterations == 1 and tiles > TILES_A_PHASE:
         return TILES_A_PHASE
     if 0 < tiles_per_input <= TILES_A_PHASE and (both := lcm(tiles, tiles_per_input)) <= TILES_A_PHASE:

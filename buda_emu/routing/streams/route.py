@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.garbage import no_collections
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected
@@ -26,6 +27,11 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
     limits = LIMITS.get(arch)
     if limits is None:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    with no_collections():
+        return _routed(graph, limits, phases)
+
+
+def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
