@@ -4,8 +4,8 @@ import os
 import platform
 import re
 import subprocess
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -45,26 +45,47 @@ def pipe_graphs(netlist: Path, arch: str, out: Path) -> Iterator[Path]:
         yield epoch / "overlay/pipegen.yaml"
 
 
-def streams(pipes: Path, arch: str) -> tuple[dict[Core, set[int]] | None, str]:
-    """Ids of the streams of each core that pipegen2 allocates; None, and what it says, where it refuses."""
+class Streams:
+    """The streams of a core: their ids, and how many phases each has; extra ones, and those that gather or multicast,
+    are alike but for their ids, which programs may deal out in another order."""
+
+    def __init__(self, phases: Mapping[int, int | None]) -> None:
+        self.ids = sorted(phases)
+        self.operands = {id: phases[id] for id in self.ids if 4 <= id < 40}
+        self.others = Counter((id < 4, phases[id]) for id in self.ids if id not in self.operands)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Streams) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"{self.ids} with phases {self.operands} {dict(self.others)}"
+
+
+def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:
+    """The streams of each core that pipegen2 allocates; None, and what it says, where it refuses."""
     blob = pipes.with_name("blob.yaml")
     done = _run("pipegen2", arch, pipes, ROUTING / "soc" / _SOC[arch], blob, 0, 0)
     if done.returncode:
         return None, (done.stdout + done.stderr).decode(errors="replace")
-    found: dict[Core, set[int]] = defaultdict(set)
-    for chip, y, x, stream in _STREAM.findall(blob.read_text()):
-        found[int(chip), int(y), int(x)].add(int(stream))
-    return dict(found), ""
+    found: dict[Core, Counter[int]] = defaultdict(Counter)
+    text = blob.read_text()
+    for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
+        found[int(chip), int(y), int(x)][int(stream)] += 1
+    return {core: Streams(phases) for core, phases in found.items()}, ""
+
+
+def _first_phase(blob: str) -> int:
+    begin = re.search(r"^phase_", blob, re.M)
+    assert begin is not None
+    return begin.start()
 
 
 def lowest_addresses(pipes: Path, arch: str) -> dict[Core, int]:
     """Where the data buffers of each worker core begin, in the blob that pipegen2 wrote; they end where L1 does."""
     blob = pipes.with_name("blob.yaml").read_text()
-    begin = re.search(r"^phase_", blob, re.M)
-    assert begin is not None
     found: dict[Core, int] = {}
     core = (0, 0, 0)
-    for chip, y, x, _, address in _STREAM_OR_ADDRESS.findall(blob, begin.start()):
+    for chip, y, x, _, address in _STREAM_OR_ADDRESS.findall(blob, _first_phase(blob)):
         if chip:
             core = (int(chip), int(y), int(x))
         elif int(address, 16) >= LIMITS[arch].l1_begin:  # before it lies one buffer of tile headers
@@ -84,14 +105,14 @@ def our_lowest_addresses(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, in
     }
 
 
-def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, set[int]]:
+def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, Streams]:
     """The same of what we allocate."""
     limits = LIMITS[arch]
-    found: dict[Core, set[int]] = {}
+    found: dict[Core, Streams] = {}
     for core in cores:
         chip, row, column, ethernet = core.place
         place = (chip, row, column) if ethernet else (chip, limits.rows[row], limits.columns[column])
-        found[place] = {stream.id for stream in core.streams}
+        found[place] = Streams({stream.id: stream.phases for stream in core.streams})
     return found
 
 

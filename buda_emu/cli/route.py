@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
 
     netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
-    epochs = list(route_netlist(netlist))
+    epochs = list(route_netlist(netlist, phases=args.output is not None))
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         for epoch in epochs:

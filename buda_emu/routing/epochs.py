@@ -21,15 +21,17 @@ class RoutedEpoch:
     routed: Routed
 
 
-def route_netlist(netlist: Netlist) -> Iterator[RoutedEpoch]:
-    """Each epoch that programs execute. UnsupportedError for pipes between chips and for other architectures than
-    grayskull and wormhole_b0."""
+def route_netlist(netlist: Netlist, *, phases: bool = False) -> Iterator[RoutedEpoch]:
+    """Each epoch that programs execute, with its streams' `phases` if they are asked for.
+
+    UnsupportedError for pipes between chips and for other architectures than grayskull and wormhole_b0.
+    """
     for built in pipe_graphs(netlist):
         refused = tuple(map(_as_refusal, built.refusals))
         if built.graph is None or refused:
             routed = Routed((), refused)
         else:
-            routed = route(built.graph, netlist.arch_name)
+            routed = route(built.graph, netlist.arch_name, phases=phases)
         yield RoutedEpoch(built.epoch.number, built.epoch.graphs, built.graph, routed)
 
 

@@ -139,6 +139,7 @@ def _stream(stream: Draft) -> Stream:
         stream.op,
         tuple(stream.pipes),
         stream.given,
+        stream.phases,
         stream.reads,
         stream.writes,
     )

@@ -60,6 +60,7 @@ def _stream(stream: Stream) -> Iterator[str]:
     yield f"pipes: [{_listed(stream.pipes)}]"
     for key, value in (
         ("buffer_bytes", stream.buffer_bytes),
+        ("phases", stream.phases),
         ("reads_queues", stream.reads_queues),
         ("writes_queues", stream.writes_queues),
     ):

@@ -9,7 +9,7 @@ from math import lcm
 
 from buda_emu.routing.streams.connected import refused
 from buda_emu.routing.streams.limits import PHASES_AN_ITERATION, TILES_A_PHASE
-from buda_emu.routing.streams.rational import Kind, Node, Simple
+from buda_emu.routing.streams.rational import Kind, Node
 
 
 def measure(nodes: Iterable[Node]) -> None:
@@ -36,13 +36,9 @@ def measure(nodes: Iterable[Node]) -> None:
 def readers(node: Node) -> list[Node]:
     """What the pipes that read `node` fill."""
     outputs = node.outputs
-    if len(outputs) == 1 and outputs[0].kind is not Kind.DRAM_EMBEDDING:
+    if len(outputs) == 1 and outputs[0].beside is not node:
         return outputs[0].outputs
-    return [output for pipe in outputs if _reads(pipe, node) for output in pipe.outputs]
-
-
-def _reads(pipe: Simple, node: Node) -> bool:
-    return pipe.kind is not Kind.DRAM_EMBEDDING or node in pipe.sources  # else it waits for the node's indices
+    return [output for pipe in outputs if pipe.beside is not node for output in pipe.outputs]
 
 
 def _components(nodes: Iterable[Node]) -> Iterable[list[Node]]:

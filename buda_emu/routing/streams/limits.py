@@ -18,6 +18,8 @@ ETHERNET_GATHER_TILES = 8
 
 TILES_A_PHASE = 2048
 PHASES_AN_ITERATION = 15  # where one source feeds one path
+PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
+EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
 TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes
 UNUSED_L1 = 64  # bytes at the end of L1
 ETHERNET_L1_BYTES = 256 * 1024 - UNUSED_L1 - (36 + 124) * 1024  # for data buffers
@@ -31,6 +33,7 @@ TRACKED_QUEUES = 40  # beyond, the NCRISC keeps track of queues in L1
 TRACKING_BYTES = 36  # of each
 
 READ_BYTES = 52 * 1024  # of one read from DRAM, at most, and of a buffer that reads, at least
+WRITE_BYTES = 80 * 1024  # of one write, at most
 READ_TILES = 64 * 1024 - 1
 MERGED_READ_BYTES = 100 * 1024  # of a buffer that both reads from DRAM and is the kernel's operand, at most
 

@@ -5,23 +5,24 @@ from collections.abc import Callable
 from buda_emu.routing.streams.connected import BufferNode, refused
 from buda_emu.routing.streams.dram_reads import (
     Chunks,
-    check_phases,
     first_queue,
     merged_bytes,
     phase_tiles,
     scaled_bytes,
+    settled_phase_tiles,
 )
 from buda_emu.routing.streams.limits import ETHERNET_GATHER_TILES, GATHER_RELAY_TILES, GATHER_RELAYS, GATHER_TILES
 from buda_emu.routing.streams.model import Place, Refusal, RefusedError
-from buda_emu.routing.streams.rational import Kind, Node, Simple
+from buda_emu.routing.streams.rational import READS_DRAM, Kind, Node, Simple
 
 
 class Draft:
     """A stream to be. `forks` are all streams of one buffer in L1, `shares` another stream in whose L1 it lies."""
 
     __slots__ = (
-        "buf_id", "bytes", "deleted", "ethernet", "firmware", "forks", "given", "id", "kind", "msg_size", "op",
-        "operand", "padding", "pipes", "place", "placed", "reads", "shared_id", "shares", "tracked", "writes",
+        "buf_id", "buffering", "bytes", "clears", "deleted", "ethernet", "firmware", "forks", "given", "id",
+        "iterations", "kind", "msg_size", "op", "operand", "padding", "phases", "pipes", "place", "placed", "reads",
+        "shared_id", "shares", "tracked", "union", "writes",
     )  # fmt: skip
 
     def __init__(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> None:
@@ -40,6 +41,9 @@ class Draft:
         self.ethernet = self.firmware = self.deleted = self.placed = False
         self.id: int | None = None  # -1 where there is none left
         self.given = 0  # bytes of L1 that this stream alone takes
+        self.iterations = self.buffering = self.clears = 1
+        self.phases: int | None = None
+        self.union = False
 
     def join(self, pipe: Simple) -> None:
         """Take part in a further pipe."""
@@ -52,11 +56,14 @@ class Makers:
 
     def __init__(self) -> None:
         self.streams: list[Draft] = []
+        self.made: dict[Simple, list[Draft]] = {}
         self._chunks = Chunks()
 
     def make(self, pipe: Simple) -> None:
         """Add the streams of `pipe`."""
+        first = len(self.streams)
         _MAKERS[pipe.kind](self, pipe)
+        self.made[pipe] = self.streams[first:]
 
     def _add(self, kind: str, place: Place, size: int, msg_size: int, pipe: Simple) -> Draft:
         stream = Draft(kind, place, size, msg_size, pipe)
@@ -70,6 +77,7 @@ class Makers:
         size = written.tile_size * written.size_tiles
         stream = self._add("unpacker", node.place, size, written.tile_size, pipe)
         stream.operand, stream.op, stream.buf_id = written.operand, written.op, operand.id
+        stream.clears = max(1, written.tile_clear_granularity)
         node.stream = stream
         return stream
 
@@ -103,6 +111,8 @@ class Makers:
             made.append(stream)
         for stream in made:
             stream.forks = made
+            if written.replicate:
+                stream.buffering = max(1, written.size_tiles // max(1, written.scatter_gather_num_tiles))
         return made
 
     def serial_fork(self, pipe: Simple) -> None:
@@ -120,6 +130,7 @@ class Makers:
             if stream is None:
                 stream = by_place[output.place] = self._add("relay", output.place, base.bytes, base.msg_size, pipe)
                 stream.reads, stream.op, stream.padding = base.reads, base.op, base.padding
+                stream.buffering = base.buffering
                 stream.forks = [stream]
             output.stream = stream
 
@@ -191,7 +202,11 @@ class Makers:
         relay = node.of is not None and node.of.relay
         operand = None if relay else _operand(pipe, node)
         chunk = self._chunks.of(pipe)
-        merged = None if operand is None else merged_bytes(pipe, chunk, operand)
+        merged = (
+            None
+            if operand is None
+            else merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
+        )
         if merged is None:
             base = _post_tm_bytes(pipe, queue) if queue.post_tm else chunk * queue.buffer.tile_size
             stream = self._add("relay", pipe.place, base, queue.buffer.tile_size, pipe)
@@ -232,9 +247,44 @@ class Makers:
 
     @staticmethod
     def _read(pipe: Simple, stream: Draft, queue: BufferNode) -> None:
-        check_phases(pipe, stream.bytes)
+        settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
         stream.tracked = stream.reads if queue.in_dram else 0
+
+    def to_pcie(self, pipe: Simple) -> None:
+        """A packer's stream that writes to another chip."""
+        self.to_dram(pipe)
+
+    def gather_to_pcie(self, pipe: Simple) -> None:
+        """A relay that takes from packers in turn and writes to another chip."""
+        between = pipe.outputs[0].buffer.buffer
+        for source in pipe.sources:
+            _stream(source).join(pipe)
+        stream = self._add("relay", pipe.place, between.size_tiles * between.tile_size, between.tile_size, pipe)
+        stream.writes = stream.tracked = 1
+        _fill(pipe, stream)
+
+    def pcie_read(self, pipe: Simple) -> None:
+        """What another chip writes, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        between, node = pipe.sources[0].buffer.buffer, pipe.outputs[0]
+        merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
+        if merged is None:
+            base = between.size_tiles * between.tile_size * between.q_slots
+            stream = self._add("relay", pipe.place, base, between.tile_size, pipe)
+        else:
+            stream = self._unpacker(pipe, node)
+            stream.bytes, stream.buf_id = merged, -1
+        self._read(pipe, stream, pipe.sources[0].buffer)
+        if merged is None:
+            self._unpacker(pipe, node)
+
+    def pcie_multicast(self, pipe: Simple) -> None:
+        """What another chip writes, for several cores."""
+        between = pipe.sources[0].buffer.buffer
+        base = between.size_tiles * between.tile_size * between.q_slots
+        self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
+        for output in pipe.outputs:
+            self._unpacker(pipe, output)
 
     def to_dram(self, pipe: Simple) -> None:
         """Packers' streams that write to a queue."""
@@ -261,13 +311,14 @@ class Makers:
     def shared_intermediate(self, pipe: Simple) -> None:
         """A kernel's own buffer in the packer's L1: one of the packer's streams."""
         buffer = pipe.outputs[0].buffer
-        stream = next((node.stream for node in pipe.sources if isinstance(node.stream, Draft)), None)
-        if stream is None:
+        stream = pipe.beside.stream if pipe.beside is not None else None
+        if not isinstance(stream, Draft):
             raise refused(f"intermediate buffer {buffer.id} shares L1 with a buffer that no pipe reads")
         written = buffer.buffer
         stream.kind, stream.place, stream.operand = "intermediate", pipe.outputs[0].place, written.operand
         stream.bytes, stream.msg_size = written.tile_size * written.size_tiles, written.tile_size
         stream.buf_id, stream.shared_id, stream.pipes = buffer.id, -1, {}
+        stream.buffering = 1
 
 
 _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
@@ -291,6 +342,10 @@ _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
     Kind.SERIAL_FORK: Makers.serial_fork,
     Kind.PADDING_SERIAL_FORK: Makers.padding_serial_fork,
     Kind.TO_DRAM: Makers.to_dram,
+    Kind.TO_PCIE: Makers.to_pcie,
+    Kind.GATHER_TO_PCIE: Makers.gather_to_pcie,
+    Kind.PCIE_UNICAST: Makers.pcie_read,
+    Kind.PCIE_MULTICAST: Makers.pcie_multicast,
     Kind.INTERMEDIATE: Makers.intermediate,
     Kind.GRADIENT: Makers.intermediate,
     Kind.SHARED_INTERMEDIATE: Makers.shared_intermediate,
@@ -322,12 +377,10 @@ def _operand(pipe: Simple, node: Node) -> BufferNode:
 
 
 _READS = {
-    Kind.DRAM_UNICAST,
-    Kind.DRAM_TILIZER,
-    Kind.DRAM_EMBEDDING,
-    Kind.DRAM_GATHER,
-    Kind.DRAM_MULTICAST,
+    *READS_DRAM,
     Kind.POST_TM,
+    Kind.PCIE_UNICAST,
+    Kind.PCIE_MULTICAST,
 }
 
 

@@ -34,6 +34,8 @@ class Stream:
     """Ids of the pipes that it takes part in."""
     buffer_bytes: int
     """Of L1 that this stream alone is given; 0 where it shares another's buffer."""
+    phases: int | None
+    """How often its configuration changes in an epoch, repeated iterations apart; None where they were not counted."""
     reads_queues: int
     """DRAM buffers that it reads."""
     writes_queues: int

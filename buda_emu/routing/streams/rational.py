@@ -35,13 +35,17 @@ class Kind(Enum):
     SERIAL_FORK = auto()
     PADDING_SERIAL_FORK = auto()
     TO_DRAM = auto()
+    TO_PCIE = auto()
+    GATHER_TO_PCIE = auto()
+    PCIE_UNICAST = auto()
+    PCIE_MULTICAST = auto()
     INTERMEDIATE = auto()
     GRADIENT = auto()
     SHARED_INTERMEDIATE = auto()
 
 
 READS_DRAM = {Kind.DRAM_UNICAST, Kind.DRAM_TILIZER, Kind.DRAM_EMBEDDING, Kind.DRAM_GATHER, Kind.DRAM_MULTICAST}
-MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST}
+MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST, Kind.PCIE_MULTICAST}
 
 
 class Node:
@@ -49,7 +53,7 @@ class Node:
 
     __slots__ = (
         "input", "iterations", "max_tiles", "of", "on_single_path", "outputs", "place", "stream", "subtree",
-        "tile_size", "tiles", "virtual",
+        "tile_size", "tiles", "turn", "virtual",
     )  # fmt: skip
 
     def __init__(self, of: BufferNode | None, place: Place, tile_size: int, virtual: bool = True) -> None:
@@ -59,6 +63,7 @@ class Node:
         self.virtual = virtual
         self.input: Simple | None = None
         self.outputs: list[Simple] = []
+        self.turn: int | None = None  # in which a serial fork feeds it
         self.stream: object = None
         self.on_single_path = True
         self.iterations = self.tiles = self.max_tiles = 0
@@ -89,8 +94,8 @@ class Simple:
     """A simple pipe. `entries` says which source, and where in it, each input is, in the order of reading."""
 
     __slots__ = (
-        "counts", "direct", "entries", "kind", "of", "outputs", "padded_outputs", "place", "repeat", "serial_outputs",
-        "sources",
+        "beside", "counts", "direct", "entries", "kind", "of", "outputs", "padded_outputs", "place", "repeat",
+        "serial_outputs", "sources", "turn",
     )  # fmt: skip
 
     def __init__(self, kind: Kind, of: PipeNode | None, place: Place, repeat: int = 1) -> None:
@@ -99,12 +104,14 @@ class Simple:
         self.place = place
         self.repeat = repeat
         self.sources: list[Node] = []
+        self.beside: Node | None = None  # whose stream it waits for, or takes over, without reading it
         self.entries: Sequence[tuple[int, int]] | None = None
         self.counts: Sequence[int] | None = None
         self.outputs: list[Node] = []
         self.serial_outputs = 1
         self.padded_outputs = 0
         self.direct = False
+        self.turn = 0  # scatter index of the pipe that this is a part of
 
     @property
     def pipe(self) -> PipeNode:
@@ -125,7 +132,10 @@ class Simple:
 
     def read_through(self, old: Node, new: Node) -> None:
         """Read `new` where `old` was read."""
-        self.sources[self.sources.index(old)] = new
+        if old is self.beside:
+            self.beside = new
+        else:
+            self.sources[self.sources.index(old)] = new
         new.feed(self)
 
     @property

@@ -3,27 +3,35 @@
 from collections.abc import Iterable
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.garbage import no_collections
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected
+from buda_emu.routing.streams.counting import Linking, Steps, count
 from buda_emu.routing.streams.flow import measure
 from buda_emu.routing.streams.limits import LIMITS, NCRISC_READERS, NCRISC_WRITERS, READERS_OF_A_QUEUE, CoreLimits
 from buda_emu.routing.streams.making import Draft, Makers
 from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError, Routed
+from buda_emu.routing.streams.phases import Phases
 from buda_emu.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple
 from buda_emu.routing.streams.taking_apart import Subgraph, subgraphs
 
 
-def route(graph: PipeGraph, arch: str) -> Routed:
+def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
     """The streams that `graph` needs on each core of an `arch` (`grayskull`, `wormhole_b0`), and what is refused.
 
-    Refusals come in the order of pipegen2's checks: what the pipes are, readers and writers of DRAM, kernel operands,
-    phases, ids, L1. After one that leaves no streams to speak of, there are no cores. UnsupportedError for pipes
-    through PCIe and for other architectures.
+    Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
+    checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
+    streams to speak of, there are no cores. UnsupportedError for other architectures.
     """
     limits = LIMITS.get(arch)
     if limits is None:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    with no_collections():
+        return _routed(graph, limits, phases)
+
+
+def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
@@ -34,7 +42,10 @@ def route(graph: PipeGraph, arch: str) -> Routed:
         cores = _cores(parts, limits)
         for core in cores.values():
             refusals += core.short_of_kernel_operands()
-        streams = [stream for part in parts for stream in _streams(part)]
+        steps: Steps | None = {} if phases else None
+        streams = [stream for part in parts for stream in _streams(part, steps)]
+        if steps is not None:
+            count(steps, limits)
     except RefusedError as stopped:
         return Routed((), (*refusals, stopped.refusal))
     return _allocated(streams, cores, limits, refusals)
@@ -47,17 +58,20 @@ def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
     for pipe in part.pipes:
         if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
             yield _too_many_readers(pipe)
-        elif pipe.kind in READS_DRAM or pipe.kind is Kind.POST_TM:
-            place = pipe.outputs[0].place if pipe.kind is Kind.POST_TM else pipe.place
+        elif pipe.kind in READS_DRAM or pipe.kind in (Kind.POST_TM, Kind.PCIE_UNICAST, Kind.PCIE_MULTICAST):
+            place = pipe.place if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1 else pipe.outputs[0].place
             readers[place] = readers.get(place, 0) + 1
         elif pipe.kind is Kind.TO_DRAM:
             for source in pipe.sources:
                 writers[source.place] = writers.get(source.place, 0) + 1
-        elif pipe.kind is Kind.GRADIENT:
-            place = pipe.outputs[0].place
+        elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
+            place = pipe.outputs[0].place if pipe.kind is Kind.GRADIENT else pipe.place
             writers[place] = writers.get(place, 0) + 1
     yield from _above(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
     yield from _above(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
+
+
+_READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
 
 
 def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:
@@ -124,11 +138,17 @@ def _cores(parts: Iterable[Subgraph], limits: CoreLimits) -> dict[Place, Core]:
     return cores
 
 
-def _streams(part: Subgraph) -> list[Draft]:
+def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
+    """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
     measure(part.nodes)
     makers = Makers()
-    for pipe in _topological(part.pipes):
+    pipes = _topological(part.pipes)
+    for pipe in pipes:
         makers.make(pipe)
+    if steps is not None:
+        linking = Linking(Phases(part.nodes), makers, steps)
+        for pipe in pipes:
+            linking.link(pipe)
     return [stream for stream in makers.streams if not stream.deleted]
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from buda_emu.errors import UnsupportedError
-from buda_emu.routing.streams.connected import NOWHERE, BufferNode, Connected, PipeNode, by_source, refused
+from buda_emu.routing.streams.connected import NOWHERE, BufferNode, Connected, Inputs, PipeNode, by_source, refused
 from buda_emu.routing.streams.limits import CoreLimits
 from buda_emu.routing.streams.model import Place
+from buda_emu.routing.streams.pcie import streamed
 from buda_emu.routing.streams.rational import Kind, Node, Simple
 
 
@@ -38,7 +38,15 @@ class Subgraph:
 
     def _place(self, buffer: BufferNode) -> Place:
         channel = buffer.buffer.ethernet_chan
-        return self._ethernet(buffer.place.chip, channel) if channel >= 0 and buffer.place[1] != 255 else buffer.place
+        if buffer.place[1:3] == NOWHERE[1:3]:
+            return buffer.place
+        return self._ethernet(buffer.place.chip, channel) if channel >= 0 else self._worker(buffer.place)
+
+    def _worker(self, place: Place) -> Place:
+        rows, columns = len(self._limits.rows), len(self._limits.columns)
+        if place.row >= rows or place.column >= columns:
+            raise refused(f"there is no {place}: a chip has {rows} rows and {columns} columns of worker cores")
+        return place
 
     def _ethernet(self, chip: int, channel: int) -> Place:
         cores = self._limits.ethernet_cores
@@ -52,7 +60,7 @@ class Subgraph:
             return place
         if pipe.pipe.ethernet_chan >= 0:
             return self._ethernet(place.chip, pipe.pipe.ethernet_chan)
-        return self._on_noc(pipe, place) if pipe.pipe.ethernet_pipe else place
+        return self._on_noc(pipe, place) if pipe.pipe.ethernet_pipe else self._worker(place)
 
     def _on_noc(self, pipe: PipeNode, place: Place) -> Place:
         """The core of a pipe between chips, which is given as the NoC counts, be it a worker core or not."""
@@ -83,12 +91,13 @@ class Subgraph:
     # Pipes
 
     def _take_apart(self, pipe: PipeNode) -> None:
-        if pipe.pipe.mmio_pipe:
-            raise UnsupportedError(f"pipe {pipe.id} goes through PCIe (mmio_pipe): routing knows no such pipes")
         first = len(self.pipes)
         sending: dict[tuple[int, ...], Simple] = {}
         for index, outputs in enumerate(pipe.outputs):
-            self._take_apart_index(pipe, index, outputs, sending)
+            if pipe.pipe.mmio_pipe:
+                self._through_pcie(pipe, index, outputs, sending)
+            else:
+                self._take_apart_index(pipe, index, outputs, sending)
         if len(pipe.outputs) > 1:
             self._serial_forks(pipe, self.pipes[first:])
 
@@ -118,6 +127,7 @@ class Subgraph:
 
     def _simple(self, kind: Kind, pipe: PipeNode, index: int, repeat: int) -> Simple:
         made = Simple(kind, pipe, self._pipe_place(pipe, index), repeat)
+        made.turn = index
         self.pipes.append(made)
         return made
 
@@ -185,8 +195,9 @@ class Subgraph:
             self._stand_for(self._node_of[pipe.inputs[-1][0]])
         repeat = 1 if kind is Kind.SHARED_INTERMEDIATE else pipe.periodic_repeat
         made = self._read(self._simple(kind, pipe, index, repeat), pipe, index)
-        if kind is Kind.DRAM_EMBEDDING:  # the indices are waited for, not read
-            made.sources, made.entries, made.counts = made.sources[:-1], pipe.entries[:-1], pipe.counts[:-1]
+        if kind in (Kind.DRAM_EMBEDDING, Kind.SHARED_INTERMEDIATE):  # indices come last, or the packer's buffer
+            made.beside = made.sources.pop()
+            made.entries, made.counts = pipe.entries[:-1], pipe.counts[:-1]
         made.fill(self._node_of[output])
 
     def _receive_and_send(
@@ -220,6 +231,49 @@ class Subgraph:
         union.fill(between)
         return union
 
+    def _through_pcie(
+        self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
+    ) -> None:
+        """Write on a core of the one chip, and read on a core of the other."""
+        inputs = pipe.padded.get(index) or pipe.inputs
+        between = streamed(inputs, outputs)
+        gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
+        kind = Kind.GATHER_TO_PCIE if gathers else Kind.TO_PCIE
+        writes = Simple(kind, pipe, self._writing_place(inputs, index), pipe.periodic_repeat)
+        writes.turn = index
+        key = tuple(output.id for output in outputs)
+        union = sending.get(key) if _listed_twice(pipe) else None
+        read = union is not None
+        if _listed_twice(pipe):
+            if union is None:
+                union = sending[key] = self._simple(Kind.UNION, pipe, index, 1)
+                union.fill(self._virtual(between, between.place, between.buffer.tile_size))
+            node = self._virtual(between, writes.place, between.buffer.tile_size)
+            union.read(node)
+        else:
+            node = self._virtual(between, between.place, between.buffer.tile_size)
+            node.virtual = False
+        writes.fill(node)
+        self.pipes.append(self._read(writes, pipe, index))
+        if not read:
+            self._read_from_pcie(pipe, index, outputs, between)
+
+    def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
+        kind = Kind.PCIE_MULTICAST if len(outputs) > 1 else Kind.PCIE_UNICAST
+        reads = self._simple(kind, pipe, index, 1)
+        reads.place = reads.place._replace(chip=outputs[0].place.chip)
+        source = self._virtual(between, between.place, between.buffer.tile_size)
+        source.virtual = False
+        reads.read(source)
+        for output in outputs:
+            reads.fill(self._node_of[output])
+
+    def _writing_place(self, inputs: Inputs, index: int) -> Place:
+        """The first sender's core, and in every other turn another sender's, where there is one."""
+        places = [self._node_of[buffer].place for buffer, _ in inputs]
+        first = places[0]
+        return first if index % 2 == 0 else next((place for place in places if place != first), first)
+
     # Forks
 
     def _serial_forks(self, pipe: PipeNode, made: Iterable[Simple]) -> None:
@@ -251,9 +305,9 @@ class Subgraph:
                 kept.append(pipe)
                 continue
             virtual = self._virtual(node.of, pipe.place if serial else node.place, node.tile_size)
+            virtual.turn = pipe.turn if serial else None
             fork.fill(virtual)
-            pipe.sources[pipe.sources.index(node)] = virtual
-            virtual.outputs.append(pipe)
+            pipe.read_through(node, virtual)
         node.outputs = [*kept, fork]
         self.pipes.append(fork)
 

@@ -1,0 +1,212 @@
+"""The phases in which tiles move from node to node: how many tiles each sends to each, and when.
+
+A phase is one configuration of a stream. Who sends to several in turn, or takes from several in turn, has a phase for
+each; who moves more tiles than a phase holds has several.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from buda_emu.routing.streams.connected import refused
+from buda_emu.routing.streams.flow import readers
+from buda_emu.routing.streams.rational import Kind, Node, Simple
+
+_FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
+
+
+class Phase(NamedTuple):
+    """`tiles` that move from the phase `begin` on."""
+
+    begin: int
+    tiles: int
+
+
+class Flow:
+    """What one node sends and receives. `groups` holds the phases of each set of inputs that a union takes in turn."""
+
+    __slots__ = ("done", "groups", "inputs", "paths", "per_group", "sends", "sets", "span")
+
+    def __init__(self, node: Node) -> None:
+        pipe = node.input
+        self.inputs: list[tuple[Node, int]] = []
+        self.sets = 1
+        if pipe is not None:
+            sources = pipe.sources
+            if pipe.entries is None:
+                self.inputs = [(source, 0) for source in sources]
+            else:
+                self.inputs = [(sources[index], offset) for index, offset in pipe.entries]
+            self.sets = len(sources) if pipe.kind is Kind.UNION else 1
+        self.per_group = len(self.inputs) // self.sets
+        self.paths = self.sets
+        self.done = 0
+        self.span = 0
+        self.groups: dict[int, list[Phase]] = {}
+        self.sends: dict[Node, list[Phase]] = {}
+
+
+class Phases:
+    """Phases of all nodes of one subgraph, whose tiles have been measured."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._flows: dict[Node, Flow] = {}
+        self._subgraph: dict[Node, int] = {}
+        self._orders: dict[int, list[dict[Node, None]]] = {}
+        self._number = 0
+        roots = [node for node in nodes if node.input is None and readers(node)]
+        roots.sort(key=lambda root: not root.virtual and root.buffer.buffer.is_padding and root.buffer.dram_input)
+        for root in roots:
+            self._flow(root)
+        counted = set[Node]()
+        for node in self._flows:
+            self._paths(node, counted)
+        for root in roots:
+            self._find_subgraphs(root)
+        visits: dict[Node, int] = {}
+        for root in roots:
+            self._find_leaves(root, visits, 0)
+        for order in self._orders.values():
+            self._in_order(order)
+        for order in self._orders.values():
+            self._copy(order)
+
+    def sent(self, node: Node, pipe: Simple) -> list[Phase]:
+        """What `node` sends into `pipe`."""
+        return self._flows[node].sends[pipe.outputs[-1]]
+
+    def received(self, node: Node) -> list[Phase]:
+        """What comes into `node`."""
+        groups = self._flows[node].groups
+        return [phase for group in sorted(groups) for phase in groups[group]]
+
+    def _flow(self, node: Node) -> None:
+        ahead = [node]
+        while ahead:
+            one = ahead.pop()
+            if one not in self._flows:
+                self._flows[one] = Flow(one)
+                ahead += readers(one)
+
+    def _paths(self, node: Node, seen: set[Node]) -> int:
+        """How often what is behind `node` has to be gone through: once for each set of inputs of unions before it."""
+        flow = self._flows[node]
+        if node not in seen and node.input is not None:
+            seen.add(node)
+            flow.paths = max(flow.paths, *(self._paths(source, seen) for source in node.input.sources))
+        return flow.paths
+
+    def _find_subgraphs(self, node: Node) -> None:
+        """Number the nodes: behind each root, and behind each branch of a fork, a number of its own."""
+        if node in self._subgraph:
+            return
+        number = self._subgraph[node] = self._number
+        pipe = node.input
+        turns = 1 if pipe is None else pipe.serial_outputs
+        order = self._orders.setdefault(number, [])
+        order += [{} for _ in range(turns - len(order))]
+        for reader in readers(node):
+            self._find_subgraphs(reader)
+        if pipe is None or pipe.kind in _FORKS:
+            self._number += 1
+
+    def _find_leaves(self, node: Node, visits: dict[Node, int], turn: int) -> None:
+        """Group leaves by the turn in which a serial fork feeds them."""
+        if visits.get(node, 0) >= self._flows[node].paths:
+            return
+        visits[node] = visits.get(node, 0) + 1
+        behind = readers(node)
+        if not behind:
+            self._orders[self._subgraph[node]][turn][node] = None
+            return
+        turn = turn if node.turn is None else node.turn
+        for reader in behind:
+            self._find_leaves(reader, visits, turn)
+
+    def _in_order(self, order: list[dict[Node, None]]) -> None:
+        """Let tiles come to one leaf of each turn; its neighbours get the same."""
+        begin = 0
+        for group in order:
+            if group:
+                begin += self._go(next(iter(group)), None, begin)
+
+    def _copy(self, order: list[dict[Node, None]]) -> None:
+        done = set[Node]()
+        for group in order:
+            first, *others = group or (None,)
+            if first is None or first in done or first.input is None:
+                continue
+            done.add(first)
+            for other in others:
+                self._flows[other].groups = self._flows[first].groups
+                for source in first.input.sources:
+                    self._flows[source].sends[other] = self._flows[source].sends[first]
+
+    def _go(self, node: Node, to: Node | None, begin: int) -> int:
+        """Let all that `node` takes in this time come in, and send it on; the phases that it takes."""
+        flow = self._flows[node]
+        if node.input is None:
+            assert to is not None
+            return self._send_from_root(node, to, begin)
+        ahead = flow.done < flow.paths
+        if ahead:
+            flow.span = self._receive(node, flow, begin)
+        if to is not None:
+            self._send(node, flow, to, begin)
+        if ahead:
+            flow.done += 1
+        return flow.span
+
+    def _send_from_root(self, node: Node, to: Node, begin: int) -> int:
+        if node.max_tiles < 1:
+            raise refused(f"buffer {node.buffer.id} can send no phase of whole inputs")
+        sends = self._flows[node].sends.setdefault(to, [])
+        whole, rest = divmod(node.tiles, node.max_tiles)
+        made = [node.max_tiles] * whole + ([rest] if rest else [])
+        sends += [Phase(begin + number, tiles) for number, tiles in enumerate(made)]
+        return len(made)
+
+    def _receive(self, node: Node, flow: Flow, begin: int) -> int:
+        received = flow.groups.setdefault(flow.done, [])
+        at, most = begin, node.max_tiles
+        previous: Node | None = None
+        offset = 0
+        first = flow.done % flow.sets * flow.per_group
+        for source, here in flow.inputs[first : first + flow.per_group]:
+            sends = self._flows[source].sends.setdefault(node, [])
+            known = len(sends)
+            goes_on = source is previous and here == offset + source.tiles
+            if not (goes_on and self._lengthened(source, sends, received, most)):
+                at += self._go(source, node, at)
+            if source is not previous:
+                received += sends[known:]
+            elif received[-1].tiles + source.tiles <= most:
+                received[-1] = Phase(received[-1].begin, received[-1].tiles + source.tiles)
+            else:
+                received.append(Phase(at - 1, source.tiles))
+            previous, offset = source, here
+        return at - begin
+
+    @staticmethod
+    def _lengthened(source: Node, sends: list[Phase], received: list[Phase], most: int) -> bool:
+        """Whether the last phase from `source` takes its next tiles, too."""
+        reads = source.input is None and not source.virtual and source.buffer.dram_input
+        if reads or (source.input is not None and source.input.kind is Kind.DRAM_FORK):
+            return False  # reads from DRAM are merged later
+        if received and received[-1].tiles + source.tiles > most:
+            return False
+        if sends[-1].tiles + source.tiles > source.max_tiles:
+            return False
+        sends[-1] = Phase(sends[-1].begin, sends[-1].tiles + source.tiles)
+        return True
+
+    def _send(self, node: Node, flow: Flow, to: Node, begin: int) -> None:
+        sends = flow.sends.setdefault(to, [])
+        tiles, at = 0, begin
+        for phase in flow.groups[flow.done % flow.sets]:
+            if tiles + phase.tiles > node.max_tiles:
+                sends.append(Phase(at, tiles))
+                tiles, at = phase.tiles, phase.begin
+            else:
+                tiles += phase.tiles
+        if tiles:
+            sends.append(Phase(at, tiles))
