@@ -1,5 +1,5 @@
 """A netlist held against what lies between it and the chip: its pipes and streams are made, and what refuses them is
-said as findings of the netlist's rules (V081, V084, V220 to V259)."""
+said as findings of the netlist's rules (V081, V084, V320 to V359)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -25,18 +25,18 @@ ARCHS: Final = ("grayskull", "wormhole_b0")
 """Architectures whose pipes and streams are made."""
 
 _OF_STREAMS: Final = {
-    "readers_of_a_queue": "V250",
-    "ncrisc_readers": "V242",
-    "ncrisc_writers": "V243",
-    "kernel_inputs": "V251",
-    "kernel_outputs": "V251",
-    "extra_streams": "V240",
-    "multicast_streams": "V244",
-    "ethernet_streams": "V252",
-    "operand_stream": "V253",
-    "phases": "V254",
-    "l1": "V255",
-    "pipe_graph": "V256",
+    "readers_of_a_queue": "V350",
+    "ncrisc_readers": "V342",
+    "ncrisc_writers": "V343",
+    "kernel_inputs": "V351",
+    "kernel_outputs": "V351",
+    "extra_streams": "V340",
+    "multicast_streams": "V344",
+    "ethernet_streams": "V352",
+    "operand_stream": "V353",
+    "phases": "V354",
+    "l1": "V355",
+    "pipe_graph": "V356",
 }
 """The rule of each thing that streams are refused for."""
 
@@ -78,14 +78,14 @@ def with_routes(result: CheckResult, text: str) -> CheckResult:
 def findings(netlist: Netlist) -> Iterator[Diagnostic]:
     """What refuses the pipes and streams of a netlist, epoch by epoch; one finding for each op and rule."""
     if netlist.arch_name not in ARCHS:
-        yield _diagnostic(netlist, "V259", f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist))
+        yield _diagnostic(netlist, "V359", f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist))
         return
     for epoch in epochs(netlist):
         try:
             yield from _of_epoch(netlist, epoch)
         except UnsupportedError as error:
             where = netlist.graphs[epoch.graphs[0]]
-            yield _diagnostic(netlist, "V259", f"graph {where.name}: {error}", where.at())
+            yield _diagnostic(netlist, "V359", f"graph {where.name}: {error}", where.at())
 
 
 def netlist_mark(netlist: Netlist) -> Mark:

@@ -73,7 +73,7 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
         if not epoch.readers.get(op.name) and not is_drainer(op):
             what = "nothing reads its result"
             refusals.append(
-                Refusal(rule="V236", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
+                Refusal(rule="V336", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
             )
         try:
             plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)

@@ -80,10 +80,10 @@ def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refu
             ops[buffers.core[id]] = op.name
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
-            ("V240", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
-            ("V242", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
-            ("V243", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
-            ("V244", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
+            ("V340", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V342", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
+            ("V343", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
+            ("V344", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
         ):
             if used > limit:
                 text = f"core [{core[0]}, {core[1]}] needs {used} {what}, it has {limit}"

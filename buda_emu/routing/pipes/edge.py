@@ -97,7 +97,7 @@ def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     pipes, granularity = _traced(under_tms, reading)
     if under_tms.needs_phases:
         if reading.kept:
-            raise RefusedError("V228", "pieces of a stack come in phases, kernel_broadcast needs all at once")
+            raise RefusedError("V328", "pieces of a stack come in phases, kernel_broadcast needs all at once")
         ublock = reading.ublock
         found = phases(under_tms, Consumer(reading.cut, reading.mblock, ublock, reading.row_major))
         if max(found.factors) > 1:
@@ -128,7 +128,7 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
     held, t = source.buffered, source.producer.t
     if reading.kept and not reading.kept_per_t and (held, t) != (1, 1):
         what = f"kernel_broadcast of a producer with t {t} that buffers {held} mblocks"
-        raise RefusedError("V228", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
+        raise RefusedError("V328", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
     table = read_in_order(source.tiles, reading)
     if not reading.kept and held > t:
         inputs = np.arange(held // t, dtype=np.int64)[None, :, None] * (t * source.mblock_tiles)
@@ -192,7 +192,7 @@ def _kept(tiles: Tiles, reading: Reading) -> Tiles:
     wrong = repeats.any() and (like[repeats].max() >= len(kept) or (kept[like[repeats]] != tiles[repeats]).any())
     if wrong:
         name = "kernel_broadcast_per_t" if reading.kept_per_t else "kernel_broadcast"
-        raise RefusedError("V229", f"{name} keeps {reading.kept} tiles, but what is read does not repeat them")
+        raise RefusedError("V329", f"{name} keeps {reading.kept} tiles, but what is read does not repeat them")
     return kept
 
 
@@ -270,7 +270,7 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
     if producer.ublock_order == "r":
         if producer.mblock[0] % down:
             what = f"rows of {producer.mblock[0]} mblocks for {down} rows of cores"
-            raise RefusedError("V230", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
+            raise RefusedError("V330", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
         loops = producer.mblock[0] // down
         count //= loops
     rows, columns = producer.grid_size
@@ -290,10 +290,10 @@ def _cut_of_flat_data(producer: Blocking, grid: tuple[int, int], op: str) -> tup
     rows, columns = producer.grid_size
     if grid[0] % rows or grid[1] % columns:
         what = f"a grid of {grid[0]}x{grid[1]} cores reads a queue of {rows}x{columns} buffers"
-        raise RefusedError("V230", f"{what}: each buffer needs a whole number of cores")
+        raise RefusedError("V330", f"{what}: each buffer needs a whole number of cores")
     down, across = grid[0] // rows, grid[1] // columns
     if producer.mblock[1] % across:
         what = f"{across} columns of cores share {producer.mblock[1]} columns of mblocks of a buffer"
         hint = f"{op} cuts flat data by whole mblocks, never within a ublock: use smaller ublocks in the queue"
-        raise RefusedError("V230", what, hint)
+        raise RefusedError("V330", what, hint)
     return down, across

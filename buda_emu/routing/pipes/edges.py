@@ -112,7 +112,7 @@ def queue_edge(queue: Queue, op: Op, input_count: int) -> EdgeMap:
         place = f"its buffer at row {row}, column {column}"
         if len(pipe.dests) > 1:
             raise RefusedError(
-                "V232", f"{place} would get stacked pieces in turn with others", "stack in an op instead"
+                "V332", f"{place} would get stacked pieces in turn with others", "stack in an op instead"
             )
         if not op.untilize_output and (cores(pipe.tiles) != cores(pipe.tiles[:1])).any():
             hint = "several cores would fill one buffer: give queue and op the same grid_size"

@@ -151,7 +151,7 @@ class PipeMaker:
         name, pieces = op.inputs[index], pipe.tiles[:: cut.tiles]
         core, place = cores(pieces), places(pieces)
         if padded and (core < 0).all():
-            raise RefusedError("V235", f"a pipe of {name} would carry padding alone", op=op.name)
+            raise RefusedError("V335", f"a pipe of {name} would carry padding alone", op=op.name)
         self._check_pieces(op.name, name, place, cut, steps)
         found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
         if not padded:

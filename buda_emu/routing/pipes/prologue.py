@@ -36,7 +36,7 @@ def two_steps(source: Source, path: Path, reading: Reading) -> TwoSteps:
     """A right operand in chunks. RefusedError for what the vendor's net2pipe refuses."""
     under_tms = source_map(source, path)
     if under_tms.needs_phases:
-        raise RefusedError("V228", "pieces of a stack come in phases, a prologue needs all at once")
+        raise RefusedError("V328", "pieces of a stack come in phases, a prologue needs all at once")
     total = _column_tiles(reading)
     count = reading.grid[0]
     while (reading.kept or total) % count:
@@ -76,7 +76,7 @@ def _chunks(tiles: Tiles, reading: Reading, size: int, column: int) -> tuple[lis
             if reading.kept_per_t:
                 like = like + number[~kept] // block * reading.kept
             if like.max() >= len(last) or (last[like] != tiles[~kept]).any():
-                raise RefusedError("V229", f"kernel_broadcast keeps {reading.kept} tiles, but its prologue has more")
+                raise RefusedError("V329", f"kernel_broadcast keeps {reading.kept} tiles, but its prologue has more")
         tiles, number = tiles[kept], number[kept]
     begins = np.nonzero(number % size == 0)[0]
     parts = np.split(tiles, begins[1:])

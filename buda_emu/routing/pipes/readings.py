@@ -92,7 +92,7 @@ def _reduce(op: Op) -> Reading:
         return replace(_as_result(op), mblock=(m, own.m_k), ublock=(r, own.u_kt), row_major=True)
     if own.dim == "z":
         return replace(_as_result(op), t=blocking.t * own.z, row_major=True)
-    raise RefusedError("V231", f"reduce of dim {own.dim}", "reduce r, then c")
+    raise RefusedError("V331", f"reduce of dim {own.dim}", "reduce r, then c")
 
 
 def _fused(op: Op, index: int, fused: FusedUse) -> Reading:
@@ -111,7 +111,7 @@ def _fused(op: Op, index: int, fused: FusedUse) -> Reading:
             return Reading(t, grid, (own.m_k, n), (own.u_kt, c), False)
         if own.dim == "c":
             return Reading(t, grid, (m, own.m_k), (r, own.u_kt), True)
-        raise RefusedError("V231", f"{sub.name}: reduce of dim {own.dim} in a fused op", "reduce r or c there")
+        raise RefusedError("V331", f"{sub.name}: reduce of dim {own.dim} in a fused op", "reduce r or c there")
     return Reading(t, grid, (m, n), (r, c), by_rows)
 
 

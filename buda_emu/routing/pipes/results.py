@@ -40,7 +40,7 @@ class Intermediate:
 def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
     """Of the `core`th core of an op, counted row by row. RefusedError for a buffer that pipes cannot read."""
     if op.acc_df == "Float32" and arch.name == "grayskull":
-        raise RefusedError("V233", "acc_df is Float32, the accumulators of grayskull have 16 bits")
+        raise RefusedError("V333", "acc_df is Float32, the accumulators of grayskull have 16 bits")
     own, block, single = op.blocking, mblock_tiles(op), buffered_mblocks(op)
     strips = op_class(op) == "buffer"
     if not strips and not divides(single, own.t):
@@ -61,7 +61,7 @@ def output(op: Op, core: int, cut: Cut, input_count: int, arch: Arch) -> Output:
 def _strips(op: Op, core: int) -> int:
     counts = op.attributes.num_nz_strips
     if core >= len(counts):
-        raise RefusedError("V234", f"num_nz_strips has {len(counts)} entries, core {core} has none")
+        raise RefusedError("V334", f"num_nz_strips has {len(counts)} entries, core {core} has none")
     return counts[core]
 
 

@@ -116,7 +116,7 @@ class SourceMap:
         if axis == "z":
             if factor != 1 and self.tiles.shape[0] > 1:
                 raise RefusedError(
-                    "V220",
+                    "V320",
                     f"broadcast: {{z: {factor}}} of a tensor with t {self.tiles.shape[0]}",
                     "only a tensor with t 1 can be repeated along z on its way between cores",
                 )

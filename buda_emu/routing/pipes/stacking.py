@@ -60,7 +60,7 @@ def _check_order(source: SourceMap) -> None:
         if not fine:
             what = f"stacks {source.buffered} buffered mblocks of t {source.producer.t} in phases, but {name} follows"
             raise RefusedError(
-                "V221",
+                "V321",
                 f"{what} {' and '.join(sorted(seen - {name})) or name}",
                 "let stacks be the last TMs, or buffer all of t",
             )
@@ -81,7 +81,7 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
     _demand(
         divides(slices, inner),
         f"stacks {inner} pieces of {names[first]}, {slices} slices come from one t: neither divides the other",
-        "V222",
+        "V322",
     )
     if slices % inner == 0:
         left = slices // inner
@@ -90,7 +90,7 @@ def _pieces(source: SourceMap) -> tuple[list[int], list[int]]:
             divides(left, outer),
             f"stacks {outer} pieces of {names[second]}, {left} of the slices of one t are left for them: neither "
             "divides the other",
-            "V222",
+            "V322",
         )
         if left % outer == 0:
             block[second] *= outer
@@ -107,12 +107,12 @@ def _buffered(source: SourceMap, factors: list[int], first: int) -> list[int]:
     """Pieces that the producer holds together count as one."""
     second = 1 - first
     what = f"its producer buffers {source.buffered} mblocks, pieces are stacked by"
-    _demand(divides(factors[first], source.buffered), f"{what} {factors[first]}: neither divides the other", "V222")
+    _demand(divides(factors[first], source.buffered), f"{what} {factors[first]}: neither divides the other", "V322")
     if factors[first] > source.buffered:
         factors[first] //= source.buffered
         return factors
     factors[first] = 1
-    _demand(divides(factors[second], source.buffered), f"{what} {factors[second]}: neither divides the other", "V222")
+    _demand(divides(factors[second], source.buffered), f"{what} {factors[second]}: neither divides the other", "V322")
     factors[second] = factors[second] // source.buffered if factors[second] > source.buffered else 1
     return factors
 
@@ -125,7 +125,7 @@ def _with_padding(source: SourceMap, factors: list[int], block: list[int]) -> tu
             _demand(
                 source.padded[axis] % block[axis] == 0,
                 f"{source.padded[axis]} padding tile {name} are not a whole number of pieces of {block[axis]}",
-                "V223",
+                "V323",
             )
             padding[axis] = source.padded[axis] // block[axis]
             factors[axis] += padding[axis]
@@ -139,7 +139,7 @@ def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> Non
         _demand(
             divides(consumer.grid[axis], factors[axis]),
             f"{factors[axis]} stacked pieces over {consumer.grid[axis]} {name} of cores: neither divides the other",
-            "V224",
+            "V324",
         )
     for axis, name in enumerate(("rows", "columns")):
         mblock, ublock = consumer.mblock[axis] * consumer.ublock[axis], consumer.ublock[axis]
@@ -148,7 +148,7 @@ def _check_cuts(consumer: Consumer, factors: list[int], block: list[int]) -> Non
                 divides(block[axis], size),
                 f"stacked pieces have {block[axis]} tile {name}, an {of} that is read has {size}: neither divides "
                 "the other",
-                "V225",
+                "V325",
             )
 
 
@@ -163,26 +163,26 @@ def _check_scan_order(source: SourceMap, consumer: Consumer, factors: list[int],
         else:
             fine = columns == u_columns and not row_major and (n == 1 or not consumer.row_major)
         what = f"stacked pieces of {rows}x{columns} tiles lie within ublocks of {u_rows}x{u_columns}"
-        _demand(fine, f"{what}, which are read row by row", "V226")
+        _demand(fine, f"{what}, which are read row by row", "V326")
     elif consumer.row_major and columns < n * u_columns:
         _demand(
             row_major or factors[0] == 1,
             f"pieces are stacked downward first, within mblocks of {n} ublocks that are read along rows",
-            "V227",
+            "V327",
         )
         _demand(
             rows == u_rows,
             f"pieces of {rows} tile rows are stacked side by side within mblocks whose ublocks have {u_rows}",
-            "V227",
+            "V327",
         )
     elif not consumer.row_major and rows < m * u_rows:
         _demand(
             not row_major or factors[1] == 1,
             f"pieces are stacked sideways first, within mblocks of {m} ublocks that are read down columns",
-            "V227",
+            "V327",
         )
         _demand(
             columns == u_columns,
             f"pieces of {columns} tile columns are stacked downward within mblocks whose ublocks have {u_columns}",
-            "V227",
+            "V327",
         )

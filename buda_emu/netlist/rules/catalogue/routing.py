@@ -7,7 +7,7 @@ _N2P, _PG2 = "net2pipe", "pipegen2"
 
 RULES = (
     rule(
-        "V220",
+        "V320",
         "N",
         "broadcast along z of an operand whose t is not 1",
         "Tiles are repeated along z by reading the one slice again; of several slices pipes cannot do so.",
@@ -16,7 +16,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V221",
+        "V321",
         "N",
         "TMs after a stack whose pieces come one after the other",
         "Where the producer's output buffer does not hold all slices that are stacked, pieces go out in phases. Then "
@@ -26,7 +26,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V222",
+        "V322",
         "N",
         "stacked pieces do not come in whole slices or buffers of the producer",
         "Pieces that go out in phases repeat evenly only where the stack factor and the slices that come of one t of "
@@ -36,7 +36,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V223",
+        "V323",
         "N",
         "padding after a stack is not a whole number of pieces",
         "Where stacked pieces come in phases, padding is phases of its own.",
@@ -45,7 +45,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V224",
+        "V324",
         "N",
         "stacked pieces do not divide over the rows or columns of cores",
         "Where stacked pieces come in phases, each goes to whole cores, or several to one.",
@@ -54,7 +54,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V225",
+        "V325",
         "N",
         "stacked pieces and the blocks that are read do not divide each other",
         "Where stacked pieces come in phases, a piece is a whole number of mblocks and ublocks of what reads it, "
@@ -64,7 +64,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V226",
+        "V326",
         "N",
         "stacked pieces within a ublock do not follow its tiles",
         "Tiles in a ublock are read row by row, so pieces smaller than one come side by side, a tile row each, "
@@ -74,7 +74,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V227",
+        "V327",
         "N",
         "stacked pieces within an mblock do not follow ublock_order",
         "Ublocks are read along rows or down columns; pieces that come in phases have to come in the same order, one "
@@ -84,7 +84,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V228",
+        "V328",
         "N",
         "kernel_broadcast or prologue of an operand that comes in phases",
         "What a core keeps has to come once, as a whole: from a producer with t 1 that buffers one mblock, or for each "
@@ -94,7 +94,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V229",
+        "V329",
         "N",
         "what is read does not repeat the tiles that kernel_broadcast keeps",
         "The kernel reads the first tiles over and over: all others of the operand have to be the same, in that order.",
@@ -103,7 +103,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V230",
+        "V330",
         "N",
         "an embedding's table or a tilizer's queue is cut within a ublock or buffer",
         "Flat rows go to cores by whole mblocks: the grid is a multiple of the queue's, and columns of cores divide "
@@ -113,7 +113,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V231",
+        "V331",
         "N",
         "a reduce along a dimension that the device does not reduce",
         "It reduces r, c or z, in a fused op r or c.",
@@ -122,7 +122,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V232",
+        "V332",
         "N",
         "stacked pieces in phases would go to a queue",
         "A queue's buffer is filled by one pipe, in order.",
@@ -131,7 +131,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V233",
+        "V333",
         "N",
         "acc_df is Float32 on grayskull",
         "Its accumulators have 16 bits.",
@@ -140,7 +140,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V234",
+        "V334",
         "N",
         "num_nz_strips has no entry for a core",
         "A buffer op writes as many strips as the attribute says, for each core of its grid.",
@@ -149,7 +149,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V235",
+        "V335",
         "N",
         "a core would be sent padding alone",
         "A pipe needs a producer: each core of the op reads at least one tile of it.",
@@ -158,7 +158,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V236",
+        "V336",
         "N",
         "nothing reads the result of an op",
         "Its output buffer would fill and never be emptied. Only a drainer has no readers.",
@@ -167,7 +167,7 @@ RULES = (
         _N2P,
     ),
     rule(
-        "V240",
+        "V340",
         "N",
         "a core needs more streams than it has beside those of operands",
         "A core has 24 streams for what gathers, forks and reads from DRAM. An output that is read by ops that are cut "
@@ -177,7 +177,7 @@ RULES = (
         f"{_N2P}, {_PG2}",
     ),
     rule(
-        "V242",
+        "V342",
         "N",
         "too many pipes of a core read from DRAM",
         "A core has 8 streams that read from DRAM.",
@@ -186,7 +186,7 @@ RULES = (
         f"{_N2P}, {_PG2}",
     ),
     rule(
-        "V243",
+        "V343",
         "N",
         "too many pipes of a core write to DRAM",
         "A core has 8 streams that write to DRAM.",
@@ -195,7 +195,7 @@ RULES = (
         f"{_N2P}, {_PG2}",
     ),
     rule(
-        "V244",
+        "V344",
         "N",
         "too many pipes multicast from a core",
         "A core has streams for 4 multicasts; gathers from several cores that serve several others in turn count, too.",
@@ -204,7 +204,7 @@ RULES = (
         f"{_N2P}, {_PG2}",
     ),
     rule(
-        "V250",
+        "V350",
         "N",
         "a queue has too many readers",
         "The header of a queue in DRAM tells at most 255 readers apart.",
@@ -213,7 +213,7 @@ RULES = (
         _PG2,
     ),
     rule(
-        "V251",
+        "V351",
         "N",
         "a core has too many kernel operands",
         "The data-movement processor of a core serves 24 streams that feed its kernel, and 24 that its kernel feeds.",
@@ -222,7 +222,7 @@ RULES = (
         _PG2,
     ),
     rule(
-        "V252",
+        "V352",
         "N",
         "a core needs more Ethernet streams than it has",
         "7 streams of an Ethernet core can send or receive between chips.",
@@ -231,7 +231,7 @@ RULES = (
         _PG2,
     ),
     rule(
-        "V253",
+        "V353",
         "N",
         "two operands of a core need the same stream",
         "Each operand of a kernel has a stream of its own number.",
@@ -240,7 +240,7 @@ RULES = (
         _PG2,
     ),
     rule(
-        "V254",
+        "V354",
         "N",
         "tiles of an operand cannot be counted in phases",
         "A phase of a stream has at most 2048 tiles, and a whole number of what is sent and cleared at a time.",
@@ -249,7 +249,7 @@ RULES = (
         _PG2,
     ),
     rule(
-        "V255",
+        "V355",
         "N",
         "the buffers of a core exceed L1",
         "Operands, results, tile headers of each size of tile, relays and the descriptions of streams share what "
@@ -259,7 +259,7 @@ RULES = (
         _PG2,
     ),
     rule(
-        "V256",
+        "V356",
         "N",
         "pipes that streams cannot carry out",
         "The pipes of an epoch follow from the netlist; some combinations have no streams: an intermediate buffer that "
@@ -267,7 +267,7 @@ RULES = (
         source=_PG2,
     ),
     rule(
-        "V259",
+        "V359",
         "W",
         "pipes were not judged",
         "Pipes are made for grayskull and wormhole_b0, on one chip; epochs that cross chips, and other architectures, "
