@@ -10,7 +10,7 @@ from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise"],
+        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route"],
         "Blackhole",
         "blackhole",
     ),

@@ -4,6 +4,7 @@ Where the vendor's pipegen2 is there, it says the same of every one of these gra
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,6 +351,36 @@ def test_a_read_that_no_phase_can_hold_is_refused(routed: Router, arch: str) -> 
     assert (refusal.what, refusal.limit) == ("phases", 2048)
 
 
+def test_a_buffer_that_holds_no_whole_tile_is_refused(routed: Router, arch: str) -> None:
+    pipes = Pipes()
+    given = {"prefetch_type": POST_TM, "is_scatter": True, "replicate": 1, "epoch_tiles": 4, "tile_size": 96}
+    pipes.pipe([pipes.prefetched(0, 0, **given)], [pipes.unpacker(0, 0, epoch_tiles=4)], (0, 0))
+    (refusal,) = routed(pipes.graph, arch).refusals
+    assert "no whole tile" in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("epoch_tiles", "phases"),
+    [
+        (15 * 2048 + 2047, 16),  # an iteration of 16 phases, the last not full
+        (16 * 2048 + 1, 18),  # which two do not divide: three iterations of six phases, written out
+    ],
+)
+def test_one_source_sends_up_to_fifteen_full_phases_in_an_iteration(
+    routed: Router, epoch_tiles: int, phases: int
+) -> None:
+    pipes = Pipes()
+    fields: dict[str, Any] = {
+        "epoch_tiles": epoch_tiles,
+        "tiles_per_input": 1,
+        "size_tiles": 1,
+        "scatter_gather_num_tiles": 1,
+    }
+    packer = pipes.packer(0, 0, **fields)
+    pipes.pipe([packer], [pipes.unpacker(0, 1, tile_clear_granularity=1, **fields)], (0, 1))
+    assert _phases(routed(pipes.graph, "grayskull"), 0, 0) == {24: phases}
+
+
 def test_pipes_that_are_of_no_known_kind_are_refused(routed: Router, arch: str) -> None:
     pipes = Pipes()
     pipes.pipe([pipes.queue(), pipes.packer(0, 0)], [pipes.unpacker(0, 1)], (0, 1))
@@ -364,13 +395,63 @@ def test_a_pipe_that_names_no_buffer_is_refused(routed: Router, arch: str) -> No
     assert "names buffer 5, which there is not" in refusal.message
 
 
-def test_what_is_not_routed_is_said() -> None:
-    pipes = Pipes()
-    pipes.pipe([pipes.packer(0, 0)], [pipes.unpacker(0, 1)], (0, 1), mmio_pipe=True)
-    with pytest.raises(UnsupportedError, match="PCIe"):
-        route(pipes.graph, "grayskull")
+def test_other_architectures_are_not_routed() -> None:
     with pytest.raises(UnsupportedError, match="'blackhole'"):
-        route(pipes.graph, "blackhole")
+        route(Pipes().graph, "blackhole")
+
+
+def _over_pcie(pipes: Pipes, senders: int, receivers: list[int], **fields: object) -> Pipes:
+    """Packers of chip 0 to operands of chip 1."""
+    packers = [pipes.packer(0, column) for column in range(senders)]
+    pipes.pipe(packers, receivers, (1, 1), mmio_pipe=True, mmio_pipe_downstream=True, **fields)
+    return pipes
+
+
+def test_pcie_is_written_to_and_read_from(routed: Router) -> None:
+    pipes = Pipes()
+    done = routed(_over_pcie(pipes, 1, [pipes.unpacker(1, 1, chip=1)]).graph, "grayskull")
+    (sender,), (receiver,) = (core.streams for core in done.cores)
+    assert (sender.kind, sender.writes_queues) == ("packer", 1)
+    assert (receiver.kind, receiver.reads_queues, receiver.buffer_bytes) == ("unpacker", 1, 8 * TILE)
+
+
+def test_pcie_takes_a_relay_where_packers_take_turns_and_where_buffers_do_not_fit(routed: Router) -> None:
+    pipes = Pipes()
+    receiver = pipes.unpacker(2, 2, chip=1)
+    done = routed(_over_pcie(pipes, 2, [receiver]).graph, "grayskull")
+    assert {core.place[:3]: [stream.kind for stream in core.streams] for core in done.cores} == {
+        (0, 0, 0): ["packer", "relay"],
+        (0, 0, 1): ["packer"],
+        (1, 1, 1): ["relay"],
+        (1, 2, 2): ["unpacker"],
+    }
+
+
+def test_pcie_for_several_cores_is_multicast(routed: Router) -> None:
+    pipes = Pipes()
+    receivers = [pipes.unpacker(1, column, chip=1) for column in (1, 2)]
+    done = routed(_over_pcie(pipes, 1, receivers).graph, "grayskull")
+    (multicast, _), _ = (core.streams for core in done.cores if core.place.chip == 1)
+    assert (multicast.kind, multicast.reads_queues, multicast.buffer_bytes) == ("multicast", 1, 2 * 4 * TILE)
+
+
+def test_pcie_in_turns_is_written_on_two_cores(routed: Router) -> None:
+    pipes = Pipes()
+    packers = [pipes.packer(0, 0), pipes.packer(0, 1)]
+    receivers = [[pipes.unpacker(1, 1, chip=1)], [pipes.unpacker(1, 2, chip=1)]]
+    pipes.pipe(packers, receivers, (1, 1), (1, 2), mmio_pipe=True)
+    done = routed(pipes.graph, "grayskull")
+    assert [core.extra_streams for core in done.cores if core.place.chip == 0] == [1, 1]
+
+
+def test_pcie_for_receivers_that_take_turns_more_than_once(routed: Router) -> None:
+    pipes = Pipes()
+    packers = [pipes.packer(0, 0), pipes.packer(0, 1)]
+    first, second = pipes.unpacker(1, 1, chip=1), pipes.unpacker(1, 2, chip=1)
+    pipes.pipe(packers, [[first], [second], [first], [second]], *[(1, 1), (1, 2)] * 2, mmio_pipe=True)
+    done = routed(pipes.graph, "grayskull")
+    kinds = {core.place[:3]: [stream.kind for stream in core.streams] for core in done.cores}
+    assert kinds[0, 0, 0].count("relay") + kinds[0, 0, 1].count("relay") == 2  # one for each receiver
 
 
 def _phases(routed: Routed, row: int, column: int) -> dict[int, int | None]:

@@ -1,5 +1,5 @@
 """What the pipes of an epoch take of each core, as net2pipe counts it, and its limits: streams beyond those of
-operands, pipes from and to DRAM, multicasts, queues that are read at a time."""
+operands, pipes from and to DRAM, multicasts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from buda_emu.routing.pipes.op_buffers import Place
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 
-EXTRA_STREAMS, ACTIVE_QUEUES, MULTICASTS = 24, 40, 4
+EXTRA_STREAMS, MULTICASTS = 24, 4
 DRAM_INPUTS, DRAM_OUTPUTS = 8, 8
 GATHER_STREAMS = 3
 """Streams of a gather that is spread over several; others take one."""
@@ -28,7 +28,6 @@ class CoreUse:
     extra: int = 0
     dram_inputs: int = 0
     dram_outputs: int = 0
-    active_queues: int = 0
     multicasts: int = 0
     _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int])
     _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None])
@@ -82,7 +81,6 @@ def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refu
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
             ("V340", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
-            ("V341", "buffers of queues that its pipes read", one.active_queues, ACTIVE_QUEUES, _FEWER_QUEUES),
             ("V342", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
             ("V343", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
             ("V344", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
@@ -125,7 +123,6 @@ class _Counter:
         queues, kept = self.epoch.netlist.queues, self.epoch.prologue
         streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
         to_dram = draft.reader in queues and draft.reader not in kept
-        active = len(draft.bases) if streams else 0
         gathers = self.gathers[draft.id] = self._gathers(draft)
         spread = draft.scattered and not self._from_one_core(draft)
         for outputs, (_, *place) in zip(draft.outputs, draft.cores, strict=True):
@@ -138,7 +135,6 @@ class _Counter:
             if streams:
                 use.extra += not added
                 use.dram_inputs += 1
-                use.active_queues += active
             use.dram_outputs += to_dram
 
     def _from_one_core(self, draft: Draft) -> bool:

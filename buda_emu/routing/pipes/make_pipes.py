@@ -151,7 +151,7 @@ class PipeMaker:
         name, pieces = op.inputs[index], pipe.tiles[:: cut.tiles]
         core, place = cores(pieces), places(pieces)
         if padded and (core < 0).all():
-            raise RefusedError("V335", f"a pipe to op {op.name} would carry padding alone")
+            raise RefusedError("V335", f"a pipe of {name} would carry padding alone", op=op.name)
         self._check_pieces(op.name, name, place, cut, steps)
         found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
         if not padded:
@@ -171,8 +171,8 @@ class PipeMaker:
                 most = self.buffers.ops.results[name].replicate
         beyond = int(place.max()) >= max(most, 1) * cut.tiles
         if beyond or (cut.tiles > 1 and (place[place >= 0] % cut.tiles).any()):
-            what = f"{reader} reads {name} from places that are no pieces of {cut.tiles} tiles"
-            raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks")
+            what = f"{name} is read from places that are no pieces of {cut.tiles} tiles"
+            raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks", reader)
 
     def _cores(
         self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast

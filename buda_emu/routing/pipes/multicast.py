@@ -47,7 +47,8 @@ def _fused(op: Op, index: int, fused: FusedUse) -> tuple[bool, bool, bool]:
     down, across = op.blocking.grid_size
     total = len(rows) * (across > 1) + len(columns) * (down > 1)
     if total > 2:
-        raise RefusedError("V084", f"{total} operands are multicast, at most 2 can be", "split the fused op")
+        what, hint = f"{total} operands are multicast, at most 2 can be", "split the fused op"
+        raise RefusedError("V084", what, hint, op.name)
     second = any(index in group[1:] for group in (rows, columns))
     return index in rows, index in columns, second
 

@@ -24,11 +24,11 @@ class Refusal:
 class RefusedError(Exception):
     """An edge or op that net2pipe refuses. Internal to `routing`: callers get `Refusal`s."""
 
-    def __init__(self, rule: str, what: str, hint: str = "") -> None:
+    def __init__(self, rule: str, what: str, hint: str = "", op: str = "") -> None:
         super().__init__(what)
-        self.rule, self.what, self.hint = rule, what, hint
+        self.rule, self.what, self.hint, self.op = rule, what, hint, op
         self.input = -1
 
     def refusal(self, op: str = "") -> Refusal:
-        """As data; `op`: the op or queue that it is about."""
-        return Refusal(rule=self.rule, what=self.what, hint=self.hint, op=op, input=self.input)
+        """As data; `op`: the op or queue that it is about, where who raised it did not know."""
+        return Refusal(rule=self.rule, what=self.what, hint=self.hint, op=self.op or op, input=self.input)

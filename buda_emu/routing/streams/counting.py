@@ -13,7 +13,7 @@ from buda_emu.routing.streams.limits import EPOCH_BYTES, PHASE_BYTES, TILES_A_PH
 from buda_emu.routing.streams.making import Draft, Makers
 from buda_emu.routing.streams.model import Place
 from buda_emu.routing.streams.phases import Phase, Phases
-from buda_emu.routing.streams.rational import Kind, Node, Simple
+from buda_emu.routing.streams.rational import MULTICASTS, Kind, Node, Simple
 
 
 class Step:
@@ -148,11 +148,11 @@ class Linking:
         reader = made[0]
         merged = len(made) == 1 and pipe.outputs[0].kernel_operand is not None and pipe.kind is not Kind.POST_TM
         most = settled_phase_tiles(pipe, reader.bytes // reader.msg_size)
-        queue = _owner(pipe.sources[0])
+        queue = _owner(pipe.sources[0])  # or what is written through PCIe
         sent = sorted(phase for source in pipe.sources for phase in self._phases.sent(source, pipe))
         self._steps[reader] = _merged(sent, queue.tiles, most)
         reader.iterations = pipe.outputs[-1].iterations
-        if pipe.kind is Kind.DRAM_MULTICAST:
+        if pipe.kind in MULTICASTS:
             for stream in made[1:]:
                 self._read_through(stream, pipe, pipe.outputs[0], queue, most)
             self._all(reader, made[1:])
@@ -181,6 +181,10 @@ _LINKS: dict[Kind, Callable[[Linking, Simple], None]] = {
     Kind.GATHER: Linking.gather,
     Kind.UNION: Linking.union,
     Kind.TO_DRAM: Linking.to_dram,
+    Kind.TO_PCIE: Linking.to_dram,
+    Kind.GATHER_TO_PCIE: Linking.one_receiver,
+    Kind.PCIE_UNICAST: Linking.dram_read,
+    Kind.PCIE_MULTICAST: Linking.dram_read,
     Kind.INTERMEDIATE: Linking.intermediate,
     Kind.GRADIENT: Linking.intermediate,
     Kind.SHARED_INTERMEDIATE: Linking.intermediate,

@@ -22,22 +22,19 @@ def first_queue(pipe: Simple) -> BufferNode:
     return queue
 
 
-def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode) -> int | None:
+def merged_bytes(pipe: Simple, chunk: int, operand: BufferNode, given: int) -> int | None:
     """Bytes of a buffer that both reads chunks from DRAM and is the kernel's operand; None if there has to be a
-    stream for each."""
+    stream for each. `given`: tiles that the netlist gives reads, or 0."""
     if pipe.place != operand.place:
         return None
     tile = operand.buffer.tile_size
     whole = tile * operand.buffer.size_tiles
     needed = lcm(chunk * first_queue(pipe).buffer.tile_size, whole)
-    return needed if needed <= max(_most_bytes(pipe, tile), whole) else None
+    return needed if needed <= max(_most_bytes(given, tile), whole) else None
 
 
-def _most_bytes(pipe: Simple, tile_size: int) -> int:
-    given = pipe.pipe.pipe.op_input_dram_io_buf_size_tiles
-    if given > 0:
-        return given * tile_size
-    return MERGED_READ_BYTES
+def _most_bytes(given: int, tile_size: int) -> int:
+    return given * tile_size if given > 0 else MERGED_READ_BYTES
 
 
 def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
@@ -53,7 +50,7 @@ def scaled_bytes(pipe: Simple, base: int, max_tiles: int) -> int:
     else:
         while (scale + 1) * base < READ_BYTES and not (scale * base >= READ_BYTES // 2 and phase % (scale * base) == 0):
             scale += 1
-    if scale == 1 and 2 * base <= _most_bytes(pipe, tile) and phase % (2 * base) == 0:
+    if scale == 1 and 2 * base <= _most_bytes(given, tile) and phase % (2 * base) == 0:
         scale = 2
     return scale * base
 
@@ -77,6 +74,8 @@ def settled_phase_tiles(pipe: Simple, tiles: int) -> int:
 
 
 def _divisible(tiles_per_input: int, tiles: int, iterations: int, pipe: Simple) -> int:
+    if tiles < 1:
+        raise refused(f"pipe {pipe.pipe.id}: the buffer that reads holds no whole tile")
     if iterations == 1 and tiles > TILES_A_PHASE:
         return TILES_A_PHASE
     if 0 < tiles_per_input <= TILES_A_PHASE and (both := lcm(tiles, tiles_per_input)) <= TILES_A_PHASE:

@@ -33,6 +33,7 @@ TRACKED_QUEUES = 40  # beyond, the NCRISC keeps track of queues in L1
 TRACKING_BYTES = 36  # of each
 
 READ_BYTES = 52 * 1024  # of one read from DRAM, at most, and of a buffer that reads, at least
+WRITE_BYTES = 80 * 1024  # of one write, at most
 READ_TILES = 64 * 1024 - 1
 MERGED_READ_BYTES = 100 * 1024  # of a buffer that both reads from DRAM and is the kernel's operand, at most
 

@@ -13,7 +13,7 @@ from buda_emu.routing.streams.dram_reads import (
 )
 from buda_emu.routing.streams.limits import ETHERNET_GATHER_TILES, GATHER_RELAY_TILES, GATHER_RELAYS, GATHER_TILES
 from buda_emu.routing.streams.model import Place, Refusal, RefusedError
-from buda_emu.routing.streams.rational import Kind, Node, Simple
+from buda_emu.routing.streams.rational import READS_DRAM, Kind, Node, Simple
 
 
 class Draft:
@@ -202,7 +202,11 @@ class Makers:
         relay = node.of is not None and node.of.relay
         operand = None if relay else _operand(pipe, node)
         chunk = self._chunks.of(pipe)
-        merged = None if operand is None else merged_bytes(pipe, chunk, operand)
+        merged = (
+            None
+            if operand is None
+            else merged_bytes(pipe, chunk, operand, pipe.pipe.pipe.op_input_dram_io_buf_size_tiles)
+        )
         if merged is None:
             base = _post_tm_bytes(pipe, queue) if queue.post_tm else chunk * queue.buffer.tile_size
             stream = self._add("relay", pipe.place, base, queue.buffer.tile_size, pipe)
@@ -246,6 +250,41 @@ class Makers:
         settled_phase_tiles(pipe, stream.bytes // stream.msg_size)
         stream.reads = len(pipe.sources)
         stream.tracked = stream.reads if queue.in_dram else 0
+
+    def to_pcie(self, pipe: Simple) -> None:
+        """A packer's stream that writes to another chip."""
+        self.to_dram(pipe)
+
+    def gather_to_pcie(self, pipe: Simple) -> None:
+        """A relay that takes from packers in turn and writes to another chip."""
+        between = pipe.outputs[0].buffer.buffer
+        for source in pipe.sources:
+            _stream(source).join(pipe)
+        stream = self._add("relay", pipe.place, between.size_tiles * between.tile_size, between.tile_size, pipe)
+        stream.writes = stream.tracked = 1
+        _fill(pipe, stream)
+
+    def pcie_read(self, pipe: Simple) -> None:
+        """What another chip writes, by the operand's stream alone if its buffer can be made to fit, else by a relay."""
+        between, node = pipe.sources[0].buffer.buffer, pipe.outputs[0]
+        merged = merged_bytes(pipe, between.size_tiles, _operand(pipe, node), 0)
+        if merged is None:
+            base = between.size_tiles * between.tile_size * between.q_slots
+            stream = self._add("relay", pipe.place, base, between.tile_size, pipe)
+        else:
+            stream = self._unpacker(pipe, node)
+            stream.bytes, stream.buf_id = merged, -1
+        self._read(pipe, stream, pipe.sources[0].buffer)
+        if merged is None:
+            self._unpacker(pipe, node)
+
+    def pcie_multicast(self, pipe: Simple) -> None:
+        """What another chip writes, for several cores."""
+        between = pipe.sources[0].buffer.buffer
+        base = between.size_tiles * between.tile_size * between.q_slots
+        self._read(pipe, self._add("multicast", pipe.place, base, between.tile_size, pipe), pipe.sources[0].buffer)
+        for output in pipe.outputs:
+            self._unpacker(pipe, output)
 
     def to_dram(self, pipe: Simple) -> None:
         """Packers' streams that write to a queue."""
@@ -303,6 +342,10 @@ _MAKERS: dict[Kind, Callable[[Makers, Simple], None]] = {
     Kind.SERIAL_FORK: Makers.serial_fork,
     Kind.PADDING_SERIAL_FORK: Makers.padding_serial_fork,
     Kind.TO_DRAM: Makers.to_dram,
+    Kind.TO_PCIE: Makers.to_pcie,
+    Kind.GATHER_TO_PCIE: Makers.gather_to_pcie,
+    Kind.PCIE_UNICAST: Makers.pcie_read,
+    Kind.PCIE_MULTICAST: Makers.pcie_multicast,
     Kind.INTERMEDIATE: Makers.intermediate,
     Kind.GRADIENT: Makers.intermediate,
     Kind.SHARED_INTERMEDIATE: Makers.shared_intermediate,
@@ -334,12 +377,10 @@ def _operand(pipe: Simple, node: Node) -> BufferNode:
 
 
 _READS = {
-    Kind.DRAM_UNICAST,
-    Kind.DRAM_TILIZER,
-    Kind.DRAM_EMBEDDING,
-    Kind.DRAM_GATHER,
-    Kind.DRAM_MULTICAST,
+    *READS_DRAM,
     Kind.POST_TM,
+    Kind.PCIE_UNICAST,
+    Kind.PCIE_MULTICAST,
 }
 
 

@@ -35,13 +35,17 @@ class Kind(Enum):
     SERIAL_FORK = auto()
     PADDING_SERIAL_FORK = auto()
     TO_DRAM = auto()
+    TO_PCIE = auto()
+    GATHER_TO_PCIE = auto()
+    PCIE_UNICAST = auto()
+    PCIE_MULTICAST = auto()
     INTERMEDIATE = auto()
     GRADIENT = auto()
     SHARED_INTERMEDIATE = auto()
 
 
 READS_DRAM = {Kind.DRAM_UNICAST, Kind.DRAM_TILIZER, Kind.DRAM_EMBEDDING, Kind.DRAM_GATHER, Kind.DRAM_MULTICAST}
-MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST}
+MULTICASTS = {Kind.MULTICAST, Kind.DRAM_MULTICAST, Kind.PCIE_MULTICAST}
 
 
 class Node:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.garbage import no_collections
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected
@@ -21,11 +22,16 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
 
     Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
     checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
-    streams to speak of, there are no cores. UnsupportedError for pipes through PCIe and for other architectures.
+    streams to speak of, there are no cores. UnsupportedError for other architectures.
     """
     limits = LIMITS.get(arch)
     if limits is None:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    with no_collections():
+        return _routed(graph, limits, phases)
+
+
+def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
     refusals: list[Refusal] = []
     try:
         parts: list[Subgraph] = []
@@ -52,20 +58,20 @@ def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
     for pipe in part.pipes:
         if pipe.kind is Kind.DRAM_FORK and len(pipe.outputs) > READERS_OF_A_QUEUE:
             yield _too_many_readers(pipe)
-        elif pipe.kind in READS_DRAM or pipe.kind is Kind.POST_TM:
+        elif pipe.kind in READS_DRAM or pipe.kind in (Kind.POST_TM, Kind.PCIE_UNICAST, Kind.PCIE_MULTICAST):
             place = pipe.place if pipe.kind in _READ_ON_PIPES_CORE or len(pipe.sources) > 1 else pipe.outputs[0].place
             readers[place] = readers.get(place, 0) + 1
         elif pipe.kind is Kind.TO_DRAM:
             for source in pipe.sources:
                 writers[source.place] = writers.get(source.place, 0) + 1
-        elif pipe.kind is Kind.GRADIENT:
-            place = pipe.outputs[0].place
+        elif pipe.kind in (Kind.GRADIENT, Kind.TO_PCIE, Kind.GATHER_TO_PCIE):
+            place = pipe.outputs[0].place if pipe.kind is Kind.GRADIENT else pipe.place
             writers[place] = writers.get(place, 0) + 1
     yield from _above(readers, "ncrisc_readers", "streams that read from DRAM", NCRISC_READERS)
     yield from _above(writers, "ncrisc_writers", "streams that write to DRAM", NCRISC_WRITERS)
 
 
-_READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING}
+_READ_ON_PIPES_CORE = {Kind.DRAM_GATHER, Kind.DRAM_MULTICAST, Kind.DRAM_EMBEDDING, Kind.PCIE_MULTICAST}
 
 
 def _above(counts: dict[Place, int], what: str, words: str, limit: int) -> Iterable[Refusal]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from buda_emu.errors import UnsupportedError
-from buda_emu.routing.streams.connected import NOWHERE, BufferNode, Connected, PipeNode, by_source, refused
+from buda_emu.routing.streams.connected import NOWHERE, BufferNode, Connected, Inputs, PipeNode, by_source, refused
 from buda_emu.routing.streams.limits import CoreLimits
 from buda_emu.routing.streams.model import Place
+from buda_emu.routing.streams.pcie import streamed
 from buda_emu.routing.streams.rational import Kind, Node, Simple
 
 
@@ -91,12 +91,13 @@ class Subgraph:
     # Pipes
 
     def _take_apart(self, pipe: PipeNode) -> None:
-        if pipe.pipe.mmio_pipe:
-            raise UnsupportedError(f"pipe {pipe.id} goes through PCIe (mmio_pipe): routing knows no such pipes")
         first = len(self.pipes)
         sending: dict[tuple[int, ...], Simple] = {}
         for index, outputs in enumerate(pipe.outputs):
-            self._take_apart_index(pipe, index, outputs, sending)
+            if pipe.pipe.mmio_pipe:
+                self._through_pcie(pipe, index, outputs, sending)
+            else:
+                self._take_apart_index(pipe, index, outputs, sending)
         if len(pipe.outputs) > 1:
             self._serial_forks(pipe, self.pipes[first:])
 
@@ -229,6 +230,49 @@ class Subgraph:
         union = self._simple(Kind.UNION, pipe, index, 1)
         union.fill(between)
         return union
+
+    def _through_pcie(
+        self, pipe: PipeNode, index: int, outputs: list[BufferNode], sending: dict[tuple[int, ...], Simple]
+    ) -> None:
+        """Write on a core of the one chip, and read on a core of the other."""
+        inputs = pipe.padded.get(index) or pipe.inputs
+        between = streamed(inputs, outputs)
+        gathers = len(inputs) > 1 or any(source.buffer.is_scatter for source, _ in inputs)
+        kind = Kind.GATHER_TO_PCIE if gathers else Kind.TO_PCIE
+        writes = Simple(kind, pipe, self._writing_place(inputs, index), pipe.periodic_repeat)
+        writes.turn = index
+        key = tuple(output.id for output in outputs)
+        union = sending.get(key) if _listed_twice(pipe) else None
+        read = union is not None
+        if _listed_twice(pipe):
+            if union is None:
+                union = sending[key] = self._simple(Kind.UNION, pipe, index, 1)
+                union.fill(self._virtual(between, between.place, between.buffer.tile_size))
+            node = self._virtual(between, writes.place, between.buffer.tile_size)
+            union.read(node)
+        else:
+            node = self._virtual(between, between.place, between.buffer.tile_size)
+            node.virtual = False
+        writes.fill(node)
+        self.pipes.append(self._read(writes, pipe, index))
+        if not read:
+            self._read_from_pcie(pipe, index, outputs, between)
+
+    def _read_from_pcie(self, pipe: PipeNode, index: int, outputs: list[BufferNode], between: BufferNode) -> None:
+        kind = Kind.PCIE_MULTICAST if len(outputs) > 1 else Kind.PCIE_UNICAST
+        reads = self._simple(kind, pipe, index, 1)
+        reads.place = reads.place._replace(chip=outputs[0].place.chip)
+        source = self._virtual(between, between.place, between.buffer.tile_size)
+        source.virtual = False
+        reads.read(source)
+        for output in outputs:
+            reads.fill(self._node_of[output])
+
+    def _writing_place(self, inputs: Inputs, index: int) -> Place:
+        """The first sender's core, and in every other turn another sender's, where there is one."""
+        places = [self._node_of[buffer].place for buffer, _ in inputs]
+        first = places[0]
+        return first if index % 2 == 0 else next((place for place in places if place != first), first)
 
     # Forks
 

@@ -177,15 +177,6 @@ RULES = (
         f"{_N2P}, {_PG2}",
     ),
     rule(
-        "V341",
-        "N",
-        "the pipes of a core read too many buffers of queues",
-        "A core keeps track of 40 buffers of queues in DRAM that it reads at a time, for all of its pipes together.",
-        "a matmul on one core that reads queues of 64 buffers",
-        "a matmul on one core that reads queues of 16 buffers",
-        _N2P,
-    ),
-    rule(
         "V342",
         "N",
         "too many pipes of a core read from DRAM",

@@ -1,0 +1,64 @@
+"""Pipe graphs of real netlists are those that the vendor's net2pipe makes, in every field of every buffer and pipe."""
+
+from pathlib import Path
+
+import pytest
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.netlist.load import load
+from buda_emu.routing.pipes.build import pipe_graphs
+from buda_emu.routing.pipes.reading import read
+from routing.canonical import differences
+from vendor_router import needs_vendor_router, verdicts
+from vendor_router import pipe_graphs as vendor_graphs
+
+# One of each kind of op and TM, all small.
+_SMALL = (
+    "netlist_unary_gradient.yaml",
+    "matmul_w_bias.yaml",
+    "netlist_nop_with_tiny_tile_size_2x32.yaml",
+    "softmax_1x1x40x40_dim_min1_netlist.yaml",
+    "netlist_fused_op_with_kernel_bcast_per_t.yaml",
+    "netlist_depthwise_op_bias_t_bcast.yaml",
+    "netlist_9a8244da581b4f055cef5dffb3d39e20.yaml",
+    "netlist_concat_op.yaml",
+    "netlist_dram_tm.yaml",
+    "netlist_programs1_loops1_multiple_epochs_multicore_0.yaml",
+    "netlist_416d47e718aa9482b1ae33897449d4cb.yaml",
+    "netlist_0f9b5143b05b599eb7c9467040b7dc77.yaml",
+    "single_tile/netlist_matmul_ident.yaml",
+    "fused_op_producer_reuse_multi_tile_maps.yaml",
+    "netlist_dual_view_ram.yaml",
+    "netlist_test_padding_1.yaml",
+    "netlist_tilizer_1x1_slow_push.yaml",
+    "netlist_reduce_c_dim_tile_dim_32x16_untilize.yaml",
+)
+
+
+def _hold(path: Path, arch: str, out: Path) -> None:
+    expected = list(vendor_graphs(path, arch, out))
+    built = list(pipe_graphs(load(path, arch, cache=False)))
+    if not expected:
+        assert any(one.refusals for one in built)
+        return
+    assert len(built) == len(expected)
+    for ours, theirs in zip(built, expected, strict=True):
+        assert ours.graph is not None, ours.refusals
+        assert differences(ours.graph, read(theirs.read_text(), str(theirs))) == []
+
+
+@needs_vendor_router
+@pytest.mark.parametrize("name", _SMALL)
+def test_small_netlists(name: str, tmp_path: Path) -> None:
+    path, arch = next(case for case in verdicts() if str(case[0]).endswith("/" + name))
+    _hold(path, arch, tmp_path)
+
+
+@pytest.mark.slow
+@needs_vendor_router
+@pytest.mark.parametrize(("path", "arch"), verdicts(), ids=lambda one: one.stem if isinstance(one, Path) else one)
+def test_the_corpus(path: Path, arch: str, tmp_path: Path) -> None:
+    try:
+        _hold(path, arch, tmp_path)
+    except UnsupportedError as error:
+        pytest.skip(str(error))
