@@ -2,7 +2,7 @@
 
 An epoch of the ops from i up to j at a pace of T cycles takes each op's fewest cores that keep the pace, on as many
 chips as there are. Its time is that of a round of inputs: T for each, but no less than DRAM needs, the way of the first
-input through all ops, and loading what stays in L1.
+input through all ops, loading what stays in L1, and loading the epoch itself onto the cores (PERF 5.1).
 """
 
 from math import prod
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.search.line import LEVELS, Line
-from buda_emu.compiler.target import Aim
+from buda_emu.compiler.target import Aim, Target
+from buda_emu.spec.devices import device
+from buda_emu.timing.loading import load_cycles
 
 FULL = 0.94
 """The share of a chip's cores that rectangles are expected to cover."""
@@ -33,7 +35,10 @@ def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[in
     best[0] = 0.0
     before = np.zeros(count + 1, np.int64)
     back = np.arange(BACK + 1)[None, :]
-    dram = speeds(line.target.arch.name).dram * (1 if line.assigned else aim.chips)
+    chips = 1 if line.assigned else aim.chips
+    dram = speeds(line.target.arch.name).dram * chips
+    used = _used(line)[levels]
+    begin, each = _epoch_load(line.target)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
@@ -45,7 +50,8 @@ def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[in
         else:
             pace = np.maximum(pace, moved / dram)
             depth = line.level[ends] - line.level[i]
-            load = (line.loaded[ends] - line.loaded[i]) / dram
+            kernels = np.take_along_axis(used, ends, axis=1) - used[:, i, None]
+            load = (line.loaded[ends] - line.loaded[i]) / dram + begin + each * kernels / chips
             time = (aim.microbatch + step * depth) * pace + load
         total = best[i] + time
         alone = reach[levels, i] <= i  # an op that never keeps this pace
@@ -67,8 +73,7 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
     count = len(line.ops)
     room = prod(line.target.arch.grid) * full
     table = np.zeros((LEVELS, count + 1), np.int64)
-    for level in range(LEVELS):
-        used = np.concatenate([[0], np.cumsum(line.need[level])])
+    for level, used in enumerate(_used(line)):
         one = np.searchsorted(used, used + room, side="right") - 1
         one = np.minimum(one, count)
         # One op may take all cores, more than `full` of them.
@@ -79,3 +84,15 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
             found = one[found]
         table[level] = found
     return table
+
+
+def _used(line: Line) -> NDArray[np.int64]:
+    """[pace, i]: cores of all ops before op i."""
+    return np.array([np.concatenate([[0], np.cumsum(line.need[level])]) for level in range(LEVELS)], np.int64)
+
+
+def _epoch_load(target: Target) -> tuple[float, float]:
+    """Cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
+    chip = device(target.arch.name)
+    cores, begin = prod(chip.grid), load_cycles(chip, 0)
+    return begin, (load_cycles(chip, cores) - begin) / cores
