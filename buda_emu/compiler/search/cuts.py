@@ -73,7 +73,9 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
     count = len(line.ops)
     room = prod(line.target.arch.grid) * full
     table = np.zeros((LEVELS, count + 1), np.int64)
-    for level, used in enumerate(_used(line)):
+    cores = _used(line)
+    for level in range(LEVELS):
+        used = cores[level]
         one = np.searchsorted(used, used + room, side="right") - 1
         one = np.minimum(one, count)
         # One op may take all cores, more than `full` of them.
