@@ -85,7 +85,9 @@ class Judge:
             follows = not check.unless.isdisjoint(self.read)
             for finding in check.run(*subject):
                 broken.add(check.rule.id)
-                if not follows:
+                if follows:
+                    self.errors = True  # it stays one that is not told
+                else:
                     self.report(check.rule, finding, name)
         return broken
 

@@ -75,7 +75,7 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
     table = np.zeros((LEVELS, count + 1), np.int64)
     cores = _used(line)
     for level in range(LEVELS):
-        used = cores[level]
+        used: NDArray[np.int64] = cores[level]
         one = np.searchsorted(used, used + room, side="right") - 1
         one = np.minimum(one, count)
         # One op may take all cores, more than `full` of them.

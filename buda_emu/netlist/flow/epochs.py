@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from buda_emu.netlist.model import Execute, Instruction, Netlist, Queue, TemporalGraph
+from buda_emu.netlist.model import Allocate, Execute, Instruction, Netlist, Queue, QueueSettings, TemporalGraph, VarInst
+from buda_emu.spec.operands import is_variable, stored_name
 
 
 class EpochQueues(NamedTuple):
@@ -25,11 +26,30 @@ class Surroundings:
         self.read_by_ops = frozenset(name for op in netlist.ops.values() for name in op.inputs)
         gradients = {op.name for op in netlist.ops.values() if op.gradient_op}
         self.accumulators = frozenset(queue.name for queue in netlist.queues.values() if queue.input in gradients)
+        self.kept = self._kept()
         self._writers: dict[str, set[str]] = {}
         for program in netlist.programs.values():
             for epoch in self.executed(program.instructions):
                 for name in epoch.writes:
                     self._writers.setdefault(name, set()).add(program.name)
+
+    def _kept(self) -> frozenset[str]:
+        """Queues from op to op of which no program pops an entry: rd_ptr_global never moves, nor does it by itself, nor
+        does an allocation begin anew (NETLIST 3.6)."""
+        named: set[str] = set()
+        popped: set[str] = set()
+        for program in self.netlist.programs.values():
+            moved = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
+            for settings in (one for step in program.instructions for one in _settings(step)):
+                text = settings.rd_ptr_global
+                moves = settings.global_rdptr_autoinc != "0" or (is_variable(text) and stored_name(text) in moved)
+                (popped if moves else named).add(settings.queue)
+            for step in program.instructions:
+                popped.update(step.queues if isinstance(step, Allocate) else ())
+        queues = (self.netlist.queues[name] for name in named - popped)
+        return frozenset(
+            queue.name for queue in queues if not queue.is_ram and not queue.host_fed and queue.name in self.read_by_ops
+        )
 
     def executed(self, instructions: Iterable[Instruction]) -> Iterable["EpochQueues"]:
         """The epochs of which these instructions execute a graph, each once."""
@@ -40,6 +60,10 @@ class Surroundings:
     def begins_empty(self, queue: Queue, program: str) -> bool:
         """Nothing but this program fills the queue: it is empty when the program begins its first run."""
         return not queue.host_fed and not queue.is_ram and self._writers.get(queue.name, set()) <= {program}
+
+
+def _settings(step: Instruction) -> Iterable[QueueSettings]:
+    return step.queue_settings if isinstance(step, Execute) else ()
 
 
 def _epochs(netlist: Netlist) -> list[EpochQueues]:

@@ -29,7 +29,7 @@ from buda_emu.records import dataclass
 from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.operands import is_variable
 
-DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS = "V225", "V223", "V224", "V226", "V235", "V234"
+DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS, KEPT = "V225", "V223", "V224", "V226", "V235", "V234", "V240"
 PASSED_AGAIN = 4_000
 WIDENED = 100_000
 """Instructions and queue settings that are passed again in loops, and that are looked at where a loop is widened, in
@@ -80,6 +80,7 @@ class _Walk:
         self._loops: list[_RunningLoop] = []
         self._executed: dict[int, set[str]] = {}  # graphs of each temporal graph, since it ran last
         self._pending: dict[int, dict[str, KnownSettings]] = {}
+        self._kept: set[str] = set()  # of which it was told
         self._ends = _ends(program.instructions)
         self._costs = [0, *accumulate(map(_cost, program.instructions))]  # of all instructions before each
 
@@ -136,6 +137,10 @@ class _Walk:
         for source in step.queue_settings:
             queue = self._queues[source.queue]
             settings = evaluated(source, queue, self._variables, self._notes)
+            if queue.name in self._around.kept and queue.name not in self._kept:
+                self._kept.add(queue.name)
+                what = f"no entry of {queue.name} is ever popped: it fills up"
+                self._notes.add(KEPT, source.at("rd_ptr_global"), what)
             known = pending.get(source.queue)
             if known is not None and differ(known, settings):
                 what = f"settings of {source.queue} differ from those of another graph that runs at the same time"

@@ -1,4 +1,4 @@
-"""What a program does in vain, or hardly anybody means (V227, V229-V231, V240, V241; stage W)."""
+"""What a program does in vain, or hardly anybody means (V227, V229-V231, V241; stage W)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
@@ -12,7 +12,6 @@ from buda_emu.netlist.model import (
     Instruction,
     Loop,
     Program,
-    QueueSettings,
     VarInst,
 )
 from buda_emu.netlist.rules.context import Context
@@ -113,24 +112,6 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
                 yield Finding(settings.at(), f"settings for {settings.queue}, which no op of graph {step.graph} reads")
 
 
-@program_check("V240", unless=("V233",))
-def never_popped(ctx: Context, program: Program) -> Findings:
-    """A queue between epochs whose read pointer no settings, no varinst and no allocation (NETLIST 3.6) ever move."""
-    moved = {stored_name(step.out) for step in program.instructions if isinstance(step, VarInst)}
-    told: set[str] = set()
-    for settings in _settings(program):
-        queue = ctx.queues[settings.queue]
-        if queue.is_ram or queue.host_fed or queue.name in ctx.dynamic:
-            continue
-        if queue.name in told or queue.name not in ctx.readers:
-            continue
-        text = settings.rd_ptr_global
-        still = not is_variable(text) or stored_name(text) not in moved
-        if still and settings.global_rdptr_autoinc == "0":
-            told.add(queue.name)
-            yield Finding(settings.at("rd_ptr_global"), f"no entry of {queue.name} is ever popped: it fills up")
-
-
 @program_check("V241")
 def after_the_last_execute(_: Context, program: Program) -> Findings:
     """Variables that die with the run, written when nothing follows that could read them."""
@@ -150,19 +131,14 @@ def after_the_last_execute(_: Context, program: Program) -> Findings:
 
 def _behind(steps: Sequence[Instruction], last: int) -> int:
     """Index behind the last execute and the outermost loop around it."""
-    depth = end = 0
+    depth = 0
     for index, step in enumerate(steps):
         depth += isinstance(step, Loop) - isinstance(step, EndLoop)
         if index >= last and depth <= 0:
             return index + 1
-        end = index + 1
-    return end
+    return len(steps)
 
 
 def _sums_of_gradients(ctx: Context) -> frozenset[str]:
     gradients = (op for op in ctx.ops.values() if op.gradient_op)
     return frozenset(queue.name for op in gradients for queue in ctx.fed.get(op.name, ()))
-
-
-def _settings(program: Program) -> Iterator[QueueSettings]:
-    return (item for step in program.instructions if isinstance(step, Execute) for item in step.queue_settings)

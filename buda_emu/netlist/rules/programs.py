@@ -8,8 +8,9 @@ from functools import partial
 from itertools import islice
 
 from buda_emu.checker.suggest import near
+from buda_emu.netlist.flow.places import operand_mark
 from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
-from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check
 from buda_emu.spec.varinst import OPCODES
 
@@ -22,7 +23,7 @@ def opcodes(_: Context, program: Program) -> Findings:
     """NETLIST 3.3; wrong operand counts fail when the program runs (11.2 B7)."""
     for step in program.instructions:
         if isinstance(step, VarInst) and step.opcode not in OPCODES:
-            yield Finding(item_mark(step, "varinst", 1), f"unknown opcode '{step.opcode}'", near(step.opcode, OPCODES))
+            yield Finding(operand_mark(step, 1), f"unknown opcode '{step.opcode}'", near(step.opcode, OPCODES))
 
 
 @program_check("V121")

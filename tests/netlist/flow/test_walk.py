@@ -126,3 +126,12 @@ def test_a_queue_between_ops_of_one_epoch_is_read_where_it_was_written() -> None
     text = edited(text, (("k1", "grid_loc: [0, 0]", "grid_loc: [1, 0]"),))
     assert rules(text) == []
     assert rules(text.replace("rd_ptr_local: 0", "rd_ptr_local: 1")) == ["V232"]
+
+
+def test_a_queue_that_another_program_pops_is_not_kept() -> None:
+    kept = b.IN_TURN.replace("b: {rd_ptr_local: $lp, rd_ptr_global: $gp}", "b: {rd_ptr_local: $lp, rd_ptr_global: 0}")
+    assert rules(kept) == ["V240"]
+    g1 = "graph_name: g1, queue_settings: {b: {rd_ptr_local: 0, rd_ptr_global: 0, rd_ptr_autoinc: 0, %s}}"
+    other = "  - other:\n    - execute: {" + g1 + "}\n"
+    assert rules(kept + other % "global_rdptr_autoinc: 1") == []
+    assert rules(kept + other % "global_rdptr_autoinc: 0") == ["V240", "V240"]

@@ -22,7 +22,7 @@ CASES = (
         "V113",
         b.COPY,
         (("", "[$lp, incwrap,", "[$lp, incrap,"),),
-        "varinst",
+        "incrap",
         near=(("", "[$lp, incwrap,", "[$lp, inc,"),),
     ),
     Case(

@@ -137,6 +137,15 @@ def test_what_is_missing_beside_a_name_that_stands_twice_is_not_told(
     assert not {"V016", "V017", "V116", "V128"} & set(found)
 
 
+def test_settings_of_a_queue_that_is_missing_beside_another_are_not_walked() -> None:
+    text = edited(
+        b.COPY, (("", "          a: {", "          gone: {rd_ptr_local: 0, rd_ptr_global: 0}\n          a: {"),)
+    )
+    assert rules(text) == ["V116"]
+    line = next(line for line in text.split("\n") if line.startswith("  o: "))
+    assert rules(text.replace(line, f"{line}\n{line}")) == ["V009"]
+
+
 def test_beside_a_graph_that_stands_twice_the_other_is_not_missed() -> None:
     assert rules(edited(b.IN_TURN, (("", "\n  g1:", "\n  g0:"),))) == ["V020"]
 
