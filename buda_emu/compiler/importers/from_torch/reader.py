@@ -11,6 +11,7 @@ import torch
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
+from buda_emu.compiler.importers.from_torch.archive import check_archive
 from buda_emu.compiler.importers.from_torch.declared import aten_op, aten_ops
 from buda_emu.compiler.importers.from_torch.fast_paths import fast_paths
 from buda_emu.compiler.importers.from_torch.layers import layer_names
@@ -20,7 +21,8 @@ from buda_emu.errors import HostError, UnsupportedError
 
 
 def read_pt2(path: Path) -> Graph:
-    """A file of torch.export.save. Raises HostError for another one."""
+    """A file of torch.export.save. Raises HostError for another one, and for one that would run code."""
+    check_archive(path)
     try:
         program = torch.export.load(path)
     except Exception as error:  # noqa: BLE001 - torch raises many kinds for damaged files
