@@ -126,6 +126,18 @@ class Small(torch.nn.Module):
         return self.run(x)
 
 
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+@pytest.mark.parametrize("divisor", [7.0, -3.0])
+def test_quotients_that_are_rounded_are_right_at_multiples(mode, divisor):
+    """x times 1 / 7 in Float16_b is a little off: what is left tells."""
+    x = torch.arange(-64, 64, dtype=torch.float32).reshape(4, 32)
+    module = Small(lambda x: torch.div(x, divisor, rounding_mode=mode))
+    for arch in ("grayskull", "wormhole_b0"):
+        compiled = be.compile(module, [x], arch=arch, effort="low")
+        for precision in ("ideal", "format", "device"):
+            np.testing.assert_array_equal(compiled(x, precision=precision)[0], module(x).numpy(), precision)
+
+
 @pytest.mark.parametrize(
     "run",
     [

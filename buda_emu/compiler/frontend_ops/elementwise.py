@@ -148,19 +148,28 @@ def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
     if truncated:
         _, rest = _divided(b, b.abs(x), b.abs(y))
         return b.multiply(b.sign(x), rest, dtype=x.dtype)
-    if y.op == "constant" and (y.value > 0).all():
-        _, rest = _divided(b, x, y)
-        return b.identity(rest, dtype=x.dtype)
-    sign = b.sign(y)
-    _, rest = _divided(b, b.multiply(sign, x), b.abs(y))
-    return b.multiply(sign, rest, dtype=x.dtype)
+    sign, x, y = _above_0(b, x, y)
+    _, rest = _divided(b, x, y)
+    return b.identity(rest, dtype=x.dtype) if sign is None else b.multiply(sign, rest, dtype=x.dtype)
 
 
 @_op
-def whole_quotient(b: Builder, x: Node, y: Node) -> Node:
-    """x / y of whole numbers, towards 0"""
+def whole_quotient(b: Builder, x: Node, y: Node, *, below: bool = False) -> Node:
+    """how often y goes into x as a whole number, towards 0, or at or below x / y"""
+    if below:
+        _, x, y = _above_0(b, x, y)
+        times, _ = _divided(b, x, y)
+        return b.identity(times, dtype=x.dtype)
     times, _ = _divided(b, b.abs(x), b.abs(y))
     return b.multiply(b.multiply(b.sign(x), b.sign(y)), times, dtype=x.dtype)
+
+
+def _above_0(b: Builder, x: Node, y: Node) -> tuple[Node | None, Node, Node]:
+    """The sign of y, and both operands times it; no sign where y is known to be above 0."""
+    if y.op == "constant" and (y.value > 0).all():
+        return None, x, y
+    sign = b.sign(y)
+    return sign, b.multiply(sign, x, dtype=x.dtype), b.abs(y)
 
 
 def _divided(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:

@@ -130,20 +130,23 @@ class _Door:
 
     # --------------------------------------------------------------------------------------------------------- turns
     def turn(self) -> Value:
-        """Where the word of `machine_code/turn.py` is."""
-        return self.builder.bitcast(self.field(self.known("turn"), _ARRAY_DATA, _POINTER), _SIZE.as_pointer())
+        """The address of the word of `machine_code/turn.py`, as a number."""
+        return self.field(self.known("turn"), _ARRAY_DATA, _SIZE)
 
     def give_turn(self) -> None:
         """It is free, where somebody may wait for it."""
-        builder, word = self.builder, self.turn()
-        with builder.if_then(builder.icmp_signed("==", self.seen(word), _SIZE(turn.TAKEN))):
+        builder, address = self.builder, self.turn()
+        seen = emit_read(builder, address, _SIZE(0))
+        with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.TAKEN))):
+            word = word_place(builder, address, _SIZE(0))
             builder.cmpxchg(word, _SIZE(turn.TAKEN), _SIZE(turn.FREE), "seq_cst", "monotonic")
 
     def take_turn(self) -> None:
         """Wait for it a while, where threads take turns."""
-        builder, word = self.builder, self.turn()
+        builder, address = self.builder, self.turn()
+        word = word_place(builder, address, _SIZE(0))
         with cgutils.for_range(builder, _SIZE(turn.LOOKS)) as loop:
-            seen = self.seen(word)
+            seen = emit_read(builder, address, _SIZE(0))
             with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.NOBODY_WAITS))):
                 loop.do_break()
             with builder.if_then(builder.icmp_signed("==", seen, _SIZE(turn.FREE))):
@@ -151,10 +154,6 @@ class _Door:
                 with builder.if_then(builder.extract_value(swapped, 1)):
                     loop.do_break()
             emit_breathe(self.context, builder)
-
-    def seen(self, word: Value) -> Value:
-        """A word that other threads change, as it is now."""
-        return self.builder.load_atomic(word, "monotonic", 8)
 
     # ------------------------------------------------------------------------------------------------ pieces of code
     def call(self, name: str, kind: Any, *arguments: Value) -> Value:

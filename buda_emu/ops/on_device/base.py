@@ -1,6 +1,6 @@
 """What an op of precision "device" is given and must answer, and how its tiles are made, a range at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -244,6 +244,12 @@ def run(
     make(maker, out, packing, kept_dims(call), units, parallel, operands, block_of(call.op))
 
 
+def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
+    """The range start..stop as ranges of `block`, the last one of what is left."""
+    for begin in range(start, stop, block):
+        yield begin, min(begin + block, stop)
+
+
 def block_of(op: OpCall) -> int:
     """How many tiles of an op's result are made at a time."""
     return PRODUCT_BLOCK if op.type in ("matmul", "depthwise") else BLOCK
@@ -273,8 +279,7 @@ def _make(
     if isinstance(maker, Filler):
         maker.fill(start, stop, rows[start:stop])
         return
-    for begin in range(start, stop, block):
-        end = min(begin + block, stop)
+    for begin, end in in_blocks(start, stop, block):
         made = maker(begin, end)
         if isinstance(made, Bits):
             rows.assign(slice(begin, end), made)

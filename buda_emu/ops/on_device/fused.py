@@ -18,6 +18,7 @@ from buda_emu.ops.on_device.base import (
     Packing,
     arrangement,
     block_of,
+    in_blocks,
     kept_dims,
     make,
     on_device,
@@ -183,8 +184,7 @@ def _image(made: Made | Bits) -> Made:
 def _keep(
     start: int, stop: int, flat: U32, maker: Maker, modes: set[DstMode], dims: tuple[int, int], block: int, _work: Work
 ) -> None:  # fmt: skip
-    for begin in range(start, stop, block):
-        end = min(begin + block, stop)
+    for begin, end in in_blocks(start, stop, block):
         made = _image(maker(begin, end))
         flat[begin:end] = blanked(made.image, dims)
         modes.add(made.mode)

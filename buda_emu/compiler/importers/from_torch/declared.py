@@ -57,9 +57,10 @@ def _plain(op: str) -> Handler:
     def handler(b: Builder, *inputs: Any, **options: Any) -> Node:
         if options and set(options) != {"rounding_mode"}:
             raise NotSupportedError(", ".join(options))
-        found = b.emit(op, *(number(item) for item in inputs))
-        mode = options.get("rounding_mode")
-        return found if mode is None else b.floor(found) if mode == "floor" else b.truncate(found)
+        operands, mode = [number(item) for item in inputs], options.get("rounding_mode")
+        if mode is None:
+            return b.emit(op, *operands)
+        return b.emit("whole_quotient", *operands, below=mode == "floor")
 
     return handler
 
