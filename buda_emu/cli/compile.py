@@ -132,4 +132,6 @@ def summary(compiled: "CompiledModel") -> str:
         what = "indices" if item.indices else f"{list(item.shape)} {item.dtype}"
         lines.append(f"  input {shown_name(item.label)}: {what} -> queue {item.queue}")
     lines += [f"  output {shown_name(item.label)}: {list(item.shape)} {item.dtype}" for item in compiled.io.outputs]
+    if placement.work.told:
+        lines.append(f"  {placement.work.words()}")
     return "\n".join(lines)

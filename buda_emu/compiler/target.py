@@ -1,7 +1,8 @@
 """What is compiled for: architecture, formats, fidelity."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.formats import FORMATS
@@ -122,6 +123,8 @@ class Aim:
     ids: tuple[int, ...] = ()
     copies: int = 1
     step: int = 1
+    work: Work = field(default_factory=Work, compare=False, repr=False)
+    """What is done for it, whatever the search puts in the place of the other fields."""
 
     @staticmethod
     def named(
@@ -137,7 +140,7 @@ class Aim:
         for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= most:
                 raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
-        return Aim(effort, objective, chips, microbatch, firm, ids)
+        return Aim(effort, objective, chips, microbatch, firm, ids, work=Work.of(effort))
 
 
 ONE_BY_ONE = Aim("low", microbatch=1)

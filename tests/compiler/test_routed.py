@@ -1,5 +1,7 @@
 """Placements are made such that the router takes them: other buffers and ublocks, else the way by DRAM."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,15 @@ def test_what_fits_stays_as_it_is():
     before = dict(found.ops)
     make_routable(found)
     assert (found.ops, found.detours) == (before, {})
+
+
+@pytest.mark.parametrize(("microbatch", "blocks"), [(64, 10), (4, 8), (2, 8), (5, 10), (1, 10)])
+def test_a_buffer_of_more_than_a_round_holds_whole_rounds(microbatch, blocks):
+    op, made = nop("x", "a", (1, 10, 8), (10, 8))
+    found = placement((op, replace(made, buf_size_mb=10)))
+    found.microbatch = microbatch
+    make_routable(found)
+    assert found.ops["x"].blocks.buf_size_mb == blocks
 
 
 def stacked(slices):

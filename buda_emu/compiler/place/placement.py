@@ -6,6 +6,7 @@ from typing import NamedTuple
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.target import Target
+from buda_emu.compiler.work import Work
 
 
 class GraphPlace(NamedTuple):
@@ -87,6 +88,8 @@ class Placement:
     """Chips that all have the whole of it, each with its share of the inputs (NETLIST 1.7); 1 of a pipeline."""
     step: int = 1
     """Inputs of a step of a training."""
+    work: Work = field(default_factory=Work)
+    """What was searched for it."""
 
     def device(self, chip: int) -> int:
         """The id of a chip of the pipeline, or of that of a copy."""

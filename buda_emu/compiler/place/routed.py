@@ -29,6 +29,8 @@ from buda_emu.compiler.place.routable import (
 
 def make_routable(found: Placement) -> None:
     """Changes blocks and buffers of ops, and says which operands take the way by DRAM (`Placement.detours`)."""
+    for name, placed in found.ops.items():
+        found.ops[name] = replace(placed, blocks=_within_round(found, placed))
     routing = _Routing.of(found)
     for edges in routing.edges.values():
         for edge in edges:
@@ -36,6 +38,13 @@ def make_routable(found: Placement) -> None:
                 routing.stack_otherwise(edge)
     for source in routing.edges:
         routing.share_streams(source)
+
+
+def _within_round(found: Placement, placed: Placed) -> Blocks:
+    """A buffer that holds more inputs than a round has holds whole rounds: what it gives at a time divides it."""
+    blocks, inputs = placed.blocks, found.count(placed.op.program)
+    held = slices_held(blocks) // blocks.t
+    return replace(blocks, buf_size_mb=2 * blocks.t * (held - held % inputs)) if held > inputs else blocks
 
 
 @dataclass(frozen=True, slots=True)

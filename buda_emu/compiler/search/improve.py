@@ -11,6 +11,8 @@ from buda_emu.compiler.search.line import STEP, Line, likeness
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.search.wiring import Wires, rewired
+from buda_emu.compiler.target import Aim
+from buda_emu.compiler.work import Work
 from buda_emu.spec.devices import device
 
 Spots = dict[str, Spot]
@@ -32,8 +34,9 @@ WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
 
-def improved(line: Line, spots: Spots, make: Make, budget: Budget, chips: int) -> Spots:
-    """The spots with each epoch packed and wired again; epochs that are alike are changed alike."""
+def improved(line: Line, spots: Spots, make: Make, budget: Budget, aim: Aim) -> Spots:
+    """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
+    are changed alike."""
     placement = make(spots)
     known: dict[object, list[Spot]] = {}
     found: Spots = {}
@@ -41,8 +44,9 @@ def improved(line: Line, spots: Spots, make: Make, budget: Budget, chips: int) -
         names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
         key = _alike(placement.tiles, names, spots)
         if key not in known:
-            work = _Epoch(line, make, chips, epoch, budget)
-            better = work.improved(spots, placement)
+            better = spots
+            if not aim.work.spent():
+                better = _Epoch(line, make, aim.chips, epoch, budget, aim.work).improved(spots, placement)
             known[key] = [better[name] for name in names]
         for name, spot in zip(names, known[key], strict=True):
             own = next(item for item in line.found[line.index[name]] if item.blocks == spot.choice.blocks)
@@ -70,12 +74,13 @@ class _Epoch:
     chips: int
     epoch: int
     budget: Budget
+    work: Work
 
     def improved(self, spots: Spots, placement: Placement) -> Spots:
         """Its ops' spots. In each round they are wired, and packed anew with the estimates that the model corrects."""
         mine = {name: spot for name, spot in spots.items() if spot.epoch == self.epoch}
         part = epoch_of(placement, self.epoch)
-        best, told = self._wired(mine, part, judged(part))
+        best, told = self._wired(mine, part, self._judged(part))
         first = min(self.line.index[name] for name in mine)
         turned, _ = pack(self.line, first, first + len(mine), self.epoch, self.chips, turned=True)
         if len(turned) == len(mine) and _pace(turned) < QUICKER * _pace(mine):
@@ -86,6 +91,8 @@ class _Epoch:
         factors: dict[str, float] = {}
         step = STEP
         for _ in range(self.budget.rounds):
+            if self.work.spent():
+                break
             timing = told.run.epochs[0].timing
             if timing.pace > WAITING * max(busy.cycles for _, busy in timing.busy()):
                 step *= 2
@@ -99,7 +106,7 @@ class _Epoch:
             if placement.microbatch == 1:
                 packed = widened(line, packed)
             part = epoch_of(self.make({**spots, **packed}), self.epoch)
-            found, now = self._wired(packed, part, judged(part))
+            found, now = self._wired(packed, part, self._judged(part))
             if _cycles(now) < _cycles(told):
                 best, told = found, now
             elif step == STEP:
@@ -109,7 +116,7 @@ class _Epoch:
     def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Judged) -> tuple[Spots, Judged]:
         """Other spots of its ops, if the model says that these are quicker than the best ones."""
         part = epoch_of(self.make({**spots, **mine}), self.epoch)
-        found, now = self._wired(mine, part, judged(part))
+        found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
     def _wired(self, spots: Spots, part: Placement, before: Judged) -> tuple[Spots, Judged]:
@@ -126,8 +133,13 @@ class _Epoch:
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
         ops = {name: replace(placed, at=moved[name].at) for name, placed in part.ops.items()}
-        after = judged(replace(part, ops=ops))
+        after = self._judged(replace(part, ops=ops))
         return (moved, after) if _cycles(after) < _cycles(before) else (spots, before)
+
+
+    def _judged(self, part: Placement) -> Judged:
+        self.work.modelled += len(part.ops)
+        return judged(part)
 
 
 def _pace(spots: Spots) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
@@ -21,7 +21,9 @@ from buda_emu.compiler.search.improve import BUDGETS, improved
 from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.search.pack import pack
+from buda_emu.compiler.search.report import limits
 from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
+from buda_emu.compiler.work import Trial
 from buda_emu.errors import HostError, UnsupportedError
 
 SHARES = (0.8, 0.88, 1.0)
@@ -40,14 +42,16 @@ gained, what is put together again is lost by it."""
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a graph came to: a placement, the cycles of one input, those of the host link and those of the chips alone;
-    the best `line` that was searched, the `spots` of the placement on it; `aim` in rounds that memory has room for."""
+    """What a graph came to: a placement, the cycles of one input, those of the host link, those of the chips alone, and
+    those that no placement undercuts (the math of all cores, the host link); the best `line` that was searched, the
+    `spots` of the placement on it; `aim` in rounds that memory has room for."""
 
     aim: Aim
     placement: Placement
     cycles: float = 0.0
     host: float = 0.0
     chips: float = 0.0
+    bound: float = 0.0
     line: Line | None = None
     spots: Mapping[str, Spot] | None = None
 
@@ -55,7 +59,8 @@ class _Found:
     def of(aim: Aim, best: Judged, line: Line | None = None, spots: Mapping[str, Spot] | None = None) -> "_Found":
         """With what the timing model says."""
         chips = sum(best.run.programs().values()) / (best.placement.inputs * best.placement.rounds)
-        return _Found(aim, best.placement, best.cycles, best.host, chips, line, spots)
+        bound = max(limits(best).math, best.host)
+        return _Found(aim, best.placement, best.cycles, best.host, chips, bound, line, spots)
 
 
 def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
@@ -69,11 +74,15 @@ def place_best(
 ) -> tuple[int, Placement]:  # fmt: skip
     """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
     does, too, so that it is never worse. Raises as `place`."""
-    efforts = ("default", "high") if aim.effort == "high" else (aim.effort,)
-    tried = [_best_of(graphs, target, replace(aim, effort=effort), entries) for effort in efforts]
-    number, best = min(tried, key=lambda item: _cycles(item[1]))
+    first = "default" if aim.effort == "high" else aim.effort
+    number, best = _best_of(graphs, target, replace(aim, effort=first), entries)
+    if aim.effort == "high":
+        aim.work.at_bound = best.chips > 0 and best.cycles <= best.bound
+        if not (aim.work.at_bound or aim.work.spent()):
+            more = _best_of(graphs, target, aim, entries)
+            number, best = min((number, best), more, key=lambda item: _cycles(item[1]))
     placement = best.placement
-    placement.given, placement.ids = graphs[number], aim.ids
+    placement.given, placement.ids, placement.work = graphs[number], aim.ids, aim.work
     return number, placement
 
 
@@ -167,7 +176,10 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
     if tiles.trains:
         return _Found.of(aim, _trained(forms.likely(aim), target, aim, entries, judged(first)))
     shares = (FULL, *SHARES) if aim.effort == "high" else (FULL,)
-    tried = [_tried(line, target, aim, full, entries) for line in forms.likely(aim) for full in shares]
+    tried: list[_Found] = []
+    for line, full in product(forms.likely(aim), shares):
+        if not tried or not aim.work.spent():
+            tried.append(_tried(line, target, aim, full, entries))
     kept = min(tried, key=_cycles)
     best = min(*tried, _Found.of(aim, judged(first)), key=_cycles)
     return replace(best, line=kept.line)
@@ -182,9 +194,11 @@ def _trained(lines: Sequence[Line], target: Target, aim: Aim, entries: int, firs
         return placed(lines[number].tiles, target, spots, aim, entries)
 
     def packed(number: int, full: float, step: float) -> None:
+        if tried and aim.work.spent():
+            return
         spots = searched_spots(lines[number], aim, full, step)
         with suppress(MemoryFullError):  # more epochs have more between them
-            tried[number, full, step] = judged(make(number, spots)), spots
+            tried[number, full, step] = _told(aim, make(number, spots)), spots
 
     def quickest() -> tuple[int, float, float]:
         return min(tried, key=lambda key: tried[key][0].cycles)
@@ -200,8 +214,8 @@ def _trained(lines: Sequence[Line], target: Target, aim: Aim, entries: int, firs
     number, *_ = key = quickest()
     best, spots = min(tried[key], (first, {}), key=lambda item: item[0].cycles)[0], tried[key][1]
     for effort in ("training", "high") if aim.effort == "high" else ("training",):
-        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim.chips)
-        best = min(judged(make(number, spots)), best, key=lambda item: item.cycles)
+        spots = improved(lines[number], spots, partial(make, number), BUDGETS[effort], aim)
+        best = min(_told(aim, make(number, spots)), best, key=lambda item: item.cycles)
     return best
 
 
@@ -231,7 +245,7 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     aim, searched = best.aim, best.line
     if searched is None:
         return best
-    for count in SLICES if aim.microbatch == 1 else ():
+    for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
         found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
         if found is best:
             break
@@ -239,10 +253,10 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     again = aim.effort == "default" or best.line is not searched
     line = best.line
     for full in SHARES if aim.chips == 1 and again else ():
-        if best.placement.epochs == 1 or best.cycles <= best.host:
+        if best.placement.epochs == 1 or best.cycles <= best.host or aim.work.spent():
             break
         best = _quicker(best, line, full, target, entries)
-    if best.line is not None and best.spots is not None and best.cycles > best.host:
+    if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
         best = min(best, _improved(best.line, target, aim, best.spots, "high", entries), key=_cycles)
     return best
 
@@ -278,8 +292,16 @@ def _improved(
     def make(found: Mapping[str, Spot]) -> Placement:
         return placed(line.tiles, target, found, aim, entries)
 
-    found = improved(line, dict(spots), make, BUDGETS[budget], aim.chips)
-    return _Found.of(aim, judged(make(found)), line, found)
+    found = improved(line, dict(spots), make, BUDGETS[budget], aim)
+    return _Found.of(aim, _told(aim, make(found)), line, found)
+
+
+def _told(aim: Aim, placement: Placement) -> Judged:
+    """What the timing model says of a whole placement, as part of the work."""
+    aim.work.modelled += len(placement.ops)
+    found = judged(placement)
+    aim.work.trials.append(Trial(aim.effort, found.cycles))
+    return found
 
 
 def _cycles(found: _Found) -> tuple[float, float]:

@@ -108,7 +108,8 @@ def report(found: Judged, first: Placement | None) -> str:
         f"{sum(run.programs().values()):.0f} cycles"
     )
     figures = table(["", "cycles an input", "inputs a second", "times"], rows)
-    return "\n\n".join([head, figures, table(HEADERS, epoch_rows(found)), *detours_text(placement)])
+    searched = [f"Searched: {placement.work.words()}."] if placement.work.words() else []
+    return "\n\n".join([head, figures, *searched, table(HEADERS, epoch_rows(found)), *detours_text(placement)])
 
 
 def detours_text(placement: Placement) -> list[str]:

@@ -1,0 +1,65 @@
+"""What the search for a placement does, counted so that it ends, and told: ops whose time was modelled, not seconds, so
+that a result never depends on the machine."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+LIMITS = {"low": 0, "default": 250_000, "high": 1_000_000}
+"""Ops that are modelled for one model with each effort; 0 is no bound, where nothing is searched."""
+
+
+class Trial(NamedTuple):
+    """A placement that was searched with an effort, and the cycles of one input that it came to."""
+
+    effort: str
+    cycles: float
+
+
+@dataclass(slots=True)
+class Work:
+    """`modelled` ops of at most `limit`; `cut`: whether something was left out for that; `at_bound`: whether the search
+    ended because the placement is at a limit that no other undercuts."""
+
+    limit: int = 0
+    """0 is none."""
+    modelled: int = 0
+    cut: bool = False
+    at_bound: bool = False
+    trials: list[Trial] = field(default_factory=list[Trial])
+
+    @staticmethod
+    def of(effort: str) -> "Work":
+        """Nothing done yet."""
+        return Work(LIMITS[effort])
+
+    def spent(self) -> bool:
+        """Whether no more is to be modelled; who asks leaves something out then."""
+        self.cut = self.cut or self.modelled >= self.limit > 0
+        return self.cut
+
+    @property
+    def told(self) -> bool:
+        """Whether a user should hear of it unasked: more effort than usual was wished, or the bound was reached."""
+        return self.cut or len({trial.effort for trial in self.trials}) > 1 or self.at_bound
+
+    def words(self) -> str:
+        """What was searched and gained, in a sentence; "" where nothing was searched."""
+        if not self.trials:
+            return ""
+        parts: list[str] = []
+        before = float("inf")
+        for effort in dict.fromkeys(trial.effort for trial in self.trials):
+            own = [trial.cycles for trial in self.trials if trial.effort == effort]
+            best, gained = min(own), 1 - min(*own, before) / before if before < float("inf") else 0.0
+            found = f"{effort} effort searched {len(own)} placement{'s' * (len(own) > 1)}"
+            parts.append(f"{found}, the best takes {best:.0f} cycles an input" + ("" if not parts else _gain(gained)))
+            before = min(best, before)
+        if self.at_bound:
+            parts.append("no more was tried: no placement undercuts the math of all cores or the host link")
+        if self.cut:
+            parts.append(f"the search ended at its bound of {self.limit} modelled ops, with the best so far")
+        return "; ".join(parts)
+
+
+def _gain(share: float) -> str:
+    return f", {100 * share:.1f} % fewer" if share > 0 else ", which gains nothing"

@@ -1,0 +1,73 @@
+"""The search ends at a counted bound, with the best so far, and says what it did."""
+
+import numpy as np
+import pytest
+
+import buda_emu as be
+from buda_emu.compiler import work as work_module
+from buda_emu.compiler.compile import compile as compile_model
+from buda_emu.compiler.work import Trial, Work
+
+onnx = pytest.importorskip("onnx")
+
+
+@pytest.fixture(scope="module")
+def stack():
+    """Eight layers, more than one epoch of them."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(1)
+    nodes, held, before = [], [], "x"
+    for n in range(8):
+        held.append(numpy_helper.from_array(rng.standard_normal((256, 256), np.float32) / 16, f"w{n}"))
+        nodes.append(helper.make_node("MatMul", [before, f"w{n}"], [f"h{n}"], name=f"h{n}"))
+        nodes.append(helper.make_node("Sigmoid", [f"h{n}"], [f"y{n}"], name=f"y{n}"))
+        before = f"y{n}"
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 256])
+    y = helper.make_tensor_value_info(before, TensorProto.FLOAT, [64, 256])
+    graph = helper.make_graph(nodes, "stack", [x], [y], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_work_is_told_by_effort_with_what_it_gained():
+    work = Work(1000, trials=[Trial("default", 200.0), Trial("default", 100.0), Trial("high", 90.0)])
+    assert work.words() == (
+        "default effort searched 2 placements, the best takes 100 cycles an input; "
+        "high effort searched 1 placement, the best takes 90 cycles an input, 10.0 % fewer"
+    )
+    work.trials[2] = Trial("high", 100.0)
+    assert work.words().endswith("which gains nothing")
+    assert Work().words() == ""
+
+
+def test_a_search_ends_at_its_bound_with_the_best_so_far(stack, monkeypatch):
+    free = compile_model(stack)
+    monkeypatch.setitem(work_module.LIMITS, "default", 20)
+    bound = compile_model(stack)
+    assert bound.placement.work.modelled < free.placement.work.modelled
+    assert bound.placement.work.cut
+    assert "ended at its bound of 20 modelled ops, with the best so far" in bound.report()
+    assert bound.check(strict=True) == ()
+    assert bound.perf().inputs_per_second >= compile_model(stack, effort="low").perf().inputs_per_second
+    assert not free.placement.work.cut
+
+
+def test_high_effort_says_what_it_searched_and_gained(stack):
+    work = compile_model(stack, effort="high").placement.work
+    assert work.told
+    assert {trial.effort for trial in work.trials} == {"default", "high"} or work.at_bound
+    assert "high effort searched" in work.words() or work.at_bound
+
+
+def test_high_effort_stops_where_no_placement_is_quicker():
+    """A single wide input and next to no work: the host link sets the pace."""
+    from onnx import TensorProto, helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [512, 2048])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [512, 2048])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name="y")], "relu", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    compiled = be.compile(model, effort="high")
+    assert compiled.placement.work.at_bound
+    assert {trial.effort for trial in compiled.placement.work.trials} == {"default"}
+    assert "no more was tried: no placement undercuts the math of all cores or the host link" in compiled.report()
