@@ -9,7 +9,7 @@ from buda_emu.cli.main import VERBS, build_parser
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise"],
+        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route"],
         "Blackhole",
         "blackhole",
     ),
