@@ -75,7 +75,7 @@ def test_more_tiles_an_input_than_a_phase_has(
     tiles = parts * chunk
     flow: dict[str, Any] = {"epoch_tiles": 16 * tiles, "tiles_per_input": tiles}
     queue = pipes.queue(size_tiles=tiles, scatter_gather_num_tiles=chunk, replicate=parts, **flow)
-    reader = pipes.unpacker(0, 0, size_tiles=operand, **flow | {"tile_clear_granularity": operand // 2})
+    reader = pipes.unpacker(0, 0, size_tiles=operand, tile_clear_granularity=operand // 2, **flow)
     inputs = [queue + index * chunk for index in range(parts)]
     pipes.pipe(inputs, [reader], (0, 0), op_input_dram_io_buf_size_tiles=given)
     assert _made(_routed(pipes, tmp_path)) == expected
