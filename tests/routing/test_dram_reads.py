@@ -60,6 +60,27 @@ def test_buffers_of_reads(entry: int, operand: int, clears: int, given: int, exp
     assert _made(_routed(pipes, tmp_path)) == expected
 
 
+@pytest.mark.parametrize(
+    ("parts", "chunk", "operand", "given", "expected"),
+    [
+        (1025, 4, 10, 64, [("unpacker", 60, 615)]),
+        (700, 6, 10, 64, [("unpacker", 60, 672)]),
+        (1025, 6, 10, 25, [("unpacker", 10, 400), ("relay", 6, 400)]),
+    ],
+)
+def test_more_tiles_an_input_than_a_phase_has(
+    parts: int, chunk: int, operand: int, given: int, expected: Made, tmp_path: Path
+) -> None:
+    pipes = Pipes()
+    tiles = parts * chunk
+    flow: dict[str, Any] = {"epoch_tiles": 16 * tiles, "tiles_per_input": tiles}
+    queue = pipes.queue(size_tiles=tiles, scatter_gather_num_tiles=chunk, replicate=parts, **flow)
+    reader = pipes.unpacker(0, 0, size_tiles=operand, tile_clear_granularity=operand // 2, **flow)
+    inputs = [queue + index * chunk for index in range(parts)]
+    pipes.pipe(inputs, [reader], (0, 0), op_input_dram_io_buf_size_tiles=given)
+    assert _made(_routed(pipes, tmp_path)) == expected
+
+
 def test_a_relay_between_dram_and_operand(tmp_path: Path) -> None:
     pipes = Pipes()
     relay = pipes.relay(1, 1)

@@ -167,6 +167,35 @@ RULES = (
         _N2P,
     ),
     rule(
+        "V337",
+        "N",
+        "chips that are no neighbours in the ring of grayskull",
+        "Over PCIe a chip reaches the one after it and the one before it in the ring, in order of their numbers, "
+        "none of which may be left out.",
+        "of graphs on chips 0, 1, 2 and 3, one on chip 0 feeds a queue of chip 2",
+        "it feeds a queue of chip 1 or of chip 3",
+        _N2P,
+    ),
+    rule(
+        "V338",
+        "N",
+        "a queue on another chip is used in a way that is not made between chips",
+        "On wormhole_b0 nothing writes to DRAM of another chip but over "
+        "ethernet_datacopy, and a pipe from there brings one whole buffer to one core.",
+        "an op of chip 0 feeds a queue with target_device 1",
+        "both have the same target_device",
+        _N2P,
+    ),
+    rule(
+        "V339",
+        "N",
+        "a chip whose DRAM is read runs no graph in the epoch",
+        "On wormhole_b0 each chip that takes part in an epoch needs a graph, be it without ops.",
+        "an op of chip 0 reads a queue of chip 1, which no graph is for",
+        "a second graph without ops with target_device 1, executed after the first",
+        _N2P,
+    ),
+    rule(
         "V340",
         "N",
         "a core needs more streams than it has beside those of operands",
@@ -202,6 +231,15 @@ RULES = (
         "5 multicasts that begin on one core",
         "4 multicasts that begin on one core",
         f"{_N2P}, {_PG2}",
+    ),
+    rule(
+        "V345",
+        "N",
+        "an epoch without ops",
+        "On grayskull an epoch must have something to do; graphs without ops are for chips of wormhole_b0.",
+        "a graph without ops, executed on grayskull",
+        "the same with an op",
+        _N2P,
     ),
     rule(
         "V350",
