@@ -1,4 +1,4 @@
-"""What the walk of a program notices (buda_emu.netlist.flow): V220-V226, V228, V232-V237, V239, V240, V242."""
+"""What the walk of a program notices (buda_emu.netlist.flow): V126, V220-V226, V228, V232-V237, V239, V240, V242."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,7 +9,7 @@ from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
 
 WALKED: Final = (
-    "V220", "V221", "V222", "V223", "V224", "V225", "V226", "V228",
+    "V126", "V220", "V221", "V222", "V223", "V224", "V225", "V226", "V228",
     "V232", "V233", "V234", "V235", "V236", "V237", "V239", "V240", "V242",
 )  # fmt: skip
 _FOLLOWS: Final = {"V240": ("V233",)}  # a queue that is never popped, from one that gets full

@@ -9,6 +9,7 @@ LOOP = "    - loop: $p_n\n"
 LOCAL = "          b: {rd_ptr_local: $lp"
 LOCAL_VARIABLE = "    - var: [$t]\n    - varinst: [$t, set, $t]\n"
 PROLOGUE: Edit = ("", "a: {rd_ptr_local", "a: {prologue: true, rd_ptr_local")
+G0, G1 = (f"    - execute:\n        graph_name: {name}\n" for name in ("g0", "g1"))
 ZEROS = "{rd_ptr_local: 0, rd_ptr_global: 0}"
 DECLARED: Edit = ("", "[$z, $c_one]", "[$z, $c_one, $t]")
 BEHIND = "    - varinst: [$t, add, $t, 1]\n"
@@ -88,4 +89,6 @@ CASES: tuple[Case, ...] = (
     Case("V241", b.ADD, replaced("    - endloop\n", "    - endloop\n    - var: [$c_two]\n"), "var"),
     Case("V242", b.COPY, (PROLOGUE, *replaced(COUNTED, "[$lp, incwrap, 2, 4]")), "2",
         near=(PROLOGUE, *replaced(COUNTED, "[$lp, incwrap, 1, 4]"))),
+    Case("V126", b.TWO_CHIPS, (*replaced(G0, f"    - loop: 2\n{G0}"), *replaced(G1, f"    - endloop\n{G1}")), "g0",
+        near=(*replaced(G0, f"    - loop: 1\n{G0}"), *replaced(G1, f"    - endloop\n{G1}"))),
 )  # fmt: skip
