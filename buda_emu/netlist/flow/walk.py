@@ -30,13 +30,13 @@ from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.operands import is_variable
 
 DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS, KEPT, ALONE = (
-    "V225",
-    "V223",
-    "V224",
-    "V226",
-    "V235",
-    "V234",
-    "V240",
+    "V275",
+    "V273",
+    "V274",
+    "V276",
+    "V285",
+    "V284",
+    "V290",
     "V126",
 )
 PASSED_AGAIN = 4_000
