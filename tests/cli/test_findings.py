@@ -97,7 +97,7 @@ def test_a_run_says_that_a_loop_has_no_end(tmp_path, capsys):
     )  # fmt: skip
     assert main(["run", str(path)]) == 0
     shown = capsys.readouterr()
-    assert "warning[V226]: program run: a loop without an endloop: its body is run once" in shown.err
+    assert "warning[V276]: program run: a loop without an endloop: its body is run once" in shown.err
     assert main(["check", "--strict", str(path)]) == 0
 
 
@@ -110,7 +110,7 @@ def test_a_misspelt_variable_is_told_before_the_run_stops_at_it(tmp_path, capsys
     )  # fmt: skip
     assert main(["run", str(path)]) == 4
     shown = capsys.readouterr()
-    assert "warning[V220]" in shown.err
+    assert "warning[V270]" in shown.err
     assert "unknown variable $c_zreo" in shown.err
     assert main(["check", "--strict", str(path)]) == 2
     assert "did you mean '$c_zero'?" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from buda_emu.netlist.model import Execute, Queue, VarInst
 from buda_emu.netlist.nodes import Mark
 from buda_emu.spec.ring import RingPointers
 
-OUTSIDE, UNREAD, FULL, WRAP, LEAVES, SKIPS = "V225", "V232", "V233", "V236", "V237", "V242"
+OUTSIDE, UNREAD, FULL, WRAP, LEAVES, SKIPS = "V275", "V282", "V283", "V286", "V287", "V292"
 _LOOKED_AT = 64  # inputs of one epoch whose entries are looked for
 _MOST_SLOTS = 4096  # of a queue of which they are remembered
 

@@ -8,7 +8,7 @@ from buda_emu.netlist.flow.variables import Value, Variables
 from buda_emu.netlist.model import Queue, QueueSettings
 from buda_emu.spec.operands import is_variable
 
-EXCLUDED, ZEROED = "V225", "V239"
+EXCLUDED, ZEROED = "V275", "V289"
 FLAGS: Final = ("prologue", "epilogue", "zero", "read_only")
 NUMBERS: Final = (
     "rd_ptr_global", "rd_ptr_local", "wr_ptr_global", "rd_ptr_autoinc", "global_rdptr_autoinc", "global_wrptr_autoinc",

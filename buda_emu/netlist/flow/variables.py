@@ -14,7 +14,7 @@ from buda_emu.spec.varinst import OPCODES
 Value = int | None
 """What an operand is: None where it cannot be said."""
 
-UNDEFINED, IMPOSSIBLE, TWICE, UNDECLARED = "V220", "V221", "V222", "V228"
+UNDEFINED, IMPOSSIBLE, TWICE, UNDECLARED = "V270", "V271", "V272", "V278"
 
 
 class Variables:

@@ -29,7 +29,16 @@ from buda_emu.records import dataclass
 from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.operands import is_variable
 
-DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS, KEPT = "V225", "V223", "V224", "V226", "V235", "V234", "V240"
+DIFFERENT, NO_LOOP, NO_ROUND, NO_END, AGAIN, ENDLESS, KEPT, ALONE = (
+    "V275",
+    "V273",
+    "V274",
+    "V276",
+    "V285",
+    "V284",
+    "V290",
+    "V126",
+)
 PASSED_AGAIN = 4_000
 WIDENED = 100_000
 """Instructions and queue settings that are passed again in loops, and that are looked at where a loop is widened, in
@@ -78,7 +87,7 @@ class _Walk:
         self._variables = Variables(program, self._notes)
         self._channels = Channels(around, program.name, self._notes)
         self._loops: list[_RunningLoop] = []
-        self._executed: dict[int, set[str]] = {}  # graphs of each temporal graph, since it ran last
+        self._executed: dict[int, dict[str, Execute]] = {}  # by graph, those of each temporal graph, since it ran last
         self._pending: dict[int, dict[str, KnownSettings]] = {}
         self._kept: set[str] = set()  # of which it was told
         self._ends = _ends(program.instructions)
@@ -146,8 +155,12 @@ class _Walk:
                 what = f"settings of {source.queue} differ from those of another graph that runs at the same time"
                 self._notes.add(DIFFERENT, source.at(), what, "write the same in both")
             pending[source.queue] = settings
-        executed = self._executed.setdefault(number, set())
-        executed.add(step.graph)
+        executed = self._executed.setdefault(number, {})
+        if executed.get(step.graph) is step:  # what stands twice V126 sees without a walk
+            others = ", ".join(name for name in epoch.temporal.graphs if name not in executed)
+            what = f"executes {step.graph} again in a loop, before {others}, which run at the same time"
+            self._notes.add(ALONE, step.at("graph_name"), what)
+        executed[step.graph] = step
         if len(executed) < len(epoch.temporal.graphs):
             return
         executed.clear()

@@ -1,4 +1,4 @@
-"""What the walk of a program notices (buda_emu.netlist.flow): V220-V226, V228, V232-V237, V239, V240, V242."""
+"""What the walk of a program notices (buda_emu.netlist.flow): V126, V270-V276, V278, V282-V287, V289, V290, V292."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,10 +9,10 @@ from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check
 
 WALKED: Final = (
-    "V220", "V221", "V222", "V223", "V224", "V225", "V226", "V228",
-    "V232", "V233", "V234", "V235", "V236", "V237", "V239", "V240", "V242",
+    "V126", "V270", "V271", "V272", "V273", "V274", "V275", "V276", "V278",
+    "V282", "V283", "V284", "V285", "V286", "V287", "V289", "V290", "V292",
 )  # fmt: skip
-_FOLLOWS: Final = {"V240": ("V233",)}  # a queue that is never popped, from one that gets full
+_FOLLOWS: Final = {"V290": ("V283",)}  # a queue that is never popped, from one that gets full
 
 
 def _noted(rule: str) -> Callable[[Context, Program], Findings]:

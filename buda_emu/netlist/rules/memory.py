@@ -42,7 +42,7 @@ def in_channel(ctx: Context, queue: Queue) -> Findings:
         yield Finding(queue.at("dram"), what)
 
 
-@queue_check("V238", unless=("V151",))
+@queue_check("V288", unless=("V151",))
 def aligned(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.9: the alignment of the architecture. V005 is Blackhole's, at load."""
     wrong = [one.address for one in queue.buffers if one.address % ctx.arch.alignment] if queue.loc == "dram" else []

@@ -1,4 +1,4 @@
-"""What a program does in vain, or hardly anybody means (V227, V229-V231, V241; stage W)."""
+"""What a program does in vain, or hardly anybody means (V277, V279-V281, V291; stage W)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
@@ -26,7 +26,7 @@ _FIELDS = (
 _CONSTANT = "c_"  # NETLIST 3
 
 
-@program_check("V227")
+@program_check("V277")
 def loop_over_nothing(_: Context, program: Program) -> Findings:
     """A loop whose body has no execute and no allocation computes variables, or nothing."""
     steps = program.instructions
@@ -42,7 +42,7 @@ def loop_over_nothing(_: Context, program: Program) -> Findings:
                 yield Finding(loop.at(), what)
 
 
-@program_check("V229", unless=("V220",))
+@program_check("V279", unless=("V270",))
 def never_read(_: Context, program: Program) -> Findings:
     """A variable that no operand and no setting reads. Parameters are the caller's (NETLIST 3.7); constants are
     declared by the handful, whether a program needs them or not."""
@@ -69,7 +69,7 @@ def _read(step: Instruction) -> Iterator[str]:
             pass
 
 
-@program_check("V230")
+@program_check("V280")
 def read_without_settings(ctx: Context, program: Program) -> Findings:
     """Rams, and queues that an op of another epoch feeds (NETLIST 2 V124: they may go without)."""
     for steps in _by_epoch(ctx, program).values():
@@ -99,7 +99,7 @@ def _by_epoch(ctx: Context, program: Program) -> dict[int, list[Execute]]:
     return found
 
 
-@program_check("V231")
+@program_check("V281")
 def settings_of_results(ctx: Context, program: Program) -> Findings:
     """The settings of a queue say how it is read; the graph that fills it only takes notice of a ram's."""
     sums = _sums_of_gradients(ctx)
@@ -112,7 +112,7 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
                 yield Finding(settings.at(), f"settings for {settings.queue}, which no op of graph {step.graph} reads")
 
 
-@program_check("V241")
+@program_check("V291")
 def after_the_last_execute(_: Context, program: Program) -> Findings:
     """Variables that die with the run, written when nothing follows that could read them."""
     steps = program.instructions

@@ -28,7 +28,7 @@ def rules(text: str) -> list[str]:
 def test_a_queue_fills_up_in_the_rounds_that_are_known() -> None:
     assert rules(with_body(b.IN_TURN, G0, "2")) == []
     found = check_text(with_body(b.IN_TURN, G0, "3"), arch="wormhole_b0").diagnostics
-    (told,) = (item.message for item in found if item.rule == "V233")
+    (told,) = (item.message for item in found if item.rule == "V283")
     assert told == "program main: writes 1 entry to queue b, which has room for 0 of 2"
 
 
@@ -38,11 +38,11 @@ def test_rounds_that_a_parameter_gives_are_not_known() -> None:
 
 def test_behind_a_loop_that_runs_on_nothing_is_known_of_what_it_changes() -> None:
     loop = f"    - loop: $p_n\n{G0}{END}"
-    assert rules(with_body(b.IN_TURN, G0 + G0 + G0, "")) == ["V233"]
+    assert rules(with_body(b.IN_TURN, G0 + G0 + G0, "")) == ["V283"]
     assert rules(with_body(b.IN_TURN, loop + G0 + G0 + G0, "")) == []
 
 
-@pytest.mark.parametrize(("rounds", "found"), [("100", ["V224"]), ("100000", [])])
+@pytest.mark.parametrize(("rounds", "found"), [("100", ["V274"]), ("100000", [])])
 def test_a_loop_of_many_rounds_is_left_when_the_budget_is_spent(rounds: str, found: list[str]) -> None:
     """The counter is back at 0 behind the loop, which nobody counts that far."""
     counted = f"    - loop: {rounds}\n    - varinst: [$gp, incwrap, 1, 4]\n{END}    - loop: $gp\n{G0}{END}"
@@ -66,8 +66,8 @@ def test_where_nothing_is_known_any_more_names_still_are() -> None:
     inner = "    - varinst: [$gp, incwrap, 1, 4]\n" * 400
     body = "    - loop: $p_n\n" * depth + inner + END * depth
     behind = "    - varinst: [$gp, set, 0]\n    - loop: $gp\n" + G0 + END + "    - varinst: [$gp, set, $nope]\n"
-    assert rules(with_body(b.IN_TURN, G0 + behind, "")) == ["V224", "V220"]
-    assert rules(with_body(b.IN_TURN, G0 + body + behind, "")) == ["V220"]
+    assert rules(with_body(b.IN_TURN, G0 + behind, "")) == ["V274", "V270"]
+    assert rules(with_body(b.IN_TURN, G0 + body + behind, "")) == ["V270"]
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_where_nothing_is_known_any_more_names_still_are() -> None:
 def test_a_misspelt_variable_is_told_with_the_name_that_was_meant(words: str, hint: str) -> None:
     edit = ("", "[$lp, incwrap, $c_one, 4]", f"[$lp, incwrap, {words}, 4]")
     (found,) = check_text(edited(b.COPY, (edit,)), arch="wormhole_b0").diagnostics
-    assert (found.rule, found.hint) == ("V220", hint)
+    assert (found.rule, found.hint) == ("V270", hint)
     assert found.message == f"program main: variable {words} has no value here"
 
 
 def test_a_variable_that_is_declared_further_down_is_no_other() -> None:
     text = with_body(b.COPY, "    - varinst: [$lp, set, $t]\n    - var: [$t]\n", "")
-    (found,) = (item for item in check_text(text, arch="wormhole_b0").diagnostics if item.rule == "V220")
+    (found,) = (item for item in check_text(text, arch="wormhole_b0").diagnostics if item.rule == "V270")
     assert found.hint == "it is declared further down"
 
 
-@pytest.mark.parametrize(("second", "found"), [("$lp", []), ("$gp", ["V225"]), ("0", ["V225"])])
+@pytest.mark.parametrize(("second", "found"), [("$lp", []), ("$gp", ["V275"]), ("0", ["V275"])])
 def test_graphs_that_run_at_the_same_time_need_the_same_settings(second: str, found: list[str]) -> None:
     text = b.TWO_CHIPS.replace("inputs: [k0], in_df: [Float16_b]", "inputs: [k0, a], in_df: [Float16_b, Float16_b]")
     text = text.replace("type: exp", "type: add")
@@ -97,7 +97,7 @@ def test_graphs_that_run_at_the_same_time_need_the_same_settings(second: str, fo
 
 def test_that_the_name_that_was_meant_is_not_read_is_no_finding_of_its_own() -> None:
     found = check_text(edited(b.COPY, (("", "{rd_ptr_local: $lp,", "{rd_ptr_local: $lpp,"),)), arch="wormhole_b0")
-    assert [item.rule for item in found.diagnostics] == ["V220"]
+    assert [item.rule for item in found.diagnostics] == ["V270"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_that_the_name_that_was_meant_is_not_read_is_no_finding_of_its_own() -> 
 def test_a_queue_is_read_where_it_holds_something(pointers: str, told: list[str]) -> None:
     text = b.IN_TURN.replace("b: {rd_ptr_local: $lp, rd_ptr_global: $gp}", f"b: {{{pointers}}}")
     found = check_text(text, arch="wormhole_b0").diagnostics
-    assert [item.message.removeprefix("program main: ") for item in found if item.rule == "V232"] == told
+    assert [item.message.removeprefix("program main: ") for item in found if item.rule == "V282"] == told
 
 
 def test_a_queue_between_ops_of_one_epoch_is_read_where_it_was_written() -> None:
@@ -125,13 +125,13 @@ def test_a_queue_between_ops_of_one_epoch_is_read_where_it_was_written() -> None
     text = base[:start] + settings + base[base.index("    - varinst: [$lp") :]
     text = edited(text, (("k1", "grid_loc: [0, 0]", "grid_loc: [1, 0]"),))
     assert rules(text) == []
-    assert rules(text.replace("rd_ptr_local: 0", "rd_ptr_local: 1")) == ["V232"]
+    assert rules(text.replace("rd_ptr_local: 0", "rd_ptr_local: 1")) == ["V282"]
 
 
 def test_a_queue_that_another_program_pops_is_not_kept() -> None:
     kept = b.IN_TURN.replace("b: {rd_ptr_local: $lp, rd_ptr_global: $gp}", "b: {rd_ptr_local: $lp, rd_ptr_global: 0}")
-    assert rules(kept) == ["V240"]
+    assert rules(kept) == ["V290"]
     g1 = "graph_name: g1, queue_settings: {b: {rd_ptr_local: 0, rd_ptr_global: 0, rd_ptr_autoinc: 0, %s}}"
     other = "  - other:\n    - execute: {" + g1 + "}\n"
     assert rules(kept + other % "global_rdptr_autoinc: 1") == []
-    assert rules(kept + other % "global_rdptr_autoinc: 0") == ["V240", "V240"]
+    assert rules(kept + other % "global_rdptr_autoinc: 0") == ["V290", "V290"]

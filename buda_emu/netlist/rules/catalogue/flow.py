@@ -4,7 +4,7 @@ from buda_emu.netlist.rules.rule import rule
 
 RULES = (
     rule(
-        "V220",
+        "V270",
         "X",
         "a variable is used that has no value",
         "A variable has a value once var, staticvar or param declares it, or a varinst writes it. Programs have no "
@@ -14,7 +14,7 @@ RULES = (
         "NETLIST 3.1",
     ),
     rule(
-        "V221",
+        "V271",
         "X",
         "an instruction cannot be carried out as it is written",
         "An operand is a number in decimal, true, false or a $variable; set and inc take one operand, add, mul and "
@@ -24,7 +24,7 @@ RULES = (
         "NETLIST 3.1, 3.3, 11.2 B7",
     ),
     rule(
-        "V222",
+        "V272",
         "X",
         "a variable is declared twice",
         "var and param need a name that is not in use, a staticvar one that only staticvar declared. A var inside a"
@@ -34,7 +34,7 @@ RULES = (
         "NETLIST 3.2",
     ),
     rule(
-        "V223",
+        "V273",
         "X",
         "an endloop without a loop",
         "Each endloop ends the innermost loop that is open.",
@@ -43,7 +43,7 @@ RULES = (
         "NETLIST 3.4",
     ),
     rule(
-        "V224",
+        "V274",
         "X",
         "a loop runs less than once",
         "The count is evaluated where the loop begins, and must be at least 1: there are no loops of no rounds.",
@@ -52,7 +52,7 @@ RULES = (
         "NETLIST 3.4",
     ),
     rule(
-        "V225",
+        "V275",
         "X",
         "queue settings that no run accepts",
         "zero needs prologue; a ram with global_wrptr_autoinc has neither prologue, epilogue nor zero; prologue and"
@@ -63,7 +63,7 @@ RULES = (
         "NETLIST 3.5, 4.1, 4.3",
     ),
     rule(
-        "V226",
+        "V276",
         "W",
         "a loop without an endloop",
         "Nobody misses the endloop: the body is run once, whatever the count is.",
@@ -72,7 +72,7 @@ RULES = (
         "NETLIST 3.4",
     ),
     rule(
-        "V227",
+        "V277",
         "W",
         "a loop over nothing",
         "A loop whose body executes no graph and allocates no queue only takes instructions. Perhaps its endloop "
@@ -82,7 +82,7 @@ RULES = (
         "NETLIST 3.4",
     ),
     rule(
-        "V228",
+        "V278",
         "W",
         "a variable is written that is not declared",
         "It comes to be, and keeps its value until the program runs again, as a staticvar does. Most likely it is "
@@ -92,7 +92,7 @@ RULES = (
         "NETLIST 3.2",
     ),
     rule(
-        "V229",
+        "V279",
         "W",
         "a variable is never read",
         "No operand, loop or queue setting of the program uses it. That a varinst counts it up does not count as use.",
@@ -101,7 +101,7 @@ RULES = (
         "NETLIST 3.2",
     ),
     rule(
-        "V230",
+        "V280",
         "W",
         "an execute has no settings for a ram or queue that it reads",
         "A ram, or a queue that an op of another graph feeds, may go without settings; it is then read at the "
@@ -111,7 +111,7 @@ RULES = (
         "NETLIST 2, 4.3",
     ),
     rule(
-        "V231",
+        "V281",
         "W",
         "settings for a queue that the graph does not read",
         "The settings of a queue say where it is read and what is popped. The graph that fills it writes at the "
@@ -122,7 +122,7 @@ RULES = (
         "NETLIST 4.3",
     ),
     rule(
-        "V232",
+        "V282",
         "W",
         "a queue is read that is empty, or beyond what it holds",
         "Only the ops of this program fill the queue, and where its entries are counted from the beginning of the "
@@ -133,7 +133,7 @@ RULES = (
         "NETLIST 4.1, 4.3",
     ),
     rule(
-        "V233",
+        "V283",
         "W",
         "a queue between graphs gets full",
         "A graph writes one entry for each of its inputs. The queue is read by ops, so nobody else takes entries "
@@ -143,7 +143,7 @@ RULES = (
         "NETLIST 4.1, 4.3",
     ),
     rule(
-        "V234",
+        "V284",
         "W",
         "a loop takes more instructions than a run is given",
         "A run ends with an error after 10,000,000 instructions, and inputs of epochs: far beyond any real program.",
@@ -152,17 +152,17 @@ RULES = (
         "NETLIST 3.4",
     ),
     rule(
-        "V235",
+        "V285",
         "W",
         "a variable is declared inside a loop",
-        "The second round declares it again, which is an error (V222). How often the loop runs is up to a "
+        "The second round declares it again, which is an error (V272). How often the loop runs is up to a "
         "parameter, or to more than a check goes through.",
         "[param: [$p_n], loop: $p_n, var: [$x], endloop]",
         "[param: [$p_n], var: [$x], loop: $p_n, endloop]",
         "NETLIST 3.2",
     ),
     rule(
-        "V236",
+        "V286",
         "W",
         "a queue's pointer is wrapped at another place than the queue's",
         "The pointers of a queue run modulo twice its entries, so that full and empty differ. A variable that "
@@ -172,7 +172,7 @@ RULES = (
         "NETLIST 4.1, 4.3",
     ),
     rule(
-        "V237",
+        "V287",
         "W",
         "a varinst moves a ram's pointer beyond its slots",
         "Rams that were executed before follow the variables of their settings at once. The reference refuses a "
@@ -182,7 +182,7 @@ RULES = (
         "NETLIST 4.1, 4.3, 12",
     ),
     rule(
-        "V238",
+        "V288",
         "W",
         "a DRAM address is not aligned",
         "Buffers begin at multiples of 32 bytes, on Blackhole of 64: the device moves nothing smaller. Blackhole's "
@@ -192,7 +192,7 @@ RULES = (
         "NETLIST 1.9",
     ),
     rule(
-        "V239",
+        "V289",
         "W",
         "zero on what is no sum of gradients",
         "zero clears a gradient op's sum at the begin of an execute. Elsewhere it clears the entries that the graph"
@@ -202,7 +202,7 @@ RULES = (
         "NETLIST 4.1, 4.4",
     ),
     rule(
-        "V240",
+        "V290",
         "W",
         "the entries of a queue are never popped",
         "An op fills it and an op reads it, but rd_ptr_global stays where it is and global_rdptr_autoinc is 0: when"
@@ -212,7 +212,7 @@ RULES = (
         "NETLIST 4.1, 4.3",
     ),
     rule(
-        "V241",
+        "V291",
         "W",
         "an instruction has no effect: no graph is executed after it",
         "A var is gone when the program ends. Behind the last execute and the loops around it, it matters only "
@@ -222,7 +222,7 @@ RULES = (
         "NETLIST 3.2, 4.3",
     ),
     rule(
-        "V242",
+        "V292",
         "W",
         "a queue that is read by prologue moves on by several entries",
         "With prologue or epilogue all inputs of an execute read the same entry. A pointer that moves on by as many "
