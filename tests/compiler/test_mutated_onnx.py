@@ -31,6 +31,10 @@ QUICK, MANY = 200, 10_000
 SECONDS = 60  # of processor time that one file may take, on any machine
 HAS_ONNXRUNTIME = find_spec("onnxruntime") is not None
 MEMORY = 3 << 30  # bytes of addresses beyond those of a process that has compiled something
+JUMPS = {
+    "QuantizeLinear", "Floor", "Ceil", "Round", "Sign", "Hardmax", "ArgMax", "ArgMin", "TopK", "Cast", "Greater",
+    "Less", "Equal", "GreaterOrEqual", "LessOrEqual", "QLinearConv",
+}  # fmt: skip
 COMPARED = 1 << 15
 """Elements of a model's inputs up to which its values are held against onnxruntime's."""
 LARGEST = 100 << 10
@@ -160,7 +164,8 @@ def outcome(path, case, tell):
             return f"findings\n{findings[0]}"
         if any(SECRET in array for _, array in compiled.tensors()):
             return "secret\na file outside of the folder was read"
-        return held_against(compiled, tell)
+        ops = {node.op_type for node in onnx.ModelProto.FromString(case.data).graph.node}
+        return held_against(compiled, not JUMPS.isdisjoint(ops), tell)
     finally:
         compiled.close()
 
@@ -175,8 +180,9 @@ class Everything:
         return True
 
 
-def held_against(compiled, tell):
-    """With onnxruntime's values, where it runs the model, nothing is infinite and the model is small."""
+def held_against(compiled, jumps, tell):
+    """With onnxruntime's values, where it runs the model, nothing is infinite and the model is small. `jumps`: where
+    last bits decide what some operators give, one element in a hundred may differ."""
     graph = compiled.graph
     if sum(prod(host_shape(graph[name])) for name in graph.inputs) > COMPARED:
         return "compiled, large"
@@ -185,6 +191,10 @@ def held_against(compiled, tell):
         found = compiled(*inputs)
     except ProgramError as error:  # as of the square root of a negative number
         found = error
+    except HostError as error:  # constants of the netlist, as matrices that move columns
+        if "are not to be had" not in str(error):
+            raise
+        return "compiled, more memory than it may take"
     tell("onnxruntime")
     try:
         with warnings.catch_warnings():
@@ -202,7 +212,8 @@ def held_against(compiled, tell):
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return f"differs\n{output.label[:50]}: {ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
         off = abs(ours.astype(float) - theirs.astype(float))
-        if (off > 2e-3 * max(1, abs(theirs.astype(float)).max(initial=0))).any():
+        wrong = off > 2e-3 * max(1, abs(theirs.astype(float)).max(initial=0))
+        if wrong.sum() > (off.size // 100 if jumps else 0):
             return f"differs\n{output.label[:50]}: by {off.max()}"
     return "compiled, as onnxruntime"
 

@@ -182,6 +182,13 @@ def test_what_takes_too_much_is_refused_before_memory_is_taken(nodes, held, shap
         tracemalloc.stop()
 
 
+def test_columns_are_not_moved_by_matrices_of_gigabytes():
+    """A softmax of all dimensions, as it was before opset 13."""
+    proto = model([("Softmax", ["x"], ["z"], {"axis": 0})], inputs={"x": [128, 3, 1, 63]}, opset=11)
+    with pytest.raises(UnsupportedError, match=r"columns before z\.softmax.*: more than 536,870,912 elements"):
+        be.compile(proto, effort="low")
+
+
 def test_where_memory_ends_the_model_is_refused(monkeypatch):
     def full(*_):
         raise MemoryError("Unable to allocate 8 GiB")
@@ -282,6 +289,15 @@ def test_constants_with_nan_are_refused(nodes):
     held = {"nan": np.array([[np.nan, 1, 2]] * 2, np.float32), "yes": np.array([[True, False, True]] * 2)}
     with pytest.raises(UnsupportedError, match="NaN"):
         be.compile(model(nodes, held=held), effort="low")
+
+
+def test_whole_numbers_that_float32_does_not_hold_are_refused():
+    for number in ((1 << 24) + 1, (1 << 53) + 1, (1 << 63) - 1):
+        held = {"c": np.array([number, 3])}
+        with pytest.raises(UnsupportedError, match=f"c: the constant {number} is not exact in float32, in which the"):
+            be.compile(model([("Identity", ["c"], ["z"], {})], held=held, kind="i"), effort="low")
+    (found,) = run(model([("Identity", ["c"], ["z"], {})], held={"c": np.array([1 << 40, -3])}, kind="i"), X)
+    np.testing.assert_array_equal(found, [1 << 40, -3])
 
 
 # ------------------------------------------------------------------------- where onnx's evaluator is not the standard

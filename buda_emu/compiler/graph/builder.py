@@ -157,8 +157,9 @@ def made_size(what: str, shape: Shape, held: int = 0) -> None:
     """Raises as `_sized`, and UnsupportedError for a constant that is much larger than what it is computed of, `held`
     elements."""
     _sized(what, shape)
-    if prod(shape) > max(MOST_MADE, held):
-        raise UnsupportedError(f"{what} of constants, of shape {list(shape)}: more than {MOST_MADE:,} elements")
+    most = max(MOST_MADE, held)
+    if prod(shape) > most:
+        raise UnsupportedError(f"{what} of constants, of shape {list(shape)}: more than {most:,} elements")
 
 
 def index_size(what: str, count: int) -> None:

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from buda_emu.compiler.graph.builder import made_size
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import (
     TILE,
@@ -22,6 +23,8 @@ from buda_emu.compiler.lower.layout import (
 from buda_emu.compiler.lower.lowering import Lowering, Value, transposed
 from buda_emu.errors import InternalError
 
+_MOST_OF_A_MOVE = 1 << 29
+"""Elements of a matrix that moves columns: 1 GiB in Float16_b."""
 _WIDEST = 128
 """Tiles of columns that one core has room for."""
 
@@ -231,7 +234,9 @@ def _columns(low: Lowering, value: Value, parts: list[Move], members: list[int],
         stride = parts[k].have.stride if parts[k].have.axis == "c" else 0
         have = (have[:, None] + count[None, :] * stride).ravel()
         want = (want[:, None] + count[None, :] * parts[k].want.stride).ravel()
-    matrix = Sparse.of((value.layout.extent[2], extent), have, want).to_dense()
+    shape = value.layout.extent[2], extent
+    made_size(f"a move of columns before {low.name()}", shape, _MOST_OF_A_MOVE)
+    matrix = Sparse.of(shape, have, want).to_dense()
     dims = list(value.layout.dims)
     for k in members:
         dims[k] = (parts[k].want,)
