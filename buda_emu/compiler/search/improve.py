@@ -14,6 +14,7 @@ from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.compiler.target import Aim
 from buda_emu.compiler.work import Work
 from buda_emu.spec.devices import device
+from buda_emu.timing.rates import speed
 
 Spots = dict[str, Spot]
 Make = Callable[[Mapping[str, Spot]], Placement]
@@ -128,7 +129,7 @@ class _Epoch:
         moved = dict(spots)
         for number in sorted({spot.chip for spot in spots.values()}):
             own = {name: spot for name, spot in moved.items() if spot.chip == number}
-            enough = busiest * chip.noc_bytes_per_clock * 0.8
+            enough = busiest * speed(chip, {}).rates().link * 0.8
             moved |= rewired(own, wires, part.target.arch.grid, enough, self.budget.moves)
         if all(moved[name].at == spot.at for name, spot in spots.items()):
             return spots, before
