@@ -31,7 +31,7 @@ ALLOWED = {
     "gemini": {"numpy"},  # where something is timed or executed; `from buda_emu import gemini` loads none
     "tensix": {"numpy"},
     "image": {"numpy"},
-    "routing": set(),
+    "routing": {"numpy"},  # where pipes are made of a netlist; streams need none
     "ops": {"numpy"},
     "timing": {"numpy"},
     "darwinn": {"numpy"},

@@ -4,6 +4,7 @@ Where the vendor's pipegen2 is there, it says the same of every one of these gra
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -369,7 +370,12 @@ def test_one_source_sends_up_to_fifteen_full_phases_in_an_iteration(
     routed: Router, epoch_tiles: int, phases: int
 ) -> None:
     pipes = Pipes()
-    fields = {"epoch_tiles": epoch_tiles, "tiles_per_input": 1, "size_tiles": 1, "scatter_gather_num_tiles": 1}
+    fields: dict[str, Any] = {
+        "epoch_tiles": epoch_tiles,
+        "tiles_per_input": 1,
+        "size_tiles": 1,
+        "scatter_gather_num_tiles": 1,
+    }
     packer = pipes.packer(0, 0, **fields)
     pipes.pipe([packer], [pipes.unpacker(0, 1, tile_clear_granularity=1, **fields)], (0, 1))
     assert _phases(routed(pipes.graph, "grayskull"), 0, 0) == {24: phases}

@@ -106,8 +106,8 @@ class Core:
 
     def _beyond(self, what: str, words: str, number: int, limit: int) -> Iterator[Refusal]:
         if number > limit:
-            ops = ", ".join(self.ops) or "no op"
-            message = f"{self.place} ({ops}) needs {number} {words}, and has {limit}"
+            ops = f" ({', '.join(self.ops)})" if self.ops else ""
+            message = f"{self.place}{ops} needs {number} {words}, and has {limit}"
             yield Refusal(what, message, self.place, number, limit)
 
     def use(self, on_chip: int) -> CoreUse:
