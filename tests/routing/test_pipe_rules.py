@@ -148,6 +148,33 @@ def _ring(target: int) -> str:
     return netlist(queues, [op("copy", "nop", ["a"])], "grayskull", others=chips)
 
 
+def _graphs(executed: Sequence[str]) -> str:
+    """Three graphs of one nop each, one after the other."""
+    names = ("main", "middle", "third")
+    text = netlist(
+        [queue("a"), *(queue(f"o_{name}", f"copy_{name}") for name in names)], [op("copy_main", "nop", ["a"])]
+    )
+    more = "".join(
+        f"  {name}:\n    target_device: 0\n    input_count: 1\n{op(f'copy_{name}', 'nop', ['a'])}\n"
+        for name in names[1:]
+    )
+    begin, end = text.replace("programs:", more + "programs:").split("      - execute: ")
+    return begin + "".join(
+        "      - execute: " + end.replace("graph_name: main", f"graph_name: {one}") for one in executed
+    )
+
+
+def _named(name: str) -> str:
+    return _graphs(["main"]).replace("\n  main:", f"\n  {name}:").replace("graph_name: main", f"graph_name: {name}")
+
+
+def _twice(prologue: str) -> str:
+    """A graph that keeps its queue in L1, executed again."""
+    text = netlist([queue("a"), queue("o", "copy")], [op("copy", "nop", ["a"])], kept=("a",))
+    again = "      - execute: " + text.split("      - execute: ")[1]
+    return text + again.replace("prologue: true", f"prologue: {prologue}")
+
+
 def _unread(readers: Sequence[str]) -> str:
     return netlist(
         [queue("a"), queue("o", "copy"), *(queue(name, "other") for name in readers)],
@@ -236,6 +263,9 @@ CASES = (
     Case("V338", _gathered(1), _gathered(0), "a is on chip 1, from which pipes neither gather nor multicast"),
     Case("V339", _apart(1), _apart(1, 0, {1: []}), "a is on chip 1, which runs no graph in this epoch"),
     Case("V345", _apart(0, 0, {1: []}, "grayskull"), _ring(1), "an epoch without ops", "grayskull"),
+    Case("V346", _named("g"), _named("g0"), "g is a name of one character"),
+    Case("V347", _graphs(["main", "third"]), _graphs(["main", "middle"]), "the earlier graph middle is never executed"),
+    Case("V348", _twice("false"), _twice("true"), "main is executed with different prologue or epilogue of a"),
     Case("V340", _readers(30, through=False), _readers(30, through=True), "core [0, 0] needs 30 streams"),
     Case("V342", _sum_of(9), _sum_of(8), "core [0, 0] needs 9 pipes that read from DRAM, it has 8"),
     Case("V084", _products((2, 2)), _products((2, 1)), "4 operands are multicast"),

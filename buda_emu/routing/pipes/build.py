@@ -53,7 +53,7 @@ def build(epoch: Epoch) -> Built:
 
 
 def _build(epoch: Epoch) -> Built:
-    refusals = list(refused(epoch))
+    refusals = [*badly_executed(epoch), *refused(epoch)]
     if refusals:
         return Built(epoch, None, refusals)
     plan = plan_of(epoch, refusals)
@@ -87,6 +87,19 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     if not refusals:
         _cut(epoch, plan, refusals)
     return plan
+
+
+def badly_executed(epoch: Epoch) -> Iterator[Refusal]:
+    """What net2pipe refuses of the names of graphs and of how programs execute them."""
+    for graph in epoch.graphs:
+        if len(graph) < 2:
+            yield Refusal(rule="V346", what=f"{graph} is a name of one character", hint="give the graph a longer name")
+    if epoch.skipped:
+        what = f"the earlier graph {epoch.skipped[0]} is never executed"
+        yield Refusal(rule="V347", what=what, hint="execute it, put it after the others, or leave it out")
+    for graph, queue in epoch.unsteady.items():
+        what = f"{graph} is executed with different prologue or epilogue of {queue}"
+        yield Refusal(rule="V348", what=what, hint="use a second graph")
 
 
 def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:

@@ -19,6 +19,8 @@ class Epoch:
 
     `readers`: for each queue and op what reads it, an op once for each operand, queues that it feeds among them.
     `prologue`, `epilogue`: queues that are kept in L1 for the epoch; loaded at its start, stored at its end.
+    `skipped`: graphs of earlier epochs none of whose graphs programs execute. `unsteady`: graphs that are executed with
+    other queues kept than the first time, and such a queue.
     """
 
     netlist: Netlist
@@ -31,6 +33,8 @@ class Epoch:
     fed: Mapping[str, tuple[Queue, ...]]
     prologue: frozenset[str]
     epilogue: frozenset[str]
+    skipped: tuple[str, ...]
+    unsteady: Mapping[str, str]
     queue_order: tuple[str, ...]
     """All queues of the netlist, in the order in which net2pipe gives them DRAM ports."""
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
@@ -85,17 +89,50 @@ def epochs(netlist: Netlist) -> list[Epoch]:
     """The epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
     execute."""
     first: dict[str, Execute] = {}
+    unsteady: dict[str, str] = {}
     for name in netlist.program_order:
         for step in netlist.programs[name].instructions:
-            if isinstance(step, Execute):
-                first.setdefault(step.graph, step)
+            if not isinstance(step, Execute):
+                continue
+            known = first.setdefault(step.graph, step)
+            if known is not step and step.graph not in unsteady and (queue := _kept_otherwise(known, step)):
+                unsteady[step.graph] = queue
     numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
     order = tuple(in_table_order(netlist.queues))
     ops = netlist.ops
     members: dict[int, list[str]] = {}
     for graph in first:
         members.setdefault(numbers[graph], []).append(graph)
-    return [_epoch(netlist, number, members[number], first, order, ops) for number in sorted(members)]
+    skipped = [
+        (temporal.id, graph)
+        for temporal in netlist.temporal_graphs
+        if temporal.id not in members
+        for graph in temporal.graphs
+    ]
+    return [
+        _epoch(
+            netlist,
+            number,
+            members[number],
+            first,
+            order,
+            ops,
+            tuple(graph for before, graph in skipped if before < number),
+            {graph: unsteady[graph] for graph in members[number] if graph in unsteady},
+        )
+        for number in sorted(members)
+    ]
+
+
+def _kept_otherwise(one: Execute, other: Execute) -> str:
+    """A queue that one execute of a graph has in its prologue or epilogue, and the other has not; "" for none."""
+    if one.queue_settings == other.queue_settings:
+        return ""
+    kept = [
+        {(setting.queue, setting.prologue.lower() in _TRUE, setting.epilogue.lower() in _TRUE) for setting in settings}
+        for settings in (one.queue_settings, other.queue_settings)
+    ]
+    return min((queue for queue, *_ in kept[0] ^ kept[1]), default="")
 
 
 def _epoch(
@@ -105,6 +142,8 @@ def _epoch(
     executes: Mapping[str, Execute],
     order: tuple[str, ...],
     all_ops: Mapping[str, Op],
+    skipped: tuple[str, ...],
+    unsteady: Mapping[str, str],
 ) -> Epoch:
     fed: dict[str, list[Queue]] = {}
     for name in order:
@@ -136,5 +175,7 @@ def _epoch(
         {name: tuple(group) for name, group in fed.items() if name in ops},
         frozenset(kept[0]),
         frozenset(kept[1]),
+        skipped,
+        unsteady,
         order,
     )
