@@ -12,6 +12,21 @@ MAX_SEARCHES = 50
 """How many findings get a hint that searches all names: a document where everything is wrong stays quick."""
 
 
+MAX_FINDINGS = 1000
+"""So many are told of a document, or of a section of it, and then no more is looked for."""
+TOO_MANY = "there are more than {:,} findings: nothing after this one is looked for"
+
+
+class TooManyFindingsError(Exception):
+    """The document is nothing by any measure: reading or judging it stops. Never leaves the room of its kind.
+
+    `last`: the finding that says so, in the place of what was found next."""
+
+    def __init__(self, last: Diagnostic) -> None:
+        super().__init__(last.message)
+        self.last = last
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a check yields: where, what is wrong (without the object's name), what to do about it.
@@ -61,10 +76,16 @@ def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 class Judge:
-    """Turns what checks find into diagnostics of one document; `found` has them in the order of finding."""
+    """Turns what checks find into diagnostics of one document; `found` has them in the order of finding. `most`: how
+    many errors are enough, None for no limit."""
 
     def __init__(
-        self, path: str, strict: bool = False, found: Iterable[Diagnostic] = (), read: Set[str] = frozenset()
+        self,
+        path: str,
+        strict: bool = False,
+        found: Iterable[Diagnostic] = (),
+        read: Set[str] = frozenset(),
+        most: int | None = None,
     ) -> None:
         """`read`: ids of rules that reading found broken somewhere in the document. What a check with one of them in
         its `unless` finds is left out; its object counts as broken all the same."""
@@ -73,11 +94,13 @@ class Judge:
         self.read = read
         self.found = list(found)
         self.errors = any(item.severity == "error" for item in self.found)
+        self._left = most  # errors that may still come
         self._seen: set[tuple[str, Place, str]] = set()
         self._searches = 0
 
     def judge(self, checks: Iterable[Check], *subject: Any, name: str = "") -> Set[str]:
-        """Hold one object, by its name in messages, against checks `in_order`; the ids of the rules that it breaks."""
+        """Hold one object, by its name in messages, against checks `in_order`; the ids of the rules that it breaks.
+        Raises TooManyFindingsError."""
         broken: set[str] = set()
         for check in checks:
             if broken and not check.unless.isdisjoint(broken):
@@ -92,7 +115,8 @@ class Judge:
         return broken
 
     def report(self, rule: Rule, finding: Finding, name: str = "") -> None:
-        """Add one finding. What was found before at the same place, of a copy of the object, is not said again."""
+        """Add one finding. What was found before at the same place, of a copy of the object, is not said again. Raises
+        TooManyFindingsError where there are errors enough."""
         key = (rule.id, finding.place, finding.message)
         if key in self._seen:
             return
@@ -100,7 +124,12 @@ class Judge:
         part = (f"{name}, {finding.within}" if name else finding.within) if finding.within else name
         message = f"{part}: {finding.message}" if part else finding.message
         severity = rule.at(self.strict)
-        self.errors = self.errors or severity == "error"
+        if severity == "error":
+            self.errors = True
+            if self._left == 0:
+                said = TOO_MANY.format(MAX_FINDINGS)
+                raise TooManyFindingsError(Diagnostic.at(finding.place, self.path, rule.id, severity, said))
+            self._left = self._left - 1 if self._left is not None else None
         hint = finding.hint
         if not isinstance(hint, str):
             self._searches += 1

@@ -37,7 +37,8 @@ def render_one(item: Diagnostic, screen: Screen = _PLAIN) -> str:
     place = screen.paint(":".join(filter(None, (item.path, item.where))), "bold")
     severity = screen.paint(item.severity, "bold", _COLOURS[item.severity])
     head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {_said(item)}"
-    return head if not item.source_line.strip() else f"{head}\n{_excerpt(item, screen)}"
+    line = item.source_line
+    return head if not line or line.isspace() else f"{head}\n{_excerpt(item, screen)}"
 
 
 def _said(item: Diagnostic) -> str:

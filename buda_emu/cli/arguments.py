@@ -79,13 +79,16 @@ def add_threads(parser: Taker) -> None:
     )
 
 
-def add_memory_limit(parser: Taker) -> None:
-    """--memory-limit, bytes."""
+def add_memory_limit(
+    parser: Taker, what: str = "tensors", default: int | None = None, words: str = "three quarters of what is available"
+) -> None:
+    """--memory-limit, bytes, of every verb that has one. `what` it holds; its default in bytes and in `words`."""
     parser.add_argument(
         "--memory-limit",
         type=memory_size,
+        default=default,
         metavar="SIZE",
-        help="most memory for tensors, such as 8G; default: three quarters of what is available",
+        help=f"most memory for {what}, such as 8G, 512MiB or a number of bytes; default: {words}",
     )
 
 

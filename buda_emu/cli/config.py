@@ -86,7 +86,7 @@ def _found(folder: str) -> tuple[str, tuple[str, ...]]:
         for name in (OWN_FILE, _SHARED_FILE):
             path = os.path.join(folder, name)  # noqa: PTH118
             if os.path.isfile(path) and (name == OWN_FILE or _mentions(path)):  # noqa: PTH113
-                reason = why_not(folder)
+                reason = why_not(folder) or why_not(path, "file")
                 return ("", (f"{path}: {reason}",)) if reason else (name if folder == here else path, ())
         if folder == last or why_not(folder):
             return "", ()

@@ -76,17 +76,18 @@ def highest(folder: str) -> str:
         above = parent
 
 
-def why_not(folder: str) -> str:
-    """Why settings in a folder are not trusted; "" where only this user and root can have put them there."""
+def why_not(path: str, what: str = "folder") -> str:
+    """Why settings in a folder, or a file of them, links followed, are not trusted; "" where only this user and root
+    can have written them."""
     if sys.platform == "win32":
         return ""
     try:
-        found = os.stat(folder)  # noqa: PTH116
+        found = os.stat(path)  # noqa: PTH116
     except OSError as error:
         return error.strerror or str(error)
     if found.st_uid not in (os.geteuid(), 0):
-        return "the folder belongs to another user"
+        return f"the {what} belongs to another user"
     others = found.st_mode & _OTHERS
     if others == stat.S_IWGRP and found.st_gid == os.getegid() == os.geteuid():  # a group of this user alone
         return ""
-    return "others can write to the folder" if others else ""
+    return f"others can write to the {what}" if others else ""

@@ -10,7 +10,7 @@ from buda_emu.errors import HostError
 
 SHARE: Final = 0.75  # of what is available: the limit of a machine where nobody gives one
 _UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_SIZE: Final = r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(?:i?b)?"
+_SIZE: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *([kmgt]?)(?:i?b)?"
 _FALLBACK: Final = 16 << 30  # where the system says nothing
 
 

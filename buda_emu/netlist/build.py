@@ -47,15 +47,17 @@ def judge(
 
 
 def build(document: Document) -> Netlist:
-    """Expand and derive. Raises UnreadableError when the expansion is larger than any machine."""
+    """Expand and derive, in place: nothing is held twice (docs/check.md, bounds). Raises UnreadableError when the
+    expansion is larger than any machine."""
     expand(document)
-    queues = derive_queues(document.queues, document.graphs)
+    document.queues = queues = derive_queues(document.queues, document.graphs)
+    document.graphs = derive_graphs(document.graphs, queues)
     return Netlist(
         path=document.path,
         arch_name=document.arch_name,
         archs=document.archs,
         queues=queues,
-        graphs=derive_graphs(document.graphs, queues),
+        graphs=document.graphs,
         fused_ops=document.fused_ops,
         programs=derive_programs(document.programs, queues),
         program_order=tuple(document.program_order),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from buda_emu.checker import Diagnostic, Finding, Judge, TextPlace
+from buda_emu.checker.checks import MAX_FINDINGS, TOO_MANY
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.rules.registry import RULES
 
@@ -24,9 +25,6 @@ class _Ignore:
     line: int
     place: TextPlace
 
-    def covers(self, item: Diagnostic) -> bool:
-        return item.rule == self.rule and self.line in (0, item.line)
-
 
 def without_ignored(found: Sequence[Diagnostic], lines: Sequence[str], path: str) -> list[Diagnostic]:
     """The findings that no comment silences, and one for each comment that silences nothing.
@@ -34,15 +32,25 @@ def without_ignored(found: Sequence[Diagnostic], lines: Sequence[str], path: str
     Of a netlist with errors not all rules were looked at: there only comments that never can be of use are told.
     """
     comments = list(_comments(lines))
-    left = [item for item in found if _refuses(item.rule) or not any(each.covers(item) for each in comments)]
+    covered = {(each.rule, each.line) for each in comments}
+    left = [item for item in found if _refuses(item.rule) or covered.isdisjoint(_reached(item))]
+    of_use = {place for item in found for place in _reached(item)}
     complete = not any(_refuses(item.rule) for item in found)
     judge = Judge(path)
     for each in comments:
-        if not (_can_be_ignored(each.rule) and any(each.covers(item) for item in found)):
+        if not (_can_be_ignored(each.rule) and (each.rule, each.line) in of_use):
             message, hint = _useless(each, complete)
+            if message and len(judge.found) == MAX_FINDINGS:
+                judge.report(RULES[USELESS], Finding(each.place, TOO_MANY.format(MAX_FINDINGS)))
+                break
             if message:
                 judge.report(RULES[USELESS], Finding(each.place, message, hint))
     return [*left, *judge.found]
+
+
+def _reached(item: Diagnostic) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Rule and line of the comments that silence a finding."""
+    return (item.rule, item.line), (item.rule, 0)
 
 
 def _useless(each: _Ignore, complete: bool) -> tuple[str, str]:
@@ -66,19 +74,24 @@ def _can_be_ignored(rule: str) -> bool:
 
 
 def _comments(lines: Sequence[str]) -> Iterator[_Ignore]:
+    following: Sequence[int] = ()
     for number, text in enumerate(lines, 1):
         found = _COMMENT.search(text)
         if found is None:
             continue
-        line = 0 if found[1] else number if text[: found.start()].strip() else _next_line(lines, number)
+        alone = not text[: found.start()].strip()
+        if alone and not following:
+            following = _following(lines)
+        line = 0 if found[1] else following[number] if alone else number
         place = TextPlace(number, found.start() + 1, found.end() + 1)
         for rule in (found[2] or "").split(","):
             yield _Ignore(rule.strip(), line, place)
 
 
-def _next_line(lines: Sequence[str], number: int) -> int:
-    """The first line behind this one that holds something, or the one behind the last."""
-    for index in range(number, len(lines)):
-        if lines[index].strip() and not lines[index].lstrip().startswith("#"):
-            return index + 1
-    return len(lines) + 1
+def _following(lines: Sequence[str]) -> list[int]:
+    """For each line the number of the first one behind it that holds something, or of the one behind the last."""
+    found = [len(lines) + 1] * (len(lines) + 1)
+    for index in range(len(lines) - 1, -1, -1):
+        text = lines[index].lstrip()
+        found[index] = index + 1 if text and not text.startswith("#") else found[index + 1]
+    return found

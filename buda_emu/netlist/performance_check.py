@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
+from buda_emu.checker.checks import TooManyFindingsError
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
+from buda_emu.netlist.reader.context import require_few
 from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.scalars import parse_float, parse_int
 
@@ -80,7 +83,7 @@ class PerformanceCheck:
 def read_performance_checks(path: str, sections: Mapping[str, nodes.Node]) -> tuple[PerformanceCheck, ...]:
     """Every configuration, in document order; unknown keys are ignored (NETLIST 6). Raises NetlistError."""
     reader = _Reader(path, strict=True)
-    checks = tuple(reader.checks(sections.get("performance-check")))
+    checks = tuple(reader.all_checks(sections.get("performance-check")))
     errors = [finding for finding in reader.findings if finding.severity == "error"]
     if errors:
         raise NetlistError(render(errors), errors)
@@ -90,7 +93,7 @@ def read_performance_checks(path: str, sections: Mapping[str, nodes.Node]) -> tu
 def findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> list[Diagnostic]:
     """What is wrong with the section."""
     reader = _Reader(path, strict)
-    for _ in reader.checks(sections.get("performance-check")):
+    for _ in reader.all_checks(sections.get("performance-check")):
         pass
     return reader.findings
 
@@ -101,7 +104,13 @@ class _Reader:
         self._strict = strict
         self.findings: list[Diagnostic] = []
 
-    def checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
+    def all_checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
+        try:
+            yield from self._checks(node)
+        except TooManyFindingsError as error:
+            self.findings.append(error.last)
+
+    def _checks(self, node: nodes.Node | None) -> Iterator[PerformanceCheck]:
         for name, _, value in self._pairs(node, "performance-check"):
             pairs = list(self._pairs(value, name))
             found = {key: item for key, _, item in pairs}
@@ -131,8 +140,8 @@ class _Reader:
         for key, _, item in self._pairs(node, where):
             number = parse_float(item.text) if isinstance(item, nodes.Scalar) else None
             if key in ("expected", "rtol", "min_bound"):
-                if number is None:
-                    self._add("V205", item, f"{where}: {key} is a number")
+                if number is None or not isfinite(number):
+                    self._add("V205", item, f"{where}: {key} is a finite number")
                 else:
                     values[key] = number
         if "min_bound" in values and len(values) > 1:
@@ -172,4 +181,5 @@ class _Reader:
     def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
         mark = node.mark
         severity = CATALOGUE[rule].at(self._strict)
+        require_few(self.findings, node, self._path, rule, severity)
         self.findings.append(Diagnostic.at(mark, self._path, rule, severity, message, hint))

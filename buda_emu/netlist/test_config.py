@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Final, Generic, TypeVar
 
+from buda_emu.checker.checks import TooManyFindingsError
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render, with_source_lines
 from buda_emu.errors import NetlistError
@@ -135,6 +136,14 @@ def findings(path: str, sections: Mapping[str, nodes.Node], *, strict: bool) -> 
 
 def _read(path: str, sections: Mapping[str, nodes.Node], strict: bool) -> tuple[TestConfig, list[Diagnostic]]:
     reader = FieldReader(path, strict)
+    try:
+        return _config(reader, sections), reader.findings
+    except TooManyFindingsError as error:
+        return TestConfig({}, Entries({}), Entries({})), [*reader.findings, error.last]
+
+
+def _config(reader: FieldReader, sections: Mapping[str, nodes.Node]) -> TestConfig:
+    """What the section says. Raises TooManyFindingsError."""
     section = {key: value for key, _, value in reader.entries(sections.get("test-config"), "test-config")}
     args = {
         name: value.text
@@ -142,14 +151,13 @@ def _read(path: str, sections: Mapping[str, nodes.Node], strict: bool) -> tuple[
         if isinstance(value, nodes.Scalar)
     }
     io = {key: value for key, _, value in reader.entries(section.get("io-config"), "io-config")}
-    config = TestConfig(
+    return TestConfig(
         args,
         _entries(reader, section.get("stimulus-config"), Stimulus, "stimulus-config"),
         _entries(reader, section.get("comparison-config"), Comparison, "comparison-config"),
         reader.names(io.get("inputs"), "inputs"),
         reader.names(io.get("outputs"), "outputs"),
     )
-    return config, reader.findings
 
 
 def _entries(reader: FieldReader, node: nodes.Node | None, kind: type[T], where: str) -> Entries[T]:

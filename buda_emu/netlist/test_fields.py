@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields
+from math import inf, isinf
 from typing import Any, Final, TypeVar
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.netlist import nodes
+from buda_emu.netlist.reader.context import require_few
 from buda_emu.netlist.scalars import parse_float, parse_int
 from buda_emu.spec.comparison import Comparison
 from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus
@@ -83,11 +85,14 @@ class FieldReader:
         if problem is None:
             return None
         blamed, message, hint = problem
-        node = next((value for key, _, value in pairs if key == blamed), place)
+        given = {key: value for key, _, value in pairs}
+        node = given.get(blamed) or given.get("type", place)
         return self._finding("V204", node, f"{where}: {message}", hint)
 
     def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
-        self.findings.append(self._finding(rule, node, message, hint))
+        found = self._finding(rule, node, message, hint)
+        require_few(self.findings, node, self._path, rule, found.severity)
+        self.findings.append(found)
 
     def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
         from buda_emu.netlist.rules.catalogue import CATALOGUE  # with all rules, and only for what is wrong
@@ -101,14 +106,21 @@ Problem = tuple[str, str, str]  # the field to blame, what is wrong, a hint
 
 
 def _stimulus_problem(item: Stimulus) -> Problem | None:
-    """NETLIST 5.1: an invalid type and a missing bound are fatal on use."""
+    """NETLIST 5.1: an invalid type and a missing bound are fatal on use. So is an infinity, with which nothing can be
+    reckoned, but the one of a Constant."""
     kinds = {kind.lower(): needed for kind, (_, needed) in STIMULUS_KINDS.items()}
     if item.type not in kinds:
         return _unknown_word("type", item.type, STIMULUS_KINDS)
     for name in kinds[item.type]:
         value = getattr(item, name)
         if value != value or (isinstance(value, int) and value < 0):
-            return "type", f"a stimulus of type {item.type} needs {name}", ""
+            return name, f"a stimulus of type {item.type} needs {name}", ""
+    for spec in fields(item):
+        value = getattr(item, spec.name)
+        if isinstance(value, float) and isinf(value) and spec.name != "constant_value":
+            return spec.name, f"{spec.name} is a finite number", ""
+        if spec.name.endswith("_freq") and not 0 <= value <= 1:
+            return spec.name, f"{spec.name} is a share from 0 to 1", ""
     return None
 
 
@@ -120,8 +132,10 @@ def _comparison_problem(item: Comparison) -> Problem | None:
         if words and word.lower() not in {known.lower() for known in words}:
             return _unknown_word(spec.name, word, words)
     for name in ("atol", "rtol"):
-        if not getattr(item, name) >= 0:
-            return name, f"{name} is a tolerance of 0 or more", ""
+        if not 0 <= getattr(item, name) < inf:
+            return name, f"{name} is a tolerance of 0 or more, and finite", ""
+    if not abs(item.check_pct) < inf:
+        return "check_pct", "check_pct is a share from 0 to 1", ""
     if not abs(item.check_pcc) <= 1:
         return "check_pcc", "check_pcc lies between -1 and 1", ""
     return None

@@ -25,7 +25,12 @@ _TAR = b"ustar"
 _TAR_AT = 257
 MAX_DEPTH = 100  # a netlist needs 9 levels
 MAX_NODES = 2_000_000  # aliases counted as often as they are used; the largest known netlist has 160,000
+FREE_NODES = 100_000
+LEAST_TEXT = 5  # characters for each node beyond those; the densest known netlist has 5.5
+
+
 _TAB = "invalid YAML: a tab stands where only spaces may"
+_TOO_DEEP = f"this is no netlist: nested deeper than {MAX_DEPTH} levels"
 
 
 class UnreadableError(Exception):
@@ -105,8 +110,11 @@ def _first_document(text: str) -> Node:
         lines = split_lines(text)
         if line > len(lines):  # the end of the text counts as a line of its own
             line, column = len(lines), len(lines[-1]) + 1
-        stands = lines[line - 1][column - 1 : column]
-        raise UnreadableError(_TAB if stands == "\t" else _sentence(error), line, column) from None
+        # The parser has a limit of its own, far beyond ours, and looks ahead: it may come first.
+        too_deep = "nesting depth" in (error.problem or "")
+        tab = lines[line - 1][column - 1 : column] == "\t"
+        said = _TOO_DEEP if too_deep else _TAB if tab else _sentence(error)
+        raise UnreadableError(said, line, column) from None
     except ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "replace")
         line_start = max(before.rfind("\n"), before.rfind("\r")) + 1
@@ -152,31 +160,38 @@ def _build(text: str) -> Node:
     stack: list[tuple[list[Node], str | None, int, int, int]] = []
     children: list[Node] = []  # of the innermost open collection; keys and values alternate in a map
     anchors: dict[str, tuple[Node | None, int]] = {}  # node (None while it is open) and its size in nodes
-    count = 0
+    known_line, number = 0, 1  # one object for all nodes of a line
+    count, most = 0, min(MAX_NODES, FREE_NODES + len(text) // LEAST_TEXT)
     while True:
         event = get_event()
         kind: Any = event.__class__
         if kind is scalar_event:
             start, end = event.start_mark, event.end_mark
             line, column = start.line, start.column
+            if line != known_line:
+                known_line, number = line, line + 1
             node = Scalar(
-                event.value, not event.style, line + 1, column + 1, (end.column if end.line == line else column + 1) + 1
+                event.value, not event.style, number, column + 1, (end.column if end.line == line else column + 1) + 1
             )
             count += 1
             children.append(node)
             if event.anchor is not None:
                 anchors[event.anchor] = (node, 1)
-            if count > MAX_NODES:
-                raise _too_big(start)
+            if count > most:
+                raise _too_many(most, start)
         elif kind is mapping_start or kind is sequence_start:
             start, anchor = event.start_mark, event.anchor
             if anchor is not None:
                 anchors[anchor] = (None, 0)
-            stack.append((children, anchor, start.line + 1, start.column + 1, count))
+            if start.line != known_line:
+                known_line, number = start.line, start.line + 1
+            stack.append((children, anchor, number, start.column + 1, count))
             count += 1
             children = []
-            if len(stack) > MAX_DEPTH or count > MAX_NODES:
-                raise _too_big(start)
+            if len(stack) > MAX_DEPTH:
+                raise UnreadableError(_TOO_DEEP, *_place(start))
+            if count > most:
+                raise _too_many(most, start)
         elif kind is mapping_end or kind is sequence_end:
             end, inner = event.end_mark, children
             children, anchor, line, column, before = stack.pop()
@@ -196,8 +211,8 @@ def _build(text: str) -> Node:
                 what = "is not defined before its use" if size < 0 else "contains itself"
                 raise UnreadableError(f"alias *{event.anchor} {what}", *_place(event.start_mark))
             count += size
-            if count > MAX_NODES:
-                raise _too_big(event.start_mark)
+            if count > most:
+                raise _too_many(most, event.start_mark)
             children.append(target)
         elif kind is events.DocumentEndEvent and len(children) > 1:
             extra = children.pop()
@@ -207,9 +222,11 @@ def _build(text: str) -> Node:
             return children[0] if children else Scalar("", True, 1, 1, 2)
 
 
-def _too_big(mark: "YamlMark") -> UnreadableError:
-    limits = f"nested deeper than {MAX_DEPTH} levels or more than {MAX_NODES:,} nodes once aliases are followed"
-    return UnreadableError(f"this is no netlist: {limits}", *_place(mark))
+def _too_many(most: int, mark: "YamlMark") -> UnreadableError:
+    return UnreadableError(
+        f"this is no netlist: more than {most:,} nodes once aliases are followed, which is more than its size allows",
+        *_place(mark),
+    )
 
 
 def _parser(text: str) -> Any:

@@ -66,3 +66,30 @@ def _own(verb):
 def test_what_is_no_value_is_refused(kind, text, complaint):
     with pytest.raises(argparse.ArgumentTypeError, match=complaint):
         kind(text)
+
+
+def test_a_memory_limit_takes_the_same_words_in_every_verb():
+    """One parser: bytes, or a size with its unit."""
+    found = {}
+
+    def walk(name, parser):
+        for word, leaf in parser.below.items():
+            walk(f"{name} {word}", leaf)
+        if not parser.below and "memory-limit" in parser.options:
+            found[name] = parser.options["memory-limit"]
+
+    for verb in VERBS:
+        walk(verb, build_parser(verb).below[verb])
+    assert found.keys() == {"run", "test", "numerics", "vpux run"}
+    for action in found.values():
+        assert (action.type, action.metavar) == (arguments.memory_size, "SIZE")
+        assert [action.type(text) for text in ("4GiB", "512M", "1.5k", "4096")] == [4 << 30, 512 << 20, 1536, 4096]
+    assert found["vpux run"].default == 768 << 20
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 400, "9" * 400 + "G", "1." + "0" * 400 + "G", "-1", "1e9", "inf", "nan", "", "G", "0"]
+)
+def test_what_is_no_size(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a size"):
+        arguments.memory_size(text)

@@ -147,5 +147,22 @@ def test_verbose_names_the_file(place, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no permissions")
+@pytest.mark.parametrize("name", ["buda-emu.toml", "pyproject.toml"])
+def test_a_file_that_others_can_write_is_passed_over(name, place, capsys):
+    """Wherever it lies, and behind a link, too."""
+    file = place.parent / "elsewhere.toml"
+    file.write_text("[tool.buda-emu.check]\nstrict = true" if name == "pyproject.toml" else "[check]\nstrict = true")
+    file.chmod(0o666)
+    (place / name).symlink_to(file)
+    assert main(["check", "--verbose", NETLIST]) == 0
+    said = capsys.readouterr().err
+    assert "others can write to the file" in said
+    assert "settings: none" in said
+    file.chmod(0o644)
+    assert main(["check", "--verbose", NETLIST]) == 0
+    assert f"settings: {name}" in capsys.readouterr().err
+
+
 if __name__ == "__main__":
     TABLE.write_text(table())

@@ -1,19 +1,25 @@
 """Reading a test-config: fields, merging, look-up, findings (NETLIST 5)."""
 
+import re
+
 import pytest
 
 from buda_emu.errors import NetlistError
+from buda_emu.netlist import performance_check
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.test_config import merged, read_defaults, read_test_config
+from buda_emu.netlist.test_config import findings, merged, read_defaults, read_test_config
 from buda_emu.netlist.yaml_reader import read_tree
 from buda_emu.spec.comparison import Comparison
 from buda_emu.spec.stimulus import Stimulus
 from netlist.netlist_texts import NETLIST
 
 
+def sections_of(text):
+    return {key: value for key, _, value in read_tree(text).items()}
+
+
 def config(text):
-    root = read_tree(text)
-    return read_test_config("net.yaml", {key: value for key, _, value in root.items()}, text)
+    return read_test_config("net.yaml", sections_of(text), text)
 
 
 def defaults(text):
@@ -187,3 +193,55 @@ def test_check_warns_and_is_strict_on_demand():
         ("V204", "warning"),
     ]
     assert not check_text(text, strict=True).ok
+
+
+NUMBERS = {
+    "stimulus-config: {type: Uniform, uniform_lower_bound: 0, uniform_upper_bound: 1, %}":
+        ("uniform_lower_bound", "uniform_upper_bound", "normal_mean", "debug_tile_id_base", "step_start"),
+    "stimulus-config: {type: Normal, normal_mean: 0, normal_stddev: 1, %}": ("normal_mean", "normal_stddev"),
+    "stimulus-config: {type: DebugTileId, debug_tile_id_base: 0, debug_tile_id_step: 1, %}":
+        ("debug_tile_id_base", "debug_tile_id_step"),
+    "stimulus-config: {type: StepRowwise, step_start: 0, step_increment: 1, %}": ("step_start", "step_increment"),
+    "stimulus-config: {type: sparse_encoding, %}": ("zero_strip_freq", "zero_ublock_freq", "zero_tile_freq"),
+    "comparison-config: {type: AllClose, %}": ("atol", "rtol", "check_pct", "check_pcc"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [".inf", "-.inf", ".INF"])
+@pytest.mark.parametrize(("section", "name"), [(section, name) for section, names in NUMBERS.items() for name in names])
+def test_an_infinite_number_is_a_finding_at_its_place(section, name, value):
+    """numpy warned of it, or nobody did."""
+    text = f"test-config:\n  {section.replace('%', '')}".replace(", }", "}")
+    written = re.sub(rf", {name}: [^,}}]*", "", text)[:-1] + f", {name}: {value}}}"
+    (found,) = findings("net.yaml", sections_of(written), strict=False)
+    assert found.rule == "V204"
+    assert found.message.startswith(
+        (f"{section.partition(':')[0]}: {name}", f"{section.partition(':')[0]}: a stimulus")
+    )
+    assert written.split("\n")[found.line - 1][found.column - 1 : found.end_column - 1] == value
+
+
+@pytest.mark.parametrize("name", ["expected", "rtol", "min_bound"])
+@pytest.mark.parametrize("value", [".inf", ".nan", "1e400"])
+def test_so_is_one_of_a_performance_check(name, value):
+    metric = f"{{{name}: {value}}}" if name != "rtol" else f"{{expected: 1, rtol: {value}}}"
+    text = f"performance-check: {{a: {{cycles-per-tensor: {metric}}}}}"
+    found = performance_check.findings("net.yaml", sections_of(text), strict=False)
+    assert [item.rule for item in found if item.message.endswith(f"{name} is a finite number")] == ["V205"]
+    assert text[found[0].column - 1 : found[0].end_column - 1] == value
+
+
+def test_a_number_that_is_none_is_named_where_it_stands():
+    text = "test-config:\n  stimulus-config: {type: Constant, constant_value: .nan}"
+    (found,) = findings("net.yaml", sections_of(text), strict=False)
+    assert (found.line, found.column) == (2, 53)
+    assert found.message == "stimulus-config: a stimulus of type constant needs constant_value"
+
+
+def test_after_a_thousand_findings_no_more_are_looked_for():
+    text = "test-config: {comparison-config: {" + ", ".join(f"k{n}: 1" for n in range(3000)) + "}}"
+    found = findings("net.yaml", sections_of(text), strict=False)
+    assert len(found) == 1001
+    assert found[-1].message == "there are more than 1,000 findings: nothing after this one is looked for"
+    with pytest.raises(NetlistError, match="more than 1,000 findings"):
+        config(text)

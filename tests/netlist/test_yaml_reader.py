@@ -114,7 +114,10 @@ def test_an_empty_second_document_is_ignored() -> None:
 
 
 def test_deep_nesting_is_refused() -> None:
-    assert "nested deeper" in refusal("a: " + "[" * 5000 + "]" * 5000).message
+    for levels in (101, 5000, 50_000):  # the parser has a limit of its own, which may come first
+        assert (
+            refusal("a: " + "[" * levels + "]" * levels).message == "this is no netlist: nested deeper than 100 levels"
+        )
     read_tree("a: " + "[" * 90 + "]" * 90)
 
 
@@ -207,3 +210,9 @@ def test_lines_are_split_as_yaml_does() -> None:
 @pytest.mark.parametrize("text", ["a:\n\t- b\n", "a:\n  b: 1\n\tc: 2\n"])
 def test_a_tab_is_called_a_tab(text: str) -> None:
     assert refusal(text).message == "invalid YAML: a tab stands where only spaces may"
+
+
+def test_nodes_that_are_too_many_for_their_text_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_reader, "FREE_NODES", 10)
+    assert "more than 50 nodes" in refusal("a: [" + "b," * 98 + "]").message
+    read_tree("a: [" + "word, " * 98 + "]")

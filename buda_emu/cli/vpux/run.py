@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buda_emu.cli.arguments import add_memory_limit
 from buda_emu.cli.output import say, write_json, write_output
 from buda_emu.cli.vpux import add_document
 from buda_emu.errors import HostError
@@ -30,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", nargs="?", const="", metavar="NAME=N,...",
         help="durations from a cost model of assumed parameters; default: one step for each task",
     )  # fmt: skip
-    parser.add_argument(
-        "--memory-limit", type=int, default=768, metavar="MIB", help="that buffers may take in all (768 MiB)"
-    )
+    add_memory_limit(parser, "all buffers", 768 << 20, "768M")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write tasks, barriers and races")
     parser.add_argument(
         "--trace", type=Path, metavar="FILE",
@@ -62,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         return _show_comparison(args, found, words)
     result = run(
         document, args.function, args.split, inputs, args.arch, duration=duration,
-        memory_limit=args.memory_limit << 20,
+        memory_limit=args.memory_limit,
     )  # fmt: skip
     _show(args, result, words)
     _write(args, result, words)

@@ -6,7 +6,7 @@ tables `_RANGES` and `_WORDS` below; `z` and `relu_mode` look at what stands bef
 
 from collections.abc import Callable
 from collections.abc import Mapping as Map
-from typing import Any
+from typing import Any, Final
 
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural, quoted
@@ -34,6 +34,9 @@ SUB_OP_NOT_LEGAL = "V191"
 MAX_SPLICE_INPUTS = 8
 
 
+_NONE: Final = Attributes()  # one for all ops: half of what an op takes
+
+
 class AttributeState:
     """What the maps read so far gave (repeated `attributes` maps are merged, NETLIST 11.3 C1) and what they depend on.
 
@@ -55,7 +58,7 @@ class AttributeState:
     def result(self) -> Attributes:
         """The attributes of the op."""
         if not self.given:
-            return Attributes()
+            return _NONE
         values = dict(self.values)
         for name, counts in self.broadcasts.items():
             if name in self.given:

@@ -1,18 +1,13 @@
 """What the readers share: where findings go, what they are about, and the architecture known so far."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
+from buda_emu.checker import checks
 from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.netlist.nodes import Mark, Node
 
 Place: TypeAlias = Node | Mark
-
-
-MAX_FINDINGS = 1000
-
-
-class TooManyFindingsError(Exception):
-    """The file is no netlist by any measure: reading it stops. Never leaves the reader."""
 
 
 class Context:
@@ -30,9 +25,15 @@ class Context:
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
 
     def report(self, rule: str, place: Place, message: str, hint: str = "", severity: Severity = "error") -> None:
-        """Add a finding about the object that is being read."""
-        if len(self.diagnostics) >= MAX_FINDINGS:
-            raise TooManyFindingsError
+        """Add a finding about the object that is being read. Raises TooManyFindingsError."""
+        require_few(self.diagnostics, place, self.path, rule, "error")
         text = f"{self.subject}: {message}" if self.subject else message
         self.diagnostics.append(Diagnostic.at(place, self.path, rule, severity, text, hint))
         self.findings += severity == "error"
+
+
+def require_few(found: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:
+    """Raises TooManyFindingsError where there is no room for one more."""
+    if len(found) >= checks.MAX_FINDINGS:
+        said = checks.TOO_MANY.format(checks.MAX_FINDINGS)
+        raise checks.TooManyFindingsError(Diagnostic.at(place, path, rule, severity, said))

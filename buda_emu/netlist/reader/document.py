@@ -2,13 +2,14 @@
 
 from dataclasses import field
 
+from buda_emu.checker.checks import TooManyFindingsError
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.suggest import nearest
 from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import SECTIONS
 from buda_emu.netlist.model import FusedOp, Graph, Program, Queue
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Context, TooManyFindingsError
+from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.devices import NO_ARCH, read_devices
 from buda_emu.netlist.reader.fused import read_fused_ops
 from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
@@ -49,8 +50,9 @@ def read_document(root: Mapping, path: str, arch: str | None) -> Document:
     document = Document(path, diagnostics=context.diagnostics)
     try:
         _read_sections(root, context, document)
-    except TooManyFindingsError:
+    except TooManyFindingsError as error:
         document.readable = False
+        document.diagnostics.append(error.last)
     document.arch_name, document.archs = context.arch, context.archs
     return document
 

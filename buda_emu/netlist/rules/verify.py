@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from buda_emu.checker import Check, Diagnostic, Judge
-from buda_emu.checker.checks import in_order
+from buda_emu.checker.checks import MAX_FINDINGS, TooManyFindingsError, in_order
 from buda_emu.netlist.model import FusedOp, Netlist, Op
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
@@ -39,6 +39,15 @@ def verify(
     (N and R) errors. `source_line` of the findings is left to the renderer.
     """
     run = _Run(netlist.path, strict, read)
+    try:
+        _phases(run, netlist, skip)
+    except TooManyFindingsError as error:
+        return [*run.judge.found, error.last]
+    return run.judge.found
+
+
+def _phases(run: "_Run", netlist: Netlist, skip: Set[str]) -> None:
+    """One after the other. Raises TooManyFindingsError."""
     context = Context.of(netlist, frozenset(skip) | _unread(netlist))
     context = context.without(context.broken | set(run.phase(context, "basic")))
     for _ in run.phase(context, "load"):
@@ -46,14 +55,13 @@ def verify(
     if not run.judge.errors and not context.broken:
         for _ in run.phase(context, "device"):
             pass
-    return run.judge.found
 
 
 class _Run:
     """One verification."""
 
     def __init__(self, path: str, strict: bool, read: Set[str]) -> None:
-        self.judge = Judge(path, strict, read=read)
+        self.judge = Judge(path, strict, read=read, most=MAX_FINDINGS)
         self._uses: tuple[FusedUse, ...] | None = None
 
     def phase(self, ctx: Context, phase: Phase) -> Iterator[str]:

@@ -181,8 +181,10 @@ class _Source:
                 "give this input as a file: buda-emu run --inputs DIR, buda-emu test --reference DIR"
             )
         if is_raw(queue.df):
-            return (values.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
-        return values.astype(np.float32)
+            words = np.clip(np.nan_to_num(values), -(1 << 31), (1 << 32) - 1)
+            return (words.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+        with np.errstate(over="ignore"):  # what single precision cannot hold is infinite
+            return values.astype(np.float32)
 
     def _sparse_shape(self, stimulus: Stimulus | None, reader: Op | None) -> SparseShape:
         """Of the op that the stimulus names, else of the one that reads the queue."""

@@ -97,7 +97,8 @@ def _step(
     per_entry = t * rows * cols * height * width
     values = np.full((first + entries) * per_entry, stimulus.step_increment, np.float32)
     values[0] = stimulus.step_start
-    running = np.add.accumulate(values, dtype=np.float32)[first * per_entry :]  # in single precision, one by one
+    with np.errstate(over="ignore"):
+        running = np.add.accumulate(values, dtype=np.float32)[first * per_entry :]  # in single precision, one by one
     tiles = running.reshape(entries, t, rows, cols, height, width)
     return tiles.transpose(0, 1, 2, 4, 3, 5).reshape(_shape(blocking, entries)).astype(np.float64)
 

@@ -141,3 +141,16 @@ def test_embedding_indices_are_rows_of_the_table():
         emulator.run("run")
         rows = emulator.pop("out")
     assert np.array_equal(rows[0, 0], table[0, 0][indices.reshape(-1)[:32]])
+
+
+@pytest.mark.parametrize("df", ["Float16_b", "Int32", "RawUInt32"])
+@pytest.mark.parametrize(
+    "stimulus",
+    ["Uniform, uniform_lower_bound: -3e38, uniform_upper_bound: 3e38", "Normal, normal_mean: 3e38, normal_stddev: 3e38",
+     "DebugTileId, debug_tile_id_base: 3e38, debug_tile_id_step: 3e38", "Step, step_start: 3e38, step_increment: 3e38",
+     "StepRowwise, step_start: 3e38, step_increment: -3e38", "Step, step_start: 1", "Constant, constant_value: .inf"],
+)  # fmt: skip
+def test_what_single_precision_cannot_hold_is_infinite(df, stimulus):
+    """Warnings are errors: numpy has none."""
+    made = one(df, f"{{type: {stimulus}}}", "Int32" if df == "Int32" else "Float16_b")
+    assert made.size
