@@ -66,7 +66,7 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
             "it with onnx.load, which puts all tensors into the model"
         )
     try:
-        bound = _bound(_inlined(model), inputs)
+        bound = _bound(_without_functions(model), inputs)
         return _Reader(_inferred(bound), name, on_host).read()
     except (BudaError, MemoryError):
         raise
@@ -75,8 +75,8 @@ def read_proto(model: Any, inputs: Sequence[Any] | None = None, name: str = "", 
         raise HostError(f"compile: {name} is not a whole ONNX model (onnx.checker says more): {said}") from error
 
 
-def _inlined(model: Any) -> Any:
-    """Without functions of its own."""
+def _without_functions(model: Any) -> Any:
+    """With the nodes of its own functions in their place."""
     if not model.functions:
         return model
     from onnx import inliner
@@ -135,8 +135,16 @@ class _Reader:
             if value.name not in values:
                 values[value.name] = self._input(value)
         self._run(graph.node, values, "")
-        self._known(values, [value.name for value in graph.output], "outputs")
-        for value in graph.output:
+        self._outputs(graph.output, values)
+        self._raise()
+        made = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
+        self._graph.origin = OnnxOrigin(self._model, made)
+        return self._graph
+
+    def _outputs(self, outputs: Sequence[Any], values: Mapping[str, Node | None]) -> None:
+        """Raises HostError for one that nothing gives, or that is declared as of another kind of type."""
+        self._known(values, [value.name for value in outputs], "outputs")
+        for value in outputs:
             found = values.get(value.name)
             dtype = dtype_of(value.type) or (found.dtype if found is not None else "float32")
             if dtype not in _TYPES:
@@ -149,10 +157,6 @@ class _Reader:
                     where = f"compile: {self._graph.name}: output '{shown_name(value.name)}'"
                     raise HostError(f"{where} is declared as {dtype}, and {told} by what gives it")
                 self._graph.outputs.append(Output(value.name, found.name, dtype))
-        self._raise()
-        made = {name: node.name for name, node in values.items() if node is not None and node.op != "constant"}
-        self._graph.origin = OnnxOrigin(self._model, made)
-        return self._graph
 
     def _distinct(self, graph: Any) -> None:
         """Raises HostError where two values have one name: which of them is meant, nobody can tell."""
