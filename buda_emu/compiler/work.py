@@ -4,7 +4,7 @@ that a result never depends on the machine."""
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-LIMITS = {"low": 0, "default": 250_000, "high": 1_000_000}
+LIMITS = {"low": 0, "default": 40_000, "high": 120_000}
 """Ops that are modelled for one model with each effort; 0 is no bound, where nothing is searched."""
 
 
