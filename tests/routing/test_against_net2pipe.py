@@ -32,6 +32,10 @@ _SMALL = (
     "netlist_test_padding_1.yaml",
     "netlist_tilizer_1x1_slow_push.yaml",
     "netlist_reduce_c_dim_tile_dim_32x16_untilize.yaml",
+    "multichip/mmio/netlist_200.yaml",
+    "tilize_fp16_untilize_fp16b_output_queue_device_id_0.yaml",
+    "netlist_wh_multichip_dram_fork_1_to_00.yaml",
+    "netlist_wh_multichip_weights_chip_01_op_chip_0.yaml",
 )
 
 

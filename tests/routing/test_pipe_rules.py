@@ -1,6 +1,6 @@
 """What net2pipe refuses is refused by a rule of its own, and what is nearly the same is not; its program agrees."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,6 +127,54 @@ def _products(grid: Size) -> str:
     return _fused(steps, ["a0", "b0", "a1", "b1"], queues, grid, 2)
 
 
+def _apart(
+    source: int, target: int = 0, others: Mapping[int, Sequence[str]] | None = None, arch: str = "wormhole_b0"
+) -> str:
+    """A nop of chip 0 that reads a queue of one chip and feeds one of another."""
+    queues = [queue("a", chip=source), queue("o", "copy", chip=target)]
+    return netlist(queues, [op("copy", "nop", ["a"])], arch, others=others)
+
+
+def _gathered(chip: int) -> str:
+    """A nop of chip 0 that gathers the two buffers of a queue."""
+    queues = [queue("a", grid=(1, 2), chip=chip), queue("o", "copy", mblock=(1, 2))]
+    return netlist(queues, [op("copy", "nop", ["a"], mblock=(1, 2))], others={1: []})
+
+
+def _ring(target: int) -> str:
+    """Four chips of grayskull that pass a tensor on, the first of which feeds a queue of `target` too."""
+    chips = {chip: [op(f"copy{chip}", "nop", ["copy" if chip == 1 else f"copy{chip - 1}"])] for chip in (1, 2, 3)}
+    queues = [queue("a"), queue("b", "copy", chip=target), queue("o", "copy3", chip=3)]
+    return netlist(queues, [op("copy", "nop", ["a"])], "grayskull", others=chips)
+
+
+def _graphs(executed: Sequence[str]) -> str:
+    """Three graphs of one nop each, one after the other."""
+    names = ("main", "middle", "third")
+    text = netlist(
+        [queue("a"), *(queue(f"o_{name}", f"copy_{name}") for name in names)], [op("copy_main", "nop", ["a"])]
+    )
+    more = "".join(
+        f"  {name}:\n    target_device: 0\n    input_count: 1\n{op(f'copy_{name}', 'nop', ['a'])}\n"
+        for name in names[1:]
+    )
+    begin, end = text.replace("programs:", more + "programs:").split("      - execute: ")
+    return begin + "".join(
+        "      - execute: " + end.replace("graph_name: main", f"graph_name: {one}") for one in executed
+    )
+
+
+def _named(name: str) -> str:
+    return _graphs(["main"]).replace("\n  main:", f"\n  {name}:").replace("graph_name: main", f"graph_name: {name}")
+
+
+def _twice(prologue: str) -> str:
+    """A graph that keeps its queue in L1, executed again."""
+    text = netlist([queue("a"), queue("o", "copy")], [op("copy", "nop", ["a"])], kept=("a",))
+    again = "      - execute: " + text.split("      - execute: ")[1]
+    return text + again.replace("prologue: true", f"prologue: {prologue}")
+
+
 def _unread(readers: Sequence[str]) -> str:
     return netlist(
         [queue("a"), queue("o", "copy"), *(queue(name, "other") for name in readers)],
@@ -207,6 +255,17 @@ CASES = (
     Case("V230", _embedding((1, 1), (1, 8)), _embedding((1, 8), (1, 1)), "share 1 columns of mblocks"),
     Case("V232", _stacked_queue(False), _stacked_queue(True), "would get stacked pieces in turn"),
     Case("V236", _unread(()), _unread(("p",)), "nothing reads its result"),
+    Case("V237", _ring(2), _ring(3), "b is on chip 2, chip 0 reaches its neighbours in the ring only", "grayskull"),
+    Case(
+        "V237", _apart(0, 2, None, "grayskull"), _apart(0, 1, None, "grayskull"), "chips 0, 2 form no ring", "grayskull"
+    ),
+    Case("V238", _apart(0, 1, {1: []}), _apart(1, 0, {1: []}), "o is on chip 1, to which nothing writes"),
+    Case("V238", _gathered(1), _gathered(0), "a is on chip 1, from which pipes neither gather nor multicast"),
+    Case("V239", _apart(1), _apart(1, 0, {1: []}), "a is on chip 1, which runs no graph in this epoch"),
+    Case("V245", _apart(0, 0, {1: []}, "grayskull"), _ring(1), "an epoch without ops", "grayskull"),
+    Case("V246", _named("g"), _named("g0"), "g is a name of one character"),
+    Case("V247", _graphs(["main", "third"]), _graphs(["main", "middle"]), "the earlier graph middle is never executed"),
+    Case("V248", _twice("false"), _twice("true"), "main is executed with different prologue or epilogue of a"),
     Case("V240", _readers(30, through=False), _readers(30, through=True), "core [0, 0] needs 30 streams"),
     Case("V242", _sum_of(9), _sum_of(8), "core [0, 0] needs 9 pipes that read from DRAM, it has 8"),
     Case("V084", _products((2, 2)), _products((2, 1)), "4 operands are multicast"),

@@ -1,7 +1,7 @@
 """Netlists of a few ops, as text: one graph on one chip, operands in Float16."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 Size = tuple[int, int]
 ONE: Size = (1, 1)
@@ -20,12 +20,13 @@ def queue(
     df: str = "Float16",
     entries: int = 2,
     more: str = "",
+    chip: int = 0,
 ) -> str:
     """A queue in DRAM; `netlist` says where its buffers lie."""
     tiles = t * mblock[0] * mblock[1] * ublock[0] * ublock[1]
     return (
         f"  {name}: {{type: queue, input: {source}, entries: {entries}, grid_size: {list(grid)}, t: {t}, "
-        f"mblock: {list(mblock)}, ublock: {list(ublock)}, df: {df}, target_device: 0, loc: dram, "
+        f"mblock: {list(mblock)}, ublock: {list(ublock)}, df: {df}, target_device: {chip}, loc: dram, "
         f"dram: <{grid[0] * grid[1]} of {entries * tiles + 1}>{more}}}"
     )
 
@@ -58,16 +59,23 @@ def op(
 
 
 def netlist(
-    queues: Sequence[str], ops: Sequence[str], arch: str = "wormhole_b0", *, kept: Sequence[str] = (), count: int = 1
+    queues: Sequence[str],
+    ops: Sequence[str],
+    arch: str = "wormhole_b0",
+    *,
+    kept: Sequence[str] = (),
+    count: int = 1,
+    others: Mapping[int, Sequence[str]] | None = None,
 ) -> str:
-    """A netlist whose one program runs its graph once. `kept`: queues that a prologue keeps in L1."""
+    """A netlist whose one program runs its graph on chip 0 once, then those on `others`, which read no queue of the
+    host. `kept`: queues that a prologue keeps in L1."""
     names = [line.split(":")[0].strip() for line in queues if "input: HOST" in line]
     settings = ", ".join(
         f"{name}: {{prologue: {str(name in kept).lower()}, epilogue: false, zero: false, rd_ptr_local: $0, "
         "rd_ptr_global: $0}"
         for name in names
     )
-    free = 0x10000000
+    free = 0x30000000 if arch == "grayskull" else 0x10000000
 
     def place(found: re.Match[str]) -> str:
         nonlocal free
@@ -86,10 +94,16 @@ def netlist(
             "    target_device: 0",
             f"    input_count: {count}",
             *ops,
+            *(
+                line
+                for chip, ops in (others or {}).items()
+                for line in (f"  chip{chip}:", f"    target_device: {chip}", f"    input_count: {count}", *ops)
+            ),
             "programs:",
             "  - run:",
             "      - var: [$0]",
             f"      - execute: {{graph_name: main, queue_settings: {{{settings}}}}}",
+            *(f"      - execute: {{graph_name: chip{chip}, queue_settings: {{}}}}" for chip in others or {}),
             "",
         ]
     )

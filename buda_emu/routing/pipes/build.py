@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from buda_emu.errors import UnsupportedError
 from buda_emu.garbage import no_collections
-from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.routing.pipes.core_use import CoreUse, core_use, over_limits
+from buda_emu.netlist.model import Netlist
+from buda_emu.routing.pipes.chip_rules import refused, unreachable
+from buda_emu.routing.pipes.core_use import ChipCore, CoreUse, core_use, over_limits
 from buda_emu.routing.pipes.dram_readers import with_readers
 from buda_emu.routing.pipes.edge import EdgeMap
 from buda_emu.routing.pipes.edges import OpEdges, op_edges, queue_edge
@@ -16,8 +16,7 @@ from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import PipeMaker
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.nocs import Nocs
-from buda_emu.routing.pipes.op_buffers import Place
-from buda_emu.routing.pipes.op_class import is_drainer, is_ethernet
+from buda_emu.routing.pipes.op_class import is_drainer
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
 
 
@@ -28,7 +27,7 @@ class Built:
     epoch: Epoch
     graph: PipeGraph | None
     refusals: list[Refusal] = field(default_factory=list[Refusal])
-    use: Mapping[Place, CoreUse] = field(default_factory=dict[Place, CoreUse])
+    use: Mapping[ChipCore, CoreUse] = field(default_factory=dict[ChipCore, CoreUse])
     """What the pipes take of each worker core."""
 
 
@@ -54,8 +53,9 @@ def build(epoch: Epoch) -> Built:
 
 
 def _build(epoch: Epoch) -> Built:
-    _on_one_chip(epoch)
-    refusals: list[Refusal] = []
+    refusals = [*badly_executed(epoch), *refused(epoch)]
+    if refusals:
+        return Built(epoch, None, refusals)
     plan = plan_of(epoch, refusals)
     if refusals:
         return Built(epoch, None, refusals)
@@ -89,6 +89,19 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     return plan
 
 
+def badly_executed(epoch: Epoch) -> Iterator[Refusal]:
+    """What net2pipe refuses of the names of graphs and of how programs execute them."""
+    for graph in epoch.graphs:
+        if len(graph) < 2:
+            yield Refusal(rule="V246", what=f"{graph} is a name of one character", hint="give the graph a longer name")
+    if epoch.skipped:
+        what = f"the earlier graph {epoch.skipped[0]} is never executed"
+        yield Refusal(rule="V247", what=what, hint="execute it, put it after the others, or leave it out")
+    for graph, queue in epoch.unsteady.items():
+        what = f"{graph} is executed with different prologue or epilogue of {queue}"
+        yield Refusal(rule="V248", what=what, hint="use a second graph")
+
+
 def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
     for op in epoch.ops.values():
         try:
@@ -100,28 +113,14 @@ def _cut(epoch: Epoch, plan: Plan, refusals: list[Refusal]) -> None:
             refusals.append(error.refusal(op.name))
 
 
-def _on_one_chip(epoch: Epoch) -> None:
-    for op in epoch.ops.values():
-        if is_ethernet(op):
-            raise UnsupportedError(f"op {op.name}: pipes of {op.type} are not made yet")
-        for name in op.inputs:
-            source = epoch.source(name)
-            if source.target_device != op.target_device and not (isinstance(source, Queue) and source.loc == "host"):
-                raise UnsupportedError(
-                    f"op {op.name} reads {name} from another chip: pipes between chips are not made yet"
-                )
-        for queue in epoch.fed.get(op.name, ()):
-            if queue.target_device != op.target_device and queue.loc != "host":
-                raise UnsupportedError(
-                    f"op {op.name} writes {queue.name} on another chip: pipes between chips are not made yet"
-                )
-
-
 def _built(epoch: Epoch, plan: Plan) -> Built:
     queues = epoch.netlist.queues
     buffers = Buffers(epoch, plan.edges, plan.cuts)
     pipes = PipeMaker(epoch, plan.edges, plan.queue_edges, plan.cuts, buffers)
     pipes.make()
+    apart = list(unreachable(epoch, pipes.made))
+    if apart:
+        return Built(epoch, None, apart)
     use = core_use(epoch, buffers, pipes)
     refusals = list(over_limits(use, buffers))
     if refusals:

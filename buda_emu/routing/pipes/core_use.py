@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.ids import base_of
 from buda_emu.routing.pipes.make_buffers import Buffers
 from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
-from buda_emu.routing.pipes.op_buffers import Place
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 
@@ -17,6 +17,9 @@ EXTRA_STREAMS, MULTICASTS = 24, 4
 DRAM_INPUTS, DRAM_OUTPUTS = 8, 8
 GATHER_STREAMS = 3
 """Streams of a gather that is spread over several; others take one."""
+
+ChipCore = tuple[int, int, int]
+"""Chip, row and column."""
 
 Segment = tuple[int, tuple[int, ...]]
 
@@ -29,8 +32,8 @@ class CoreUse:
     dram_inputs: int = 0
     dram_outputs: int = 0
     multicasts: int = 0
-    _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int])
-    _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None])
+    _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
+    _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None], compare=False)
     _gather_streams: int = 0
 
     def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
@@ -66,18 +69,18 @@ class CoreUse:
         return total
 
 
-def core_use(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> dict[Place, CoreUse]:
+def core_use(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> dict[ChipCore, CoreUse]:
     """Use of each worker core that anything is asked of."""
     counter = _Counter(epoch, buffers, pipes)
     return counter.counted()
 
 
-def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
+def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
     """Cores that are asked for more than they have."""
-    ops: dict[Place, str] = {}
+    ops: dict[ChipCore, str] = {}
     for op in buffers.epoch.ops.values():
         for id in buffers.ops.outputs[op.name]:
-            ops[buffers.core[id]] = op.name
+            ops[op.target_device, *buffers.core[id]] = op.name
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
             ("V240", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
@@ -86,8 +89,10 @@ def over_limits(use: Mapping[Place, CoreUse], buffers: Buffers) -> Iterator[Refu
             ("V244", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
         ):
             if used > limit:
-                text = f"core [{core[0]}, {core[1]}] needs {used} {what}, it has {limit}"
-                yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=core, used=used, limit=limit)
+                chip, row, column = core
+                text = f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {what}, it has {limit}"
+                place = (row, column)
+                yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=place, used=used, limit=limit)
 
 
 _LESS_FAN_OUT: Final = (
@@ -102,14 +107,18 @@ class _Counter:
     def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
         self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
         self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
-        self.use: dict[Place, CoreUse] = {}
+        self.use: dict[ChipCore, CoreUse] = {}
         self.gathers: dict[int, bool] = {}
         self.drafts = {draft.id: draft for draft in pipes.made}
 
-    def at(self, core: Place) -> CoreUse:
+    def at(self, core: ChipCore) -> CoreUse:
         return self.use.setdefault(core, CoreUse())
 
-    def counted(self) -> dict[Place, CoreUse]:
+    def _at(self, op: Op, id: int) -> CoreUse:
+        """The core of a buffer of an op."""
+        return self.at((op.target_device, *self.buffers.core[id]))
+
+    def counted(self) -> dict[ChipCore, CoreUse]:
         readers: dict[int, set[int]] = {}
         for draft in self.pipes.made:
             self._pipe(draft)
@@ -125,8 +134,8 @@ class _Counter:
         to_dram = draft.reader in queues and draft.reader not in kept
         gathers = self.gathers[draft.id] = self._gathers(draft)
         spread = draft.scattered and not self._from_one_core(draft)
-        for outputs, (_, *place) in zip(draft.outputs, draft.cores, strict=True):
-            use = self.at((place[0], place[1]))
+        for outputs, core in zip(draft.outputs, draft.cores, strict=True):
+            use = self.at(core)
             multicasts, added = len(outputs) > 1 or spread, False
             if gathers or multicasts:
                 segment = (draft.id, outputs)
@@ -180,15 +189,16 @@ class _Counter:
     def _forks(self, readers: Mapping[int, set[int]]) -> None:
         for op in self.epoch.ops.values():
             for id in self.buffers.ops.outputs[op.name]:
-                self._fork(id, readers)
-        for id in self.buffers.ops.chunks.values():
-            self.at(self.buffers.core[id]).extra += 1
-            self._fork(id, readers)
+                self._fork(op, id, readers)
+        for (name, *_), id in self.buffers.ops.chunks.items():
+            op = self.epoch.ops[name]
+            self._at(op, id).extra += 1
+            self._fork(op, id, readers)
 
-    def _fork(self, id: int, readers: Mapping[int, set[int]]) -> None:
+    def _fork(self, op: Op, id: int, readers: Mapping[int, set[int]]) -> None:
         count = len(readers.get(id, ()))
         if count > 1:
-            self.at(self.buffers.core[id]).extra += count - 1
+            self._at(op, id).extra += count - 1
 
     def _kept(self, readers: Mapping[int, set[int]]) -> None:
         """Queues that L1 keeps as they lie in DRAM are read from there by pipes."""
@@ -198,7 +208,7 @@ class _Counter:
             if op is None or edges is None or edges.as_read.get(name, False):
                 continue
             for id in ids:
-                use = self.at(self.buffers.core[id])
+                use = self._at(op, id)
                 pipes: Iterable[int] = readers.get(id, ())
                 use.extra += 1
                 if len(readers.get(id, ())) > 1:

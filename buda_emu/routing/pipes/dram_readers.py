@@ -8,6 +8,7 @@ from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.make_pipes import Draft, period
 from buda_emu.routing.pipes.model import Pipe
 from buda_emu.routing.pipes.nocs import Route
+from buda_emu.spec.devices import device
 
 BLOCK = 100_000
 """Places of a buffer that count as one buffer of readers."""
@@ -35,7 +36,7 @@ def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str,
         inputs=tuple(inputs),
         outputs=tuple(draft.outputs),
         output_padding=tuple(draft.padding),
-        mcast_core_rc=tuple(draft.cores),
+        mcast_core_rc=tuple(_on_noc(epoch, draft.cores) if route.ethernet else draft.cores),
         pipe_periodic_repeat=repeat,
         pipe_consumer_repeat=draft.repeats,
         incoming_noc_id=route.incoming,
@@ -43,9 +44,19 @@ def _pipe(epoch: Epoch, draft: Draft, route: Route, tiles: int, extra: dict[str,
         outgoing_noc_id=route.outgoing,
         outgoing_vc=route.outgoing_vc,
         direct_mcast=route.direct,
+        ethernet_pipe=route.ethernet,
+        mmio_pipe=route.downstream is not None,
+        mmio_pipe_downstream=bool(route.downstream),
         op_input_dram_io_buf_size_tiles=sizes[draft.operand] if draft.operand < len(sizes) else 0,
         **extra,  # pyright: ignore[reportArgumentType] - the fields that _readers gives
     )
+
+
+def _on_noc(epoch: Epoch, cores: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Chips and rows and columns of the NoC, in which net2pipe gives the cores of pipes from another chip's DRAM."""
+    physical = device(epoch.netlist.arch_name).physical
+    places = ((chip, *physical(row, column)) for chip, row, column in cores)
+    return [(chip, y, x) for chip, x, y in places]
 
 
 def _readers(epoch: Epoch, drafts: Sequence[Draft]) -> dict[int, dict[str, object]]:

@@ -1,7 +1,7 @@
 """One temporal epoch of a netlist, as pipes are made for it: its ops, who reads what, what a prologue keeps in L1."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
@@ -19,6 +19,8 @@ class Epoch:
 
     `readers`: for each queue and op what reads it, an op once for each operand, queues that it feeds among them.
     `prologue`, `epilogue`: queues that are kept in L1 for the epoch; loaded at its start, stored at its end.
+    `skipped`: graphs of earlier epochs none of whose graphs programs execute. `unsteady`: graphs that are executed with
+    other queues kept than the first time, and such a queue.
     """
 
     netlist: Netlist
@@ -33,6 +35,8 @@ class Epoch:
     epilogue: frozenset[str]
     queue_order: tuple[str, ...]
     """All queues of the netlist, in the order in which net2pipe gives them DRAM ports."""
+    skipped: tuple[str, ...] = ()
+    unsteady: Mapping[str, str] = field(default_factory=dict[str, str])
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
 
     def source(self, name: str) -> Queue | Op:
@@ -85,27 +89,56 @@ def epochs(netlist: Netlist) -> list[Epoch]:
     """The epochs whose graphs programs execute, in order of their numbers; settings are those of a graph's first
     execute."""
     first: dict[str, Execute] = {}
+    unsteady: dict[str, str] = {}
     for name in netlist.program_order:
         for step in netlist.programs[name].instructions:
-            if isinstance(step, Execute):
-                first.setdefault(step.graph, step)
+            if not isinstance(step, Execute):
+                continue
+            known = first.setdefault(step.graph, step)
+            if known is not step and step.graph not in unsteady and (queue := _kept_otherwise(known, step)):
+                unsteady[step.graph] = queue
     numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
-    order = tuple(in_table_order(netlist.queues))
-    ops = netlist.ops
     members: dict[int, list[str]] = {}
     for graph in first:
         members.setdefault(numbers[graph], []).append(graph)
-    return [_epoch(netlist, number, members[number], first, order, ops) for number in sorted(members)]
+    skipped = [
+        (temporal.id, graph)
+        for temporal in netlist.temporal_graphs
+        if temporal.id not in members
+        for graph in temporal.graphs
+    ]
+    found: list[Epoch] = []
+    order, ops = tuple(in_table_order(netlist.queues)), netlist.ops
+    for number in sorted(members):
+        epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
+        before = tuple(graph for earlier, graph in skipped if earlier < number)
+        known = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
+        found.append(replace(epoch, skipped=before, unsteady=known) if before or known else epoch)
+    return found
 
 
-def _epoch(
+def _kept_otherwise(one: Execute, other: Execute) -> str:
+    """A queue that one execute of a graph has in its prologue or epilogue, and the other has not; "" for none."""
+    if one.queue_settings == other.queue_settings:
+        return ""
+    kept = [
+        {(setting.queue, setting.prologue.lower() in _TRUE, setting.epilogue.lower() in _TRUE) for setting in settings}
+        for settings in (one.queue_settings, other.queue_settings)
+    ]
+    return min((queue for queue, *_ in kept[0] ^ kept[1]), default="")
+
+
+def epoch_of(
     netlist: Netlist,
     number: int,
-    graphs: list[str],
+    graphs: Sequence[str],
     executes: Mapping[str, Execute],
-    order: tuple[str, ...],
-    all_ops: Mapping[str, Op],
+    *,
+    order: tuple[str, ...] | None = None,
+    all_ops: Mapping[str, Op] | None = None,
 ) -> Epoch:
+    """The epoch of some graphs. `order`, `all_ops`: those of the netlist, where they are known already."""
+    order = tuple(in_table_order(netlist.queues)) if order is None else order
     fed: dict[str, list[Queue]] = {}
     for name in order:
         queue = netlist.queues[name]
@@ -131,7 +164,7 @@ def _epoch(
         tuple(graphs),
         netlist.graphs[graphs[0]].input_count,
         ops,
-        all_ops,
+        netlist.ops if all_ops is None else all_ops,
         {name: tuple(group) for name, group in readers.items()},
         {name: tuple(group) for name, group in fed.items() if name in ops},
         frozenset(kept[0]),

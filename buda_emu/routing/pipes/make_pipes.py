@@ -198,7 +198,7 @@ class PipeMaker:
         for row, column in pipe.dests:
             down, across = row == ALL and rows > 1, column == ALL and columns > 1
             if only is not None and (beside is not None or not (down or across or in_turn)):
-                found.append((op.target_device, *core_of(producer or op, *only)))
+                found.append(((producer or op).target_device, *core_of(producer or op, *only)))
                 continue
             last = how.noc1
             at_row = (rows - 1 if last else 0) if down else max(row, 0)

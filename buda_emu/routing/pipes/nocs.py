@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.chips import is_after, is_remote, over_pcie, window
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.ids import base_of
 from buda_emu.routing.pipes.make_buffers import Buffers
@@ -24,6 +25,9 @@ class Route:
     incoming_vc: int = 0
     outgoing_vc: int = 0
     direct: bool = False
+    ethernet: bool = False
+    downstream: bool | None = None
+    """Over PCIe, to the next chip of the ring or to the one before."""
 
 
 @dataclass(slots=True)
@@ -57,14 +61,15 @@ class Nocs:
     def _assign_ports(self) -> None:
         """Each piece of each queue's buffer takes the port of its channel that has the fewest so far. The buffer is
         told that of its first piece; a pipe's NoC follows from that of the piece that it reads or writes first."""
-        used = [[0] * len(ports) for ports in self.device.dram_cores]
+        used: dict[int, list[list[int]]] = {}
         for one in sorted(self.buffers.queues.made, key=lambda one: one.id):
             queue = one.queue
-            if queue.loc == "host":
+            if queue.loc == "host" or window(self.epoch, queue) is not None:
                 self._cores[one.id] = [HOST_CORE]
                 continue
             channel = queue.buffers[one.cell].channel
-            cores, counts = self.device.dram_cores[channel], used[channel]
+            chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
+            cores, counts = self.device.dram_cores[channel], chip[channel]
             own = self._cores[one.id] = []
             for _ in range(self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1):
                 port = counts.index(min(counts))
@@ -122,6 +127,11 @@ class Nocs:
         )
         if not from_queue:
             route.incoming = self._between(self.epoch.ops[draft.source], op)
+            here = self.epoch.ops[draft.source].target_device
+            if here != op.target_device:
+                route.downstream = is_after(self.epoch.netlist, here, op.target_device)
+                route.incoming = 0
+                route.incoming_vc = WRITE_VC
         elif draft.steps == 2 or (
             padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
         ):
@@ -130,13 +140,17 @@ class Nocs:
             _, row, column = draft.cores[0]
             first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
             route.incoming = self._nearer(first, self.device.physical(row, column))
+            if draft.source in queues and is_remote(queues[draft.source], op):
+                route.ethernet = not over_pcie(self.epoch.netlist)
+                route.incoming_vc = UNICAST_VC if route.ethernet else WRITE_VC
         loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
+        loops |= route.downstream is not None
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
 
     def _to_queue(self, draft: Draft) -> Route:
         queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops[draft.source]
-        if queue.loc == "host" or op.untilize_output:
+        if queue.loc == "host" or op.untilize_output or window(self.epoch, queue) is not None:
             return Route(0, 0, WRITE_VC, WRITE_VC)
         noc = self._nearer(self._physical(draft.inputs[0], 1), self._physical(draft.outputs[0][0], 1))
         return Route(noc, noc, WRITE_VC, WRITE_VC)

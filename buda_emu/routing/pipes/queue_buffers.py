@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from buda_emu.netlist.model import Buffer as DramPlace
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.routing.pipes.chips import WINDOW_BYTES, window
 from buda_emu.routing.pipes.edges import OpEdges
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.granularity import Cut
@@ -75,12 +77,13 @@ class QueueBuffers:
             if not one.emitted:
                 continue
             place, core = one.queue.buffers[one.cell], one.core or (NO_CORE, NO_CORE)
+            far = window(self.epoch, one.queue)
             yield Buffer(
                 id=one.id,
                 row=core[0],
                 column=core[1],
                 dram_chan=place.channel,
-                dram_addr=self._address(one.queue, place.channel, place.address),
+                dram_addr=self._address(one.queue, place, far),
                 dram_sub_chan=ports.get(one.id, 0),
                 **one.fields,
             )
@@ -115,10 +118,14 @@ class QueueBuffers:
             fields |= {"is_scatter": True, "replicate": 1}
         return fields
 
-    def _address(self, queue: Queue, channel: int, address: int) -> int:
+    def _address(self, queue: Queue, place: DramPlace, far: int | None) -> int:
+        if far is not None:
+            return far + place.address % WINDOW_BYTES
         if queue.loc != "host":
-            return address
-        return address + channel * HOST_CHANNEL_BYTES + (0 if self.arch.name == "grayskull" else HOST_OFFSET)
+            return place.address
+        return (
+            place.address + place.channel * HOST_CHANNEL_BYTES + (0 if self.arch.name == "grayskull" else HOST_OFFSET)
+        )
 
     def _fields(self, queue: Queue, producer: Op | None) -> dict[str, Any]:
         epoch = self.epoch
@@ -144,7 +151,7 @@ class QueueBuffers:
             "replicate": replicate,
             "q_slots": queue.entries,
             "dram_io_flag": not kept and not stored,
-            "dram_io_flag_is_remote": queue.loc == "host",
+            "dram_io_flag_is_remote": queue.loc == "host" or window(epoch, queue) is not None,
             "dram_io_allow_overwrite": queue.is_ram,
             "dram_io_skip_flow_ctrl": queue.is_ram,
             "dram_buf_flag": kept,
