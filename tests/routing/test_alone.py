@@ -107,4 +107,4 @@ def test_an_edge_that_is_refused() -> None:
     )
     built = alone(_loaded(text).ops.values(), [], "wormhole_b0")
     assert built.graph is None
-    assert [(one.rule, one.op) for one in built.refusals] == [("V225", "second")]
+    assert [(one.rule, one.op) for one in built.refusals] == [("V325", "second")]
