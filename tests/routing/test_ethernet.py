@@ -73,3 +73,21 @@ def test_a_relay_sends_to_an_operand_on_another_chip(tmp_path: Path) -> None:
     pipes.pipe([near], [to], ethernet_pipe=True, mcast_core_rc=((1, 0, 9),))
     done = _routed(pipes, tmp_path)
     assert (_ids(done, 0), _ids(done, 1), done.refusals) == ([9], [9], ())
+
+
+def test_a_transfer_may_be_on_no_core_where_it_takes_no_stream(tmp_path: Path) -> None:
+    pipes = Pipes()
+    near = pipes.buffer("ethernet_relay", row=6, column=9, operand=33, ethernet_chan=8, size_tiles=4)
+    pipes.pipe([pipes.packer(1, 1)], [near], (1, 1))
+    to = pipes.unpacker(0, 9, chip=1, ethernet_chan=0)
+    pipes.pipe([near], [to], ethernet_pipe=True, mcast_core_rc=((1, 0, 0),))
+    done = _routed(pipes, tmp_path)
+    assert (_ids(done, 0), _ids(done, 1), done.refusals) == ([9], [9], ())
+
+
+def test_a_stream_between_chips_is_on_a_core(tmp_path: Path) -> None:
+    pipes = Pipes()
+    sent = [pipes.packer(1, column) for column in (1, 2)]
+    pipes.pipe(sent, [pipes.unpacker(0, 9, chip=1, ethernet_chan=0)], ethernet_pipe=True, mcast_core_rc=((1, 0, 0),))
+    (refusal,) = _routed(pipes, tmp_path).refusals
+    assert refusal.message == "a stream is on [0, 0] of the NoC, which is no worker and no Ethernet core"

@@ -32,8 +32,8 @@ class CoreUse:
     dram_inputs: int = 0
     dram_outputs: int = 0
     multicasts: int = 0
-    _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int])
-    _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None])
+    _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
+    _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None], compare=False)
     _gather_streams: int = 0
 
     def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:

@@ -1,7 +1,7 @@
 """One temporal epoch of a netlist, as pipes are made for it: its ops, who reads what, what a prologue keeps in L1."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
@@ -33,10 +33,10 @@ class Epoch:
     fed: Mapping[str, tuple[Queue, ...]]
     prologue: frozenset[str]
     epilogue: frozenset[str]
-    skipped: tuple[str, ...]
-    unsteady: Mapping[str, str]
     queue_order: tuple[str, ...]
     """All queues of the netlist, in the order in which net2pipe gives them DRAM ports."""
+    skipped: tuple[str, ...] = ()
+    unsteady: Mapping[str, str] = field(default_factory=dict[str, str])
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
 
     def source(self, name: str) -> Queue | Op:
@@ -98,8 +98,6 @@ def epochs(netlist: Netlist) -> list[Epoch]:
             if known is not step and step.graph not in unsteady and (queue := _kept_otherwise(known, step)):
                 unsteady[step.graph] = queue
     numbers = {graph: temporal.id for temporal in netlist.temporal_graphs for graph in temporal.graphs}
-    order = tuple(in_table_order(netlist.queues))
-    ops = netlist.ops
     members: dict[int, list[str]] = {}
     for graph in first:
         members.setdefault(numbers[graph], []).append(graph)
@@ -109,19 +107,14 @@ def epochs(netlist: Netlist) -> list[Epoch]:
         if temporal.id not in members
         for graph in temporal.graphs
     ]
-    return [
-        _epoch(
-            netlist,
-            number,
-            members[number],
-            first,
-            order,
-            ops,
-            tuple(graph for before, graph in skipped if before < number),
-            {graph: unsteady[graph] for graph in members[number] if graph in unsteady},
-        )
-        for number in sorted(members)
-    ]
+    found: list[Epoch] = []
+    order, ops = tuple(in_table_order(netlist.queues)), netlist.ops
+    for number in sorted(members):
+        epoch = epoch_of(netlist, number, members[number], first, order=order, all_ops=ops)
+        before = tuple(graph for earlier, graph in skipped if earlier < number)
+        known = {graph: unsteady[graph] for graph in members[number] if graph in unsteady}
+        found.append(replace(epoch, skipped=before, unsteady=known) if before or known else epoch)
+    return found
 
 
 def _kept_otherwise(one: Execute, other: Execute) -> str:
@@ -135,16 +128,17 @@ def _kept_otherwise(one: Execute, other: Execute) -> str:
     return min((queue for queue, *_ in kept[0] ^ kept[1]), default="")
 
 
-def _epoch(
+def epoch_of(
     netlist: Netlist,
     number: int,
-    graphs: list[str],
+    graphs: Sequence[str],
     executes: Mapping[str, Execute],
-    order: tuple[str, ...],
-    all_ops: Mapping[str, Op],
-    skipped: tuple[str, ...],
-    unsteady: Mapping[str, str],
+    *,
+    order: tuple[str, ...] | None = None,
+    all_ops: Mapping[str, Op] | None = None,
 ) -> Epoch:
+    """The epoch of some graphs. `order`, `all_ops`: those of the netlist, where they are known already."""
+    order = tuple(in_table_order(netlist.queues)) if order is None else order
     fed: dict[str, list[Queue]] = {}
     for name in order:
         queue = netlist.queues[name]
@@ -170,12 +164,10 @@ def _epoch(
         tuple(graphs),
         netlist.graphs[graphs[0]].input_count,
         ops,
-        all_ops,
+        netlist.ops if all_ops is None else all_ops,
         {name: tuple(group) for name, group in readers.items()},
         {name: tuple(group) for name, group in fed.items() if name in ops},
         frozenset(kept[0]),
         frozenset(kept[1]),
-        skipped,
-        unsteady,
         order,
     )

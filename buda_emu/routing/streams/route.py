@@ -6,7 +6,7 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.garbage import no_collections
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
-from buda_emu.routing.streams.connected import NOWHERE, Connected
+from buda_emu.routing.streams.connected import NOWHERE, Connected, refused
 from buda_emu.routing.streams.counting import Linking, Steps, count
 from buda_emu.routing.streams.flow import measure
 from buda_emu.routing.streams.limits import LIMITS, NCRISC_READERS, NCRISC_WRITERS, READERS_OF_A_QUEUE, CoreLimits
@@ -44,11 +44,20 @@ def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
             refusals += core.short_of_kernel_operands()
         steps: Steps | None = {} if phases else None
         streams = [stream for part in parts for stream in _streams(part, steps)]
+        for stream in streams:
+            _on_a_core(stream.place, limits)
         if steps is not None:
             count(steps, limits)
     except RefusedError as stopped:
         return Routed((), (*refusals, stopped.refusal))
     return _allocated(streams, cores, limits, refusals)
+
+
+def _on_a_core(place: Place, limits: CoreLimits) -> None:
+    if place.ethernet and (place.row, place.column) not in limits.ethernet_cores:
+        raise refused(
+            f"a stream is on [{place.row}, {place.column}] of the NoC, which is no worker and no Ethernet core"
+        )
 
 
 def _ncrisc(part: Subgraph) -> Iterable[Refusal]:
