@@ -239,7 +239,7 @@ def _image_lines(image: "DeviceImage | None") -> Iterator[str]:
     tensors = plural(len(image.tensors), "tensor")
     yield f"image {data.device_image_name}: {tensors}, fp32_fallback {data.fp32_fallback or '-'}, made by {maker}"
     if image.findings:
-        yield "\n".join(f"warning: {item.message}" for item in image.findings)
+        yield "\n".join(f"warning: {item.where}: {item.message}" for item in image.findings)
 
 
 def _sources(report: "RunReport") -> str:

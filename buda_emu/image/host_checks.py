@@ -1,10 +1,10 @@
 """Whether what device.json says of the host's tensors fits the queues that they go to and come from (FRONTEND 7)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from math import prod
 from typing import Final, TypeVar
 
-from buda_emu.checker.text import shown
+from buda_emu.checker.text import plural, shown
 from buda_emu.errors import HostError
 from buda_emu.image.host_shapes import (
     TILE,
@@ -20,7 +20,7 @@ from buda_emu.image.host_shapes import (
 )
 from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, Transform
 from buda_emu.image.mismatch import DEVICE, STATE, Mismatch
-from buda_emu.netlist.model import Netlist, Queue
+from buda_emu.netlist.model import Execute, Netlist, Queue
 from buda_emu.spec.host_shape import expand_shape
 
 Queues = Mapping[str, Sequence[Queue]]
@@ -68,12 +68,13 @@ def _lists(state: CompiledGraphState) -> Iterator[Mismatch]:
 
 
 def _microbatch(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:
-    """One entry of the host may serve a microbatch, which its queue has to hold."""
-    steps = (STATE, "microbatch")
+    """One entry of the host may serve a microbatch, which its queue has to hold; not one that all inputs read in L1."""
+    steps, kept = (STATE, "microbatch"), _kept_in_l1(netlist)
     for name in state.ordered_input_names:
         for queue in queues.get(name, ())[:1]:
-            if not queue.is_ram and state.microbatch > queue.entries:
-                problem = f"a microbatch of {state.microbatch}, but queue {shown(name)} holds {queue.entries} entries"
+            if not queue.is_ram and queue.name not in kept and state.microbatch > queue.entries:
+                held = plural(queue.entries, "entry")
+                problem = f"a microbatch of {state.microbatch}, but queue {shown(name)} holds {held}"
                 yield Mismatch(DEVICE, "image-queue", problem, steps=steps)
                 return
     counts = {graph.input_count for graph in netlist.graphs.values()}
@@ -81,6 +82,13 @@ def _microbatch(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> 
         known = " or ".join(map(str, sorted(counts)))
         problem = f"a microbatch of {state.microbatch}, but the netlist's input_count is {known}"
         yield Mismatch(DEVICE, "image-queue", problem, "warning", steps)
+
+
+def _kept_in_l1(netlist: Netlist) -> Set[str]:
+    """Queues whose entry an epoch loads once for all its inputs (prologue, NETLIST 4.4)."""
+    steps = (step for program in netlist.programs.values() for step in program.instructions)
+    settings = (one for step in steps if isinstance(step, Execute) for one in step.queue_settings)
+    return {one.queue for one in settings if one.prologue.lower() in ("true", "1")}
 
 
 def _host_tms(state: CompiledGraphState, netlist: Netlist, queues: Queues) -> Iterator[Mismatch]:

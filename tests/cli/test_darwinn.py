@@ -111,7 +111,7 @@ def test_verify(folder, edges, capsys):
 def test_link(edges, tmp_path, capsys):
     given = ["--address", "parameter=0x100000000", "--address", "input:image=4096", "--address", "output:grid=8192"]
     assert main(["darwinn", "link", edges, "--executable", "PARAMETER_CACHING", *given[:2], "-o", str(tmp_path)]) == 0
-    assert "1 chunks of PARAMETER_CACHING" in capsys.readouterr().out
+    assert "1 chunk of PARAMETER_CACHING" in capsys.readouterr().out
     first = int.from_bytes((tmp_path / "chunk_0.bin").read_bytes(), "little")
     assert (first >> 70 & 0xFFFF_FFFF, first >> 198 & 0xFFFF_FFFF) == (0, 1)
     assert main(["darwinn", "link", edges, *given, "-o", str(tmp_path / "main")]) == 0

@@ -144,7 +144,7 @@ def test_a_run_says_what_the_image_is(tmp_path, capsys):
     title, about, warnings, inputs, *_ = capsys.readouterr().out.split("\n\n")
     assert title.startswith(f"{image}!{TOP}/net.yaml: wormhole_b0, precision format")
     assert about == "image small: 2 tensors, fp32_fallback Float16_b, made by 0.1"
-    assert warnings == "warning: field verify_cfg is missing"
+    assert warnings == "warning: verify_cfg: this field is missing"
     assert inputs == "3 inputs from default, image"
     assert np.load(tmp_path / "out" / "out.npy").shape == (1, 1, 32, 32)
 
@@ -210,7 +210,7 @@ def test_pickles_need_the_flag(tmp_path, capsys):
 def test_check_prints_what_is_wrong_and_explain_says_more(tmp_path, capsys):
     image = small(tmp_path, w=bin_entry("w", values((1, 1, 64, 32))))
     assert main(["check", str(image)]) == 2
-    place = f"{image}!{TOP}/device.json:1:1: error[image-queue]: tensor w: shape [1, 1, 64, 32], "
+    place = f"{image}!{TOP}/device.json:compiled_graph_state/post_const_eval_parameters/w: error[image-queue]: tensor w: shape [1, 1, 64, 32], "
     shown = capsys.readouterr().out
     assert shown.startswith(place)
     assert shown.splitlines()[-1] == "1 error; `buda-emu explain image-queue` tells more"
