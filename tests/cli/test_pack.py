@@ -210,7 +210,8 @@ def test_pickles_need_the_flag(tmp_path, capsys):
 def test_check_prints_what_is_wrong_and_explain_says_more(tmp_path, capsys):
     image = small(tmp_path, w=bin_entry("w", values((1, 1, 64, 32))))
     assert main(["check", str(image)]) == 2
-    place = f"{image}!{TOP}/device.json:compiled_graph_state/post_const_eval_parameters/w: error[image-queue]: tensor w: shape [1, 1, 64, 32], "
+    field = "compiled_graph_state/post_const_eval_parameters/w"
+    place = f"{image}!{TOP}/device.json:{field}: error[image-queue]: tensor w: shape [1, 1, 64, 32], "
     shown = capsys.readouterr().out
     assert shown.startswith(place)
     assert shown.splitlines()[-1] == "1 error; `buda-emu explain image-queue` tells more"
