@@ -1,4 +1,4 @@
-"""What net2pipe refuses of ops that read and write other chips."""
+"""What net2pipe refuses of ops that read and write other chips, and of DRAM that a chip does not have."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,6 +10,7 @@ from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.make_pipes import Draft
 from buda_emu.routing.pipes.op_class import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
+from buda_emu.spec.devices import device
 
 _LOCAL: Final = "keep it on the chip of the op"
 
@@ -17,6 +18,7 @@ _LOCAL: Final = "keep it on the chip of the op"
 def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for pipes that end at Ethernet cores."""
     netlist = epoch.netlist
+    yield from _without_channel(epoch)
     pcie = over_pcie(netlist)
     if pcie:
         yield from _ring(epoch)
@@ -45,6 +47,16 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 if not pcie:
                     yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
                 yield from _reached(epoch, op, queue.target_device, said)
+
+
+def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
+    """Queues in channels of DRAM that no chip has (NETLIST 2.1), which `check` without `--strict` warns of."""
+    count = device(epoch.netlist.arch_name).dram_channels
+    for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
+        wrong = [one.channel for one in queue.buffers if not 0 <= one.channel < count] if queue.loc == "dram" else []
+        if wrong:
+            what = f"DRAM channel {wrong[0]}, {epoch.netlist.arch_name} has channels 0 to {count - 1}"
+            yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
 
 
 def _ring(epoch: Epoch) -> Iterator[Refusal]:
