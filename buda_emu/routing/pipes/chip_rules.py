@@ -1,4 +1,4 @@
-"""What net2pipe refuses of ops that read and write other chips, and of DRAM that a chip does not have."""
+"""What net2pipe refuses of ops that read and write other chips, and of cores and DRAM that a chip does not have."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,7 +10,6 @@ from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.make_pipes import Draft
 from buda_emu.routing.pipes.op_class import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
-from buda_emu.spec.devices import device
 
 _LOCAL: Final = "keep it on the chip of the op"
 
@@ -19,6 +18,7 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for pipes that end at Ethernet cores."""
     netlist = epoch.netlist
     yield from _without_channel(epoch)
+    yield from _without_core(epoch)
     pcie = over_pcie(netlist)
     if pcie:
         yield from _ring(epoch)
@@ -51,12 +51,28 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
 
 def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
     """Queues in channels of DRAM that no chip has (NETLIST 2.1), which `check` without `--strict` warns of."""
-    count = device(epoch.netlist.arch_name).dram_channels
+    arch = epoch.netlist.arch
     for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
-        wrong = [one.channel for one in queue.buffers if not 0 <= one.channel < count] if queue.loc == "dram" else []
+        wrong = (
+            [one.channel for one in queue.buffers if not 0 <= one.channel < arch.dram_channels]
+            if queue.loc == "dram"
+            else []
+        )
         if wrong:
-            what = f"DRAM channel {wrong[0]}, {epoch.netlist.arch_name} has channels 0 to {count - 1}"
+            what = f"DRAM channel {wrong[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
             yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
+
+
+def _without_core(epoch: Epoch) -> Iterator[Refusal]:
+    """Ops that stand beyond the worker cores (NETLIST 2.1), which is a warning, too."""
+    arch = epoch.netlist.arch
+    for op in epoch.ops.values():
+        if is_ethernet(op):
+            continue
+        ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
+        if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
+            what = f"stands on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
 
 
 def _ring(epoch: Epoch) -> Iterator[Refusal]:

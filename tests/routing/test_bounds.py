@@ -1,0 +1,79 @@
+"""What no chip has is refused, and what would take too much memory is said not to be made, before it is."""
+
+import pytest
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.netlist.load import check_text as loaded
+from buda_emu.routing.checking import check_text
+from buda_emu.routing.epochs import route_netlist
+from buda_emu.routing.pipes import build, edge
+from routing.texts import netlist, op, queue
+
+
+def _routed(text: str, arch: str = "wormhole_b0"):
+    found = loaded(text, arch=arch).netlist
+    assert found is not None
+    return [refusal for epoch in route_netlist(found) for refusal in epoch.routed.refusals]
+
+
+def _repeated(times: int, readers: int = 1) -> str:
+    """A tile that each of `readers` ops repeats along z; another op sums the repeats up."""
+    queues, ops = [queue("a")], list[str]()
+    for one in range(readers):
+        more = f", input_0_tms: [broadcast: {{z: {times}}}]"
+        queues.append(queue(f"o{one}", f"sum{one}"))
+        ops.append(op(f"repeat{one}", "nop", ["a"], t=times, at=(one, 0), more=more))
+        total = f"dim: z, type: max, z: {times}"
+        ops.append(op(f"sum{one}", "reduce", [f"repeat{one}"], at=(one, 1), attributes=total))
+    return netlist(queues, ops)
+
+
+def _said(text: str) -> list[str]:
+    assert loaded(text, strict=True).ok
+    return [one.message for one in check_text(text).diagnostics if one.rule == "V359"]
+
+
+def test_an_operand_of_too_many_tiles_is_not_made():
+    assert _said(_repeated(1 << 12)) == []
+    found = _said(_repeated(1 << 30))
+    assert found == [
+        "graph main: op repeat0, input 0: 1,073,741,824 tiles are read: pipes are made of no more than 4,194,304"
+    ]
+    with pytest.raises(UnsupportedError, match="op repeat0, input 0: 1,073,741,824 tiles are read"):
+        _routed(_repeated(1 << 30))
+
+
+def test_an_epoch_of_too_many_tiles_is_not_made(monkeypatch):
+    monkeypatch.setattr(build, "MOST_TILES", 1 << 13)
+    assert _said(_repeated(1 << 11)) == []
+    (found,) = _said(_repeated(1 << 11, readers=5))
+    assert "pipes are made of no more than 8,192" in found
+
+
+def test_padding_counts():
+    wide = op(
+        "first", "nop", ["a"], ublock=(1, 1), mblock=(1, 1), more=", input_0_pad: {rt: 4096, ct: 4096, pad_value: 0.0}"
+    )
+    with pytest.raises(UnsupportedError, match=r"op first, input 0: 16,785,409 tiles are read"):
+        _routed(netlist([queue("a"), queue("o", "first")], [wide]))
+
+
+def test_only_small_edges_are_kept():
+    kept = edge._edge_map.cache_info
+    assert _said(_repeated(1 << 15)) == []  # the small edges of both are kept from here on
+    before = kept().currsize
+    assert _said(_repeated((1 << 15) + 32)) == []
+    assert kept().currsize == before
+    assert _said(_repeated(1 << 10)) == []
+    assert kept().currsize > before
+
+
+@pytest.mark.parametrize(
+    ("grid", "at"), [((1, 9), (0, 0)), ((11, 1), (0, 0)), ((1, 1), (10, 0)), ((2, (1 << 31) - 1), (0, 0))]
+)
+def test_cores_that_the_chip_does_not_have_are_refused(grid, at):
+    text = netlist([queue("a"), queue("o", "first")], [op("first", "nop", ["a"], grid, at=at)])
+    (found,) = _routed(text)
+    assert found.what == "V150"
+    assert found.message.startswith("first: stands on cores up to")
+    assert found.message.endswith("the last one of wormhole_b0 is [9, 7]")
