@@ -1,5 +1,7 @@
 """What no chip has is refused, and what would take too much memory is said not to be made, before it is."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from buda_emu.errors import UnsupportedError
@@ -7,6 +9,7 @@ from buda_emu.netlist.load import check_text as loaded
 from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
 from buda_emu.routing.pipes import build, edge
+from buda_emu.routing.streams import flow, phases
 from routing.texts import netlist, op, queue
 
 
@@ -16,8 +19,8 @@ def _routed(text: str, arch: str = "wormhole_b0"):
     return [refusal for epoch in route_netlist(found) for refusal in epoch.routed.refusals]
 
 
-def _repeated(times: int, readers: int = 1) -> str:
-    """A tile that each of `readers` ops repeats along z; another op sums the repeats up."""
+def _repeated(times: int, readers: int = 1, inputs: int = 1) -> str:
+    """A tile that each of `readers` ops repeats along z; another op takes the largest of the repeats."""
     queues, ops = [queue("a")], list[str]()
     for one in range(readers):
         more = f", input_0_tms: [broadcast: {{z: {times}}}]"
@@ -25,7 +28,7 @@ def _repeated(times: int, readers: int = 1) -> str:
         ops.append(op(f"repeat{one}", "nop", ["a"], t=times, at=(one, 0), more=more))
         total = f"dim: z, type: max, z: {times}"
         ops.append(op(f"sum{one}", "reduce", [f"repeat{one}"], at=(one, 1), attributes=total))
-    return netlist(queues, ops)
+    return netlist(queues, ops, count=inputs)
 
 
 def _said(text: str) -> list[str]:
@@ -77,3 +80,30 @@ def test_cores_that_the_chip_does_not_have_are_refused(grid, at):
     assert found.what == "V150"
     assert found.message.startswith("first: stands on cores up to")
     assert found.message.endswith("the last one of wormhole_b0 is [9, 7]")
+
+
+def test_an_epoch_of_billions_of_tiles_is_routed_or_said_not_to_be():
+    assert _routed(_repeated(1, inputs=2**31 - 1)) == []
+    with pytest.raises(UnsupportedError, match="repeat0: 6,442,450,941 tiles in an epoch: streams of no more than"):
+        _routed(_repeated(3, inputs=2**31 - 1))
+
+
+def test_phases_by_the_million_are_not_made(monkeypatch):
+    monkeypatch.setattr(phases, "MOST_PHASES", 10)
+    found = loaded(_repeated(1 << 16)).netlist
+    assert found is not None
+    with pytest.raises(UnsupportedError, match=r"phases in an iteration: no more than 10 are followed"):
+        list(route_netlist(found, phases=True))
+
+
+@pytest.mark.parametrize("tiles", [30_719, 32_768, 32_771, 65_536, 98_304, 92_160, 30_030 * 4, 131_071])
+@pytest.mark.parametrize("at_once", [1, 2, 3, 12, 77])
+def test_iterations_are_the_divisor_that_comes_first(tiles, at_once, monkeypatch):
+    """Downward from what phases of 2,048 tiles make of 15 phases an iteration, then upward from there."""
+    monkeypatch.setattr(flow, "_at_once", lambda *_: at_once)
+    root = SimpleNamespace(buffer=SimpleNamespace(buffer=SimpleNamespace(epoch_tiles=tiles)))
+    ideal = tiles // (2048 * 15)
+    tried = [*range(ideal, 1, -1), *range(ideal + 1, tiles)]
+    fitting = [one for one in tried if tiles % one == 0 and tiles // one % at_once == 0]
+    expected = 1 if tiles // 2048 <= 15 else fitting[0] if fitting else tiles
+    assert flow._single_source_iterations(root, [None]) == expected
