@@ -82,6 +82,26 @@ def test_cores_that_the_chip_does_not_have_are_refused(grid, at):
     assert found.message.endswith("the last one of wormhole_b0 is [9, 7]")
 
 
+def test_an_op_of_a_graph_that_is_not_executed_beside_its_reader_is_refused():
+    def one(name: str, source: str) -> list[str]:
+        return [op(name, "nop", [source])]
+
+    text = netlist([queue("a"), queue("o", "second", chip=1)], one("first", "a"), others={1: one("second", "first")})
+    both = [line for line in text.splitlines() if "execute" in line]
+    assert len(both) == 2
+    (found,) = _routed(text.replace(both[0] + "\n", ""))
+    assert (found.what, found.message) == (
+        "V126", "second: first is an op of a graph that is not executed beside this one"
+    )  # fmt: skip
+
+
+def test_chips_far_apart_form_no_ring():
+    text = netlist([queue("a"), queue("o", "first", chip=2**31 - 1)], [op("first", "nop", ["a"])], "grayskull")
+    found = _routed(text, "grayskull")[0]
+    assert found.what == "V337"
+    assert "chips 0, 2147483647 form no ring" in found.message
+
+
 def test_an_epoch_of_billions_of_tiles_is_routed_or_said_not_to_be():
     assert _routed(_repeated(1, inputs=2**31 - 1)) == []
     with pytest.raises(UnsupportedError, match="repeat0: 6,442,450,941 tiles in an epoch: streams of no more than"):
