@@ -6,7 +6,7 @@ from typing import Any
 
 from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic, Severity
 from buda_emu.checker.rule import Rule
-from buda_emu.checker.text import plural
+from buda_emu.checker.text import one_line, plural
 from buda_emu.screen import Screen, Style
 
 SCHEMA_VERSION = 1
@@ -36,7 +36,7 @@ def render_one(item: Diagnostic, screen: Screen = _PLAIN) -> str:
     """
     place = screen.paint(":".join(filter(None, (item.path, item.where))), "bold")
     severity = screen.paint(item.severity, "bold", _COLOURS[item.severity])
-    head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {_said(item)}"
+    head = f"{place}: {severity}[{screen.paint(item.rule, 'bold')}]: {one_line(_said(item))}"
     line = item.source_line
     return head if not line or line.isspace() else f"{head}\n{_excerpt(item, screen)}"
 

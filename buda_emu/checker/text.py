@@ -16,6 +16,13 @@ def shown(text: object) -> str:
     return line if line.isprintable() else ascii(line)[1:-1]
 
 
+def one_line(text: str) -> str:
+    """A whole message on one line: what cannot be printed, line feeds in names too, is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def plural(count: int, noun: str) -> str:
     """A count with what is counted: `1 epoch`, `2 epochs`, `12,000 entries`."""
     if count == 1:

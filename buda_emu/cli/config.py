@@ -19,6 +19,7 @@ from buda_emu.screen import WHEN
 OWN_FILE: Final = "buda-emu.toml"
 _SHARED_FILE: Final = "pyproject.toml"
 _TABLE: Final = "tool.buda-emu"
+_MOST_BYTES: Final = 1 << 20
 _MAY_MENTION: Final = re.compile(
     rb"""tool["']?[ \t]*\.[ \t]*["']?buda-emu|^[ \t]*(\[[ \t]*)?["']?tool["']?[ \t]*[]=]""", re.MULTILINE
 )
@@ -103,12 +104,17 @@ def _mentions(path: str) -> bool:
 
 
 def read(path: str) -> dict[str, Any]:
-    """The settings of a file. Raises HostError for what is no TOML, OSError."""
+    """The settings of a file. Raises HostError for what is no TOML or too large, OSError."""
     import tomllib
 
+    with open(path, "rb") as file:  # noqa: PTH123
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise HostError(f"{path}: settings of more than {_MOST_BYTES:,} bytes are not read")
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            content = tomllib.load(file)
+        content = tomllib.loads(data.decode())
+    except RecursionError:
+        raise HostError(f"{path}: not TOML: nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise HostError(f"{path}: not TOML: {error}") from None
     if os.path.basename(path) != _SHARED_FILE:  # noqa: PTH119

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from buda_emu.checker.text import one_line
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
@@ -42,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     say(table(HEADERS, map(_row, epochs), right=(0, 2, 3, 4, 5), prose=(1,)))
     refusals = [(epoch.number, refusal) for epoch in epochs for refusal in epoch.routed.refusals]
     for number, refusal in refusals:
-        say(f"epoch {number}: {refusal.what}: {refusal.message}")
+        say(one_line(f"epoch {number}: {refusal.what}: {refusal.message}"))
     return 2 if refusals else 0
 
 

@@ -171,3 +171,10 @@ def test_each_finding_gets_the_line_that_it_names_where_there_is_one() -> None:
 def test_findings_without_an_offset_come_before_the_first_byte() -> None:
     whole, first = (replace(finding(), line=0, column=0, offset=offset) for offset in (None, 0))
     assert whole.order < first.order
+
+
+def test_a_name_with_line_feeds_makes_no_lines_of_its_own() -> None:
+    text = render_one(finding(message="op a\n::warning::b\x1b[8m: unknown type"))
+    head, *excerpt = text.splitlines()
+    assert r"op a\n::warning::b\x1b[8m: unknown type" in head
+    assert len(excerpt) == 2

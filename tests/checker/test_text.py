@@ -2,7 +2,7 @@
 
 import pytest
 
-from buda_emu.checker.text import plural, quoted, shown
+from buda_emu.checker.text import one_line, plural, quoted, shown
 from shared_files import ROOT
 
 
@@ -37,3 +37,8 @@ def test_plurals_are_made_in_one_place():
     """`'s' * (count != 1)` in a message is a second one."""
     for path in (ROOT / "buda_emu").rglob("*.py"):
         assert "{'s' *" not in path.read_text(encoding="utf-8"), path
+
+
+def test_a_message_is_one_line():
+    assert one_line("op a: has no reader") == "op a: has no reader"
+    assert one_line("op a\n::warning::b\x1b[8m: \u202eß") == "op a\\n::warning::b\\x1b[8m: \\u202eß"

@@ -150,7 +150,10 @@ def test_defaults_of_options(place, capsys):
         ('color = "sometimes"', "color: 'sometimes' is none of auto, always, never"),
         ("check = true", "check: expected a table, not True"),
         ("[check", "not TOML: "),
+        ("a = " + "[" * 100_000, "not TOML: "),
+        ("#" * (1 << 20) + "\n", "settings of more than 1,048,576 bytes are not read"),
     ],
+    ids=lambda text: text[:40],
 )
 def test_errors_name_file_and_key(text, said, place, capsys):
     (place / "buda-emu.toml").write_text(text)

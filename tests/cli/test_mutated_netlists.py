@@ -1,4 +1,5 @@
-"""Whole commands on spoilt netlists: only documented exit codes, `run` refuses what `check` refuses, none hangs."""
+"""Whole commands on spoilt netlists: only documented exit codes, `run` refuses what `check` refuses, `route` what
+`check --strict` refuses of pipes and streams, none hangs."""
 
 import signal
 from collections.abc import Iterator
@@ -56,6 +57,30 @@ def run_and_judge(text, directory, capsys):
     shown = capsys.readouterr().err
     assert checked in (0, 2), shown
     assert ran in ((0, 2, 3, 4) if checked == 0 else (2,)), shown
+
+
+def route_and_judge(text, directory, capsys):
+    path = directory / "net.yaml"
+    path.write_text(text)
+    with limit(SECONDS):
+        checked = main(["check", "--strict", str(path)])
+        routed = main(["route", str(path), "--output", str(directory / "streams")])
+    shown = capsys.readouterr().err
+    assert checked in (0, 2), shown
+    assert routed in ((0, 3) if checked == 0 else (0, 2, 3)), shown
+
+
+@settings(common, max_examples=100)
+@given(text=spoilt)
+def test_routing_has_only_documented_exit_codes(text, tmp_path, capsys):
+    route_and_judge(text, tmp_path, capsys)
+
+
+@pytest.mark.slow
+@settings(common, max_examples=3000)
+@given(text=spoilt)
+def test_routing_has_only_documented_exit_codes_at_length(text, tmp_path, capsys):
+    route_and_judge(text, tmp_path, capsys)
 
 
 @settings(common, max_examples=100)

@@ -1,7 +1,5 @@
 """`buda-emu route`: a line for each epoch, streams as YAML, refusals and their exit code."""
 
-import re
-
 import yaml
 
 from buda_emu.cli.main import main
@@ -20,14 +18,16 @@ def test_each_epoch_in_a_line_and_its_streams_in_a_file(tmp_path, capsys):
 
 
 def test_what_is_refused_is_said_and_ends_in_2(tmp_path, capsys):
-    path = tmp_path / "narrow.yaml"
-    path.write_text((DIRECTORY / "attention.yaml").read_text().replace("buf_size_mb: 8", "buf_size_mb: 2"))
+    path = tmp_path / "net.yaml"
+    path.write_text((DIRECTORY / "softmax.yaml").read_text().replace("dram: [[0,", "dram: [[65536,", 1))
     assert main(["route", str(path), "-o", str(tmp_path)]) == 2
     said = capsys.readouterr().out.splitlines()
-    assert said[2].split()[-1] == "refused"
-    rule = next(iter(re.findall(r"^epoch 1: (V\d+): projected: stacked pieces", said[3])))
-    found = yaml.safe_load((tmp_path / "epoch_1.yaml").read_text())
-    assert [refusal["what"] for refusal in found["refusals"]] == [rule]
+    assert said[1].split()[-1] == "refused"
+    assert said[2] == "epoch 0: V151: x: DRAM channel 65536, wormhole_b0 has channels 0 to 5"
+    found = yaml.safe_load((tmp_path / "epoch_0.yaml").read_text())
+    assert [(refusal["what"], refusal["message"]) for refusal in found["refusals"]] == [
+        ("V151", "x: DRAM channel 65536, wormhole_b0 has channels 0 to 5")
+    ]
 
 
 def test_what_is_not_routed_is_said(capsys):

@@ -65,3 +65,10 @@ def test_nothing_allocated_and_words_that_yaml_would_not_read_as_text() -> None:
     found = yaml.safe_load(as_yaml(route(pipes.graph, "grayskull"), "no", "grayskull"))
     assert (found["graph"], found["cores"], found["refusals"][0]["what"]) == ("no", [], "pipe_graph")
     assert "core" not in found["refusals"][0]
+
+
+def test_names_that_no_text_file_can_hold_are_escaped() -> None:
+    for name in ("\x1b]0;title\x07", "a\nrefusals: []", 'say "no"\\\x00', "\u202eturned", "d\x9b8m", "fine: 'x'"):
+        text = as_yaml(route(_pipes().graph, "grayskull"), name, "grayskull")
+        assert yaml.safe_load(text)["graph"] == name
+        assert all(line.isprintable() for line in text.splitlines())

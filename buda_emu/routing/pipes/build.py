@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from buda_emu.garbage import no_collections
 from buda_emu.netlist.model import Netlist
@@ -18,6 +19,10 @@ from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.nocs import Nocs
 from buda_emu.routing.pipes.op_class import is_drainer
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
+from buda_emu.routing.pipes.source_map import within_bounds
+
+MOST_TILES: Final = 1 << 23
+"""Of all edges of an epoch: ten times what the largest public netlist has."""
 
 
 @dataclass(slots=True)
@@ -47,7 +52,8 @@ def pipe_graphs(netlist: Netlist) -> Iterator[Built]:
 
 
 def build(epoch: Epoch) -> Built:
-    """The pipe graph of an epoch, or its refusals. UnsupportedError where tiles go from chip to chip."""
+    """The pipe graph of an epoch, or its refusals. UnsupportedError where tiles go from chip to chip, and for too many
+    tiles."""
     with no_collections():
         return _build(epoch)
 
@@ -68,7 +74,7 @@ def _build(epoch: Epoch) -> Built:
 def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
     """Edges and pieces; what is refused is added to `refusals`, and its edges are left out."""
     plan = Plan()
-    count = epoch.input_count
+    tiles, count = 0, epoch.input_count
     for op in epoch.ops.values():
         if not epoch.readers.get(op.name) and not is_drainer(op):
             what = "nothing reads its result"
@@ -76,14 +82,17 @@ def plan_of(epoch: Epoch, refusals: list[Refusal]) -> Plan:
                 Refusal(rule="V336", what=what, hint="add a queue that it feeds, or leave it out", op=op.name)
             )
         try:
-            plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
+            edges = plan.edges[op.name] = op_edges(epoch.inputs(op), count, epoch.prologue)
+            tiles += sum(edge.tiles for edge in edges.maps)
         except RefusedError as error:
             refusals.append(error.refusal(op.name))
         for queue in epoch.fed.get(op.name, ()):
             try:
-                plan.queue_edges[queue.name] = queue_edge(queue, op, count)
+                edge = plan.queue_edges[queue.name] = queue_edge(queue, op, count)
+                tiles += edge.tiles
             except RefusedError as error:
                 refusals.append(error.refusal(queue.name))
+        within_bounds(tiles, MOST_TILES)
     if not refusals:
         _cut(epoch, plan, refusals)
     return plan

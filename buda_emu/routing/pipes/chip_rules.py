@@ -1,4 +1,4 @@
-"""What net2pipe refuses of ops that read and write other chips."""
+"""What net2pipe refuses of ops that read and write other chips, and of cores and DRAM that a chip does not have."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -17,6 +17,8 @@ _LOCAL: Final = "keep it on the chip of the op"
 def refused(epoch: Epoch) -> Iterator[Refusal]:
     """What net2pipe refuses. UnsupportedError for pipes that end at Ethernet cores."""
     netlist = epoch.netlist
+    yield from _without_channel(epoch)
+    yield from _without_core(epoch)
     pcie = over_pcie(netlist)
     if pcie:
         yield from _ring(epoch)
@@ -24,6 +26,10 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
         if is_ethernet(op):
             raise UnsupportedError(f"op {op.name}: pipes of {op.type} are not made yet")
         for index, name in enumerate(op.inputs):
+            if name not in netlist.queues and name not in epoch.ops:
+                what = f"{name} is an op of a graph that is not executed beside this one"
+                yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
+                continue
             source = epoch.source(name)
             if isinstance(source, Op):
                 if source.target_device == op.target_device:
@@ -47,9 +53,35 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 yield from _reached(epoch, op, queue.target_device, said)
 
 
+def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
+    """Queues in channels of DRAM that no chip has (NETLIST 2.1), which `check` without `--strict` warns of."""
+    arch = epoch.netlist.arch
+    for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
+        wrong = (
+            [one.channel for one in queue.buffers if not 0 <= one.channel < arch.dram_channels]
+            if queue.loc == "dram"
+            else []
+        )
+        if wrong:
+            what = f"DRAM channel {wrong[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
+            yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
+
+
+def _without_core(epoch: Epoch) -> Iterator[Refusal]:
+    """Ops that stand beyond the worker cores (NETLIST 2.1), which is a warning, too."""
+    arch = epoch.netlist.arch
+    for op in epoch.ops.values():
+        if is_ethernet(op):
+            continue
+        ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
+        if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
+            what = f"stands on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
+
+
 def _ring(epoch: Epoch) -> Iterator[Refusal]:
     used = chips(epoch.netlist)
-    if used != list(range(used[0], used[-1] + 1)):
+    if used[-1] - used[0] >= len(used):
         what = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
         yield Refusal(rule="V337", what=what, hint="use chips whose numbers follow each other")
     if not epoch.ops:

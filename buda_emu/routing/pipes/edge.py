@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from buda_emu.netlist.model import Pad, Tm
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, places
+from buda_emu.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, places, within_bounds
 from buda_emu.routing.pipes.stacking import Consumer, Phases, phases
 from buda_emu.spec.blocking import Blocking
 
@@ -21,6 +21,8 @@ Spread = Literal["blocks", "rows", "columns"]
 Dest = tuple[int, int]
 ALL = -1
 """In a `Dest`: all rows, or all columns, of the consumer's cores get the same tiles."""
+MOST_KEPT_TILES: Final = 1 << 14
+"""Edges of more tiles are made anew each time: what is kept takes 512 MiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,12 @@ class Reading:
     kept_per_t: bool = False
 
     @property
+    def tiles(self) -> int:
+        """Of an input, those that several cores share counted once."""
+        (rows, columns), (m, n), (r, c) = self.cut, self.mblock, self.ublock
+        return self.t * rows * m * r * columns * n * c
+
+    @property
     def cut(self) -> tuple[int, int]:
         """Rows and columns of cores that get tiles of their own."""
         rows, columns = self.grid
@@ -85,14 +93,27 @@ class EdgeMap:
     consumer_grid: tuple[int, int]
 
     @property
+    def tiles(self) -> int:
+        """Of all pipes."""
+        return sum(len(pipe.tiles) for pipe in self.pipes)
+
+    @property
     def most_tiles(self) -> int:
         """Of any pipe."""
         return max((len(pipe.tiles) for pipe in self.pipes), default=0)
 
 
-@lru_cache(maxsize=4096)
 def edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
-    """The pipes of an edge. RefusedError for what the vendor's net2pipe refuses."""
+    """The pipes of an edge. RefusedError for what the vendor's net2pipe refuses, UnsupportedError for more tiles than
+    pipes are made of."""
+    tiles = reading.tiles * max(1, source.buffered // source.blocking.t)
+    return (
+        _edge_map(source, path, reading) if tiles <= MOST_KEPT_TILES else _edge_map.__wrapped__(source, path, reading)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _edge_map(source: Source, path: Path, reading: Reading) -> EdgeMap:
     under_tms = source_map(source, path)
     pipes, granularity = _traced(under_tms, reading)
     if under_tms.needs_phases:
@@ -131,6 +152,7 @@ def _traced(source: SourceMap, reading: Reading) -> tuple[list[EdgePipe], int]:
         raise RefusedError("V328", what, "use kernel_broadcast_per_t, or a producer with t 1 and buf_size_mb 1 or 2")
     table = read_in_order(source.tiles, reading)
     if not reading.kept and held > t:
+        within_bounds(table.size * (held // t))
         inputs = np.arange(held // t, dtype=np.int64)[None, :, None] * (t * source.mblock_tiles)
         table = (table[:, None, :] + inputs).reshape(len(table), -1)
     pipes: list[EdgePipe] = []
@@ -246,11 +268,12 @@ def _is_out_of_order(pipes: Sequence[EdgePipe], mblock_tiles: int) -> bool:
     return any(count % mblock_tiles for count in next_place.values())
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
 def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> EdgeMap:
     """The rows that an embedding looks up. RefusedError where the table is not cut as the device can read it."""
     across = _cut_of_flat_data(producer, grid, "embedding")[1]
     rows, columns = producer.grid_size
+    within_bounds(grid[0] * grid[1] * indices * (producer.mblock[1] // across))
     pipes: list[EdgePipe] = []
     tiles = np.arange(1, indices + 1, dtype=np.int64)
     for row in range(grid[0]):
@@ -261,7 +284,7 @@ def table_rows_map(producer: Blocking, grid: tuple[int, int], indices: int) -> E
     return EdgeMap(1, True, pipes, producer.grid_size, grid)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
 def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int) -> EdgeMap:
     """The rows of flat data that a tilizer reads. RefusedError as above."""
     down, across = _cut_of_flat_data(producer, grid, "tilizer")
@@ -273,6 +296,7 @@ def flat_rows_map(producer: Blocking, grid: tuple[int, int], rows_per_input: int
             raise RefusedError("V330", f"{what}: flat data is cut by whole mblocks", "use another grid or mblock")
         loops = producer.mblock[0] // down
         count //= loops
+    within_bounds(grid[0] * grid[1] * producer.t * loops * (producer.mblock[1] // across) * count)
     rows, columns = producer.grid_size
     turns = np.arange(loops)[:, None, None] * count + np.arange(count)[None, None, :]
     one_t = np.broadcast_to(turns, (loops, producer.mblock[1] // across, count)).reshape(-1)

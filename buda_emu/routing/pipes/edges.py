@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op, Queue
 from buda_emu.routing.pipes.edge import EdgeMap, Path, Reading, Source, edge_map, flat_rows_map, table_rows_map
 from buda_emu.routing.pipes.op_class import buffered_mblocks, op_class
@@ -59,7 +60,8 @@ def edge_ends(inputs: OpInputs, index: int, input_count: int) -> tuple[Source, P
 
 
 def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> OpEdges:
-    """All edges of an op; `prologue`: queues that stay in L1."""
+    """All edges of an op; `prologue`: queues that stay in L1. UnsupportedError for more tiles than pipes are made of,
+    by op and input."""
     found = OpEdges()
     for index, name in enumerate(inputs.op.inputs):
         try:
@@ -69,6 +71,8 @@ def op_edges(inputs: OpInputs, input_count: int, prologue: Collection[str]) -> O
         except RefusedError as error:
             error.input = index
             raise
+        except UnsupportedError as error:
+            raise UnsupportedError(f"op {inputs.op.name}, input {index}: {error}") from None
         found.maps.append(edge)
     return found
 

@@ -5,11 +5,12 @@ in the core's output buffer, in the order in which the core writes. Padding has 
 """
 
 from math import gcd
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Pad, Tm
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.blocking import Blocking
@@ -18,6 +19,15 @@ Tiles: TypeAlias = npt.NDArray[np.int64]
 
 CORE = 1 << 40
 """Codes of a core lie from (core + 1) * CORE on, place 0 being one above."""
+
+MOST_TILES: Final = 1 << 22
+"""Of one operand, after its TMs: sixteen times what the largest public netlist has."""
+
+
+def within_bounds(tiles: int, most: int = MOST_TILES) -> None:
+    """UnsupportedError for more tiles than pipes are made of, before memory is taken for them."""
+    if tiles > most:
+        raise UnsupportedError(f"{tiles:,} tiles are read: pipes are made of no more than {most:,}")
 
 
 def places(tiles: Tiles) -> Tiles:
@@ -39,6 +49,7 @@ def written(blocking: Blocking) -> Tiles:
     """Codes of all tiles of a tensor [t, rows, columns] as its producer's cores write them (OPS 2)."""
     (grid_r, grid_c), (m, n), (r, c), t = blocking.grid_size, blocking.mblock, blocking.ublock, blocking.t
     ublock = r * c
+    within_bounds(t * grid_r * grid_c * m * n * ublock)
     row_step, column_step = (n * ublock, ublock) if blocking.ublock_order == "r" else (ublock, m * ublock)
 
     def along(count: int, step: int, axis: int) -> Tiles:
@@ -90,6 +101,8 @@ class SourceMap:
 
     def pad(self, rows: int, columns: int) -> None:
         """Add tile rows and columns of padding at the end."""
+        t, own_rows, own_columns = self.tiles.shape
+        within_bounds(t * (own_rows + rows) * (own_columns + columns))
         self.tiles = np.pad(self.tiles, ((0, 0), (0, rows), (0, columns)))
         self.padded = [rows, columns]
 
@@ -122,6 +135,7 @@ class SourceMap:
                 )
             self.sliced[0] *= factor
             self._open_slices *= factor
+        within_bounds(self.tiles.size * factor)
         self.tiles = np.tile(self.tiles, [factor if one == axis else 1 for one in "zrc"])
 
     def _slice(self, axis: int, factor: int) -> None:

@@ -73,11 +73,19 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def _word(text: str) -> str:
-    """`text` as YAML reads it: names as they are, all else quoted."""
+    """`text` as YAML reads it: names as they are, all else quoted, and what cannot be printed escaped."""
     plain = text.replace("_", "").replace(".", "").replace("-", "")
     if plain.isalnum() and text[0].isalpha() and text.isascii() and text.lower() not in _NO_TEXT:
         return text
-    return "'" + text.replace("'", "''") + "'"
+    if text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 _NO_TEXT = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}

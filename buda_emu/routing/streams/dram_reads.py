@@ -131,17 +131,10 @@ def _limit(pipe: Simple, node: Node) -> int:
 
 def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_bytes: int) -> int:
     """The largest part of `chunk` tiles, itself a multiple of `least`, that one transfer can move; else `least`."""
-
-    def fits(tiles: int) -> bool:
-        return tiles <= most_tiles and tiles * tile_size <= most_bytes
-
-    if fits(chunk):
+    most = min(most_tiles, most_bytes // max(1, tile_size))
+    if chunk <= most:
         return chunk
-    for parts in range(2, chunk + 1):
-        part, left = divmod(chunk, parts)
-        if left == 0 and part % least == 0 and fits(part):
-            return part
-    return least
+    return next((part for part in range(most // least * least, 0, -least) if chunk % part == 0), least)
 
 
 def _cleared_at_once(pipe: Simple) -> int:

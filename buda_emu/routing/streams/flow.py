@@ -5,7 +5,7 @@ An epoch's tiles are sent in iterations, which the firmware starts, and an itera
 """
 
 from collections.abc import Callable, Iterable
-from math import lcm
+from math import isqrt, lcm
 
 from buda_emu.routing.streams.connected import refused
 from buda_emu.routing.streams.limits import PHASES_AN_ITERATION, TILES_A_PHASE
@@ -149,10 +149,17 @@ def _single_source_iterations(root: Node, leaves: list[Node]) -> int:
     ideal = tiles // (TILES_A_PHASE * PHASES_AN_ITERATION)
     at_once = lcm(*(_at_once(root, leaf) for leaf in leaves))
 
-    def fits(iterations: int) -> bool:
-        return tiles % iterations == 0 and tiles // iterations % at_once == 0
+    if tiles % at_once:
+        return tiles
+    fitting = sorted(_divisors(tiles // at_once))
+    fewer = [one for one in fitting if 1 < one <= ideal]
+    more = [one for one in fitting if ideal < one < tiles]
+    return fewer[-1] if fewer else more[0] if more else tiles
 
-    return next(filter(fits, (*range(ideal, 1, -1), *range(ideal + 1, tiles))), tiles)
+
+def _divisors(number: int) -> set[int]:
+    low = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
+    return {*low, *(number // one for one in low)}
 
 
 def _at_once(root: Node, leaf: Node) -> int:

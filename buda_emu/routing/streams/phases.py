@@ -7,8 +7,10 @@ each; who moves more tiles than a phase holds has several.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from buda_emu.errors import UnsupportedError
 from buda_emu.routing.streams.connected import refused
 from buda_emu.routing.streams.flow import readers
+from buda_emu.routing.streams.limits import MOST_PHASES
 from buda_emu.routing.streams.rational import Kind, Node, Simple
 
 _FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
@@ -161,6 +163,10 @@ class Phases:
             raise refused(f"buffer {node.buffer.id} can send no phase of whole inputs")
         sends = self._flows[node].sends.setdefault(to, [])
         whole, rest = divmod(node.tiles, node.max_tiles)
+        if whole > MOST_PHASES:
+            raise UnsupportedError(
+                f"buffer {node.buffer.id}: {whole:,} phases in an iteration: no more than {MOST_PHASES:,} are followed"
+            )
         made = [node.max_tiles] * whole + ([rest] if rest else [])
         sends += [Phase(begin + number, tiles) for number, tiles in enumerate(made)]
         return len(made)

@@ -9,7 +9,14 @@ from buda_emu.routing.streams.allocating import Core, give_l1, tile_sizes
 from buda_emu.routing.streams.connected import NOWHERE, Connected, refused
 from buda_emu.routing.streams.counting import Linking, Steps, count
 from buda_emu.routing.streams.flow import measure
-from buda_emu.routing.streams.limits import LIMITS, NCRISC_READERS, NCRISC_WRITERS, READERS_OF_A_QUEUE, CoreLimits
+from buda_emu.routing.streams.limits import (
+    LIMITS,
+    MOST_EPOCH_TILES,
+    NCRISC_READERS,
+    NCRISC_WRITERS,
+    READERS_OF_A_QUEUE,
+    CoreLimits,
+)
 from buda_emu.routing.streams.making import Draft, Makers
 from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError, Routed
 from buda_emu.routing.streams.phases import Phases
@@ -22,11 +29,15 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
 
     Phases are counted where they are asked for, which takes twice as long. Refusals come in the order of pipegen2's
     checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
-    streams to speak of, there are no cores. UnsupportedError for other architectures.
+    streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
     """
     limits = LIMITS.get(arch)
     if limits is None:
         raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    for buffer in graph.buffers:
+        if buffer.epoch_tiles > MOST_EPOCH_TILES:
+            what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
+            raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
     with no_collections():
         return _routed(graph, limits, phases)
 
