@@ -84,8 +84,8 @@ class CompiledModel:
         return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
-        """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when there is nothing
-        to say. That no pipes are made for an architecture, or between chips (V359), only the command says."""
+        """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when all is well.
+        That no pipes are made for an architecture, or between chips (V359), only the command says."""
         from buda_emu.routing.checking import NOT_JUDGED, with_routes
 
         if not strict:
