@@ -20,7 +20,11 @@ def test_each_epoch_in_a_line_and_its_streams_in_a_file(tmp_path, capsys):
 
 
 def test_what_is_refused_is_said_and_ends_in_2(tmp_path, capsys):
-    assert main(["route", str(DIRECTORY / "attention.yaml"), "-o", str(tmp_path)]) == 2
+    text = (DIRECTORY / "attention.yaml").read_text()
+    assert text.count("buf_size_mb: 8") == 1  # of `context`, whose heads are stacked: with all of t in its buffer
+    netlist = tmp_path / "attention.yaml"
+    netlist.write_text(text.replace("buf_size_mb: 8", "buf_size_mb: 2"))
+    assert main(["route", str(netlist), "-o", str(tmp_path)]) == 2
     said = capsys.readouterr().out.splitlines()
     assert said[2].split()[-1] == "refused"
     rule = next(iter(re.findall(r"^epoch 1: (V\d+): projected: stacked pieces", said[3])))
