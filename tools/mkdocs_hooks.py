@@ -21,8 +21,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Without the marks of generators and tests: a page begins with its title."""
-    return readme.without_marks(markdown)
+    """Without the marks of generators and tests, so that a page begins with its title, and without links that leave the
+    site."""
+    return readme.page_for_site(markdown)
 
 
 def on_files(files: Files, config: Any) -> Files:

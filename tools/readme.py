@@ -30,6 +30,11 @@ def for_site(text: str) -> str:
     return _with_links(text, link)
 
 
+def page_for_site(text: str) -> str:
+    """Another page of the site: links to files beside docs/, which the site does not have, as words."""
+    return _LINK.sub(lambda found: found[1] if found[2].startswith("../") else found[0], without_marks(text))
+
+
 def _with_links(text: str, link: Callable[[str, str], str]) -> str:
     def replaced(found: re.Match[str]) -> str:
         words, target = found[1], found[2]

@@ -2,11 +2,16 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.findings import tell_findings
-from buda_emu.cli.output import say, write_text
+from buda_emu.cli.output import complain, say, write_text
 from buda_emu.errors import HostError
+
+if TYPE_CHECKING:
+    from buda_emu.netlist.model import Netlist
+    from buda_emu.report.pictures.core_use import Uses
 
 EXAMPLE = "buda-emu graph netlists/attention.yaml -o attention.svg"
 _FORMATS = ("svg", "dot")
@@ -24,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--epoch", type=int, action="append", metavar="N", help="only this epoch, repeatable")
     parser.add_argument("--chip", type=int, action="append", metavar="N", help="only this chip, repeatable")
+    parser.add_argument(
+        "--streams", action="store_true", help="write on each core what it takes of its streams and its L1"
+    )
     add_arch(parser)
 
 
@@ -43,12 +51,25 @@ def main(args: argparse.Namespace) -> int:
         from buda_emu.report.pictures.dot import dot as draw
     else:
         from buda_emu.report.pictures.grid_svg import grid_svg as draw
-    picture = draw(netlist, epochs=args.epoch, chips=args.chip)
+    streams = _streams(netlist, args.epoch) if args.streams else None
+    picture = draw(netlist, epochs=args.epoch, chips=args.chip, streams=streams)
     if args.output is None:
         say(picture.rstrip("\n"))
     else:
         write_text(args.output, picture)
     return 0
+
+
+def _streams(netlist: "Netlist", asked: list[int] | None) -> "Uses":
+    """Of the epochs that are drawn; what refuses them is told on standard error."""
+    from buda_emu.report.pictures.core_use import uses_by_core
+    from buda_emu.routing.epochs import route_netlist
+
+    epochs = [epoch for epoch in route_netlist(netlist) if asked is None or epoch.number in asked]
+    for epoch in epochs:
+        for refusal in epoch.routed.refusals:
+            complain(f"buda-emu graph: epoch {epoch.number} cannot be routed: {refusal.message}")
+    return uses_by_core(epochs)
 
 
 def _check(asked: list[int] | None, known: list[int], what: str) -> None:

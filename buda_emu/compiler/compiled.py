@@ -84,9 +84,14 @@ class CompiledModel:
         return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
-        """Findings of the checker; none when there is nothing to say."""
-        found = self._checked if strict else check_text(self.text, f"{self.graph.name}.yaml")
-        return found.diagnostics
+        """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when all is well.
+        That no pipes are made for an architecture, or between chips (V359), only the command says."""
+        from buda_emu.routing.checking import NOT_JUDGED, with_routes
+
+        if not strict:
+            return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
+        found = with_routes(self._checked, self.text).diagnostics
+        return tuple(finding for finding in found if finding.rule != NOT_JUDGED)
 
     @property
     def netlist(self) -> Netlist:

@@ -24,6 +24,9 @@ from buda_emu.routing.streams.route import route
 ARCHS: Final = ("grayskull", "wormhole_b0")
 """Architectures whose pipes and streams are made."""
 
+NOT_JUDGED: Final = "V359"
+"""The rule of what no pipes are made for."""
+
 _OF_STREAMS: Final = {
     "readers_of_a_queue": "V350",
     "ncrisc_readers": "V342",
@@ -78,14 +81,14 @@ def with_routes(result: CheckResult, text: str) -> CheckResult:
 def findings(netlist: Netlist) -> Iterator[Diagnostic]:
     """What refuses the pipes and streams of a netlist, epoch by epoch; one finding for each op and rule."""
     if netlist.arch_name not in ARCHS:
-        yield _diagnostic(netlist, "V359", f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist))
+        yield _diagnostic(netlist, NOT_JUDGED, f"no pipes are made for {netlist.arch_name}", netlist_mark(netlist))
         return
     for epoch in epochs(netlist):
         try:
             yield from _of_epoch(netlist, epoch)
         except UnsupportedError as error:
             where = netlist.graphs[epoch.graphs[0]]
-            yield _diagnostic(netlist, "V359", f"graph {where.name}: {error}", where.at())
+            yield _diagnostic(netlist, NOT_JUDGED, f"graph {where.name}: {error}", where.at())
 
 
 def netlist_mark(netlist: Netlist) -> Mark:

@@ -200,3 +200,33 @@ def test_a_picture_of_another_kind_is_refused(tmp_path, root, capsys):
     assert main(["graph", net, "-o", str(tmp_path / "x.png"), "--format", "svg"]) == 0
     assert main(["graph", net, "-o", str(tmp_path / "none" / "x.svg")]) == 2
     assert f"{tmp_path / 'none' / 'x.svg'}: No such file" in capsys.readouterr().err
+
+
+def test_streams_stand_on_each_core_with_their_limits(picture):
+    svg = picture(example("attention"), "--streams")
+    tips = [tip for tip in titles(svg) if tip.startswith("core [")]
+    assert len(tips) == 26 + 6  # as `buda-emu route` counts cores
+    assert "extra streams: 5 of 24" in next(tip for tip in tips if tip.startswith("core [3, 0] of chip 0"))
+    assert "5 of 24, L1 12 %" in svg
+    assert "bars: the same two" in svg
+    assert svg.count('class="bg-used"') == 2 * len(tips)
+    one = picture(example("attention"), "--streams", "--epoch", "1")
+    assert len([tip for tip in titles(one) if tip.startswith("core [")]) == 6
+    plain = picture(example("attention"))
+    assert "of 24" not in plain
+    assert "bg-track" not in plain
+
+
+def test_streams_in_dot_are_those_of_the_core_that_needs_most(picture):
+    assert "extra streams 5 of 24, L1 12 %" in picture(example("attention"), "--streams", suffix="dot")
+    assert "extra streams" not in picture(example("attention"), suffix="dot")
+
+
+def test_what_cannot_be_routed_is_said_where_streams_are_asked_for(tmp_path, capsys, monkeypatch):
+    assert main(["graph", str(example("two_chips")), "--streams", "-o", str(tmp_path / "none.svg")]) == 3
+    assert "pipes of ethernet_datacopy are not made yet" in capsys.readouterr().err
+    assert not (tmp_path / "none.svg").exists()
+    monkeypatch.setattr("buda_emu.routing.pipes.core_use.EXTRA_STREAMS", 0)
+    assert main(["graph", str(example("softmax")), "--streams", "-o", str(tmp_path / "refused.svg")]) == 0
+    assert "buda-emu graph: epoch 0 cannot be routed: softmax: core [0, 0] needs 3 streams" in capsys.readouterr().err
+    assert "of 24, L1" not in (tmp_path / "refused.svg").read_text(encoding="utf-8")

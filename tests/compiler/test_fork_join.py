@@ -1,5 +1,7 @@
 """Short branches beside long ones: what would hang on a chip, and what room helps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,8 @@ from buda_emu.compiler.lower.tiles import TileOp, Use
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.fork_join import Edge, Pipeline, lacks
 from buda_emu.compiler.recipe import Recipe
+from buda_emu.compiler.search.judge import judged
+from buda_emu.compiler.search.report import report
 
 
 def pipeline(*ops):
@@ -156,8 +160,20 @@ def test_where_l1_is_full_the_short_branch_goes_by_way_of_dram():
     compiled = made(1024, 32)
     assert compiled.check(strict=True) == ()
     assert "fork_" in compiled.text
+    assert "1 operand goes through DRAM within an epoch instead of from core to core:" in compiled.report()
+    assert "  subtract reads exp: it waits there for a longer branch" in compiled.report()
     x = np.random.default_rng(0).standard_normal((1024, 32, 64)).astype(np.float32)
     want = np.exp(x) - np.exp(x).max(0)
     for _ in range(3):  # the queue's pointers come round
         np.testing.assert_allclose(compiled(x)[0], want, rtol=1e-4, atol=1e-4)
     compiled.close()
+
+
+def test_the_report_says_what_keeps_the_reader_of_a_forks_queue_from_more_cores():
+    compiled = made(1024, 32)
+    assert compiled.placement.ops["subtract"].op.uses[0].source.startswith("fork_")
+    found = judged(compiled.placement)
+    (epoch,) = found.run.epochs
+    slowest = replace(epoch, bottleneck=replace(epoch.bottleneck, kind="op", name="subtract"))
+    text = report(replace(found, run=replace(found.run, epochs=(slowest,))), None)
+    assert "1 core; its next grid takes 2, which no pace of this epoch had room for" in text

@@ -120,7 +120,7 @@ def test_the_way_by_dram_changes_no_value(mixer, effort, monkeypatch):
     assert any(queue.name.startswith("by_dram_") for queue in compiled.placement.queues.values())
     assert compiled.check(strict=True) == ()
     assert compiled.perf().cycles > 0
-    assert "the way by DRAM within an epoch, as the chip's router has no other:" in compiled.report()
+    assert "through DRAM within an epoch instead of from core to core:" in compiled.report()
     (reader, source), _ = next(iter(compiled.placement.detours.items()))
     assert f"  {reader} reads {source}: " in compiled.report()
     np.testing.assert_array_equal(compiled(x)[0], plain)
@@ -141,3 +141,12 @@ def test_constants_stay_in_l1_as_far_as_there_are_streams(monkeypatch):
     )  # fmt: skip
     assert few.held == {"one"}
     assert many.held == set()
+
+
+def test_the_strict_check_of_a_compiled_model_judges_its_streams_too(mixer, monkeypatch):
+    compiled = compile_model(mixer)
+    assert compiled.check(strict=True) == ()
+    monkeypatch.setattr("buda_emu.routing.pipes.core_use.EXTRA_STREAMS", 0)
+    assert {finding.rule for finding in compiled.check(strict=True)} == {"V340"}
+    assert compiled.check(strict=False) == ()
+    assert compile_model(mixer, arch="blackhole").check(strict=True) == ()

@@ -33,10 +33,15 @@ def test_the_distribution_is_described_by_it():
     assert metadata.core.readme_content_type == "text/markdown"
 
 
+def test_on_the_site_files_beside_the_docs_are_words():
+    text = "<!-- run -->\n[`examples/gpt.py`](../examples/gpt.py), [perf.md](perf.md#loads)"
+    assert readme.page_for_site(text) == "`examples/gpt.py`, [perf.md](perf.md#loads)"
+
+
 def test_the_navigation_has_every_page():
     pages = [page for row in readme.pages(TEXT) for page in row]
     assert len(pages) == len(set(pages))
-    assert set(pages) <= {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert set(pages) == {page.name for page in (ROOT / "docs").glob("*.md")}
     assert {"getting-started.md", "contributing.md", "ci.md"} <= set(pages)
 
 

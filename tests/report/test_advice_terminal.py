@@ -48,7 +48,7 @@ def test_what_was_taken_is_summed_up():
     text = told()
     assert "slowest epoch: 20,000 cycles for each input, then 98 (-99.5 %)" in text
     assert "all programs: 2,000,000 cycles, then 99 (-100.0 %); PCC lost: 0.5" in text
-    assert "\nof these 1,234 load epochs, then 1,234\n" in text
+    assert "\nloading epochs takes 1,234 of these cycles, then 1,234\n" in text
     assert text.endswith("the host then pushes less")
 
 

@@ -5,8 +5,10 @@ from xml.etree import ElementTree
 import pytest
 
 import buda_emu as be
+from buda_emu.report.pictures import core_use
 from buda_emu.report.pictures.grid_svg import FAMILIES, grid_svg
 from buda_emu.report.pictures.svg import clean, fitted, number, text, width_of
+from buda_emu.routing.streams.model import CoreUse, Place
 from example_netlists import DIRECTORY
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -90,3 +92,18 @@ def test_small_things():
     assert [number(value) for value in (1.0, 0.5, 1 / 3, 100.0, 0.0)] == ["1", "0.5", "0.33", "100", "0"]
     assert text(1, 2, "", 10) == ""
     assert text(1, 2, "a<b", 10, "c") == '<text x="1" y="2" font-size="10" text-anchor="start" class="c">a&lt;b</text>'
+
+
+def test_bars_of_a_core_are_red_from_nine_tenths_on():
+    def bars(extra, l1):
+        use = CoreUse(
+            Place(0, 1, 2), ("a",), (), extra, 0, 1, 1, tile_header_bytes=0, stream_bytes=l1, fallback_bytes=0,
+            blob_bytes=0, available_bytes=1000,
+        )  # fmt: skip
+        root = ElementTree.fromstring(core_use.drawn(use, "wormhole_b0", 0, 0, 120))
+        rects = [element for element in root.iter("rect") if element.get("class") != "bg-track"]
+        return [(element.get("class"), float(element.get("width"))) for element in rects]
+
+    assert bars(12, 899) == [("bg-used", 60.0), ("bg-used", 107.88)]
+    assert bars(22, 900) == [("bg-full", 110.0), ("bg-full", 108.0)]
+    assert bars(30, 2000) == [("bg-full", 120.0), ("bg-full", 120.0)]

@@ -1,10 +1,11 @@
 """What placing came to: inputs per second beside the first legal choice and the limits, and epoch by epoch what sets
 the pace and why no move helps any more."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from buda_emu.checker.text import plural
+from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placed, Placement
@@ -43,24 +44,26 @@ def limits(found: Judged) -> Limits:
 
 
 def epoch_rows(found: Judged) -> list[list[str]]:
-    """Graph, ops, cores, cycles of one input, share of all, what sets the pace, why no move helps."""
-    total = sum(epoch.runs * epoch.timing.total for epoch in found.run.epochs)
+    """Graph, ops, cores, cycles of one input and how many of them load the epoch, share of all, what sets the pace, why
+    no move helps."""
+    total = sum(epoch.runs * epoch.cycles for epoch in found.run.epochs)
     inputs = found.placement.microbatch * found.placement.rounds
     rows: list[list[str]] = []
     for epoch in found.run.epochs:
         ops = [found.placement.ops[item.op] for item in epoch.timing.ops]
         cores = sum(prod(placed.blocks.grid) for placed in ops)
-        cycles = epoch.runs * epoch.timing.total
-        each, share = cycles / inputs, f"{100 * cycles / total:.0f} %"
+        cycles, loading = epoch.runs * epoch.cycles, epoch.runs * epoch.load.cycles
+        share = f"{100 * cycles / total:.0f} %"
         why = _why(found.placement, epoch)
-        figures = [ops[0].epoch, len(ops), cores, round(each)]
+        figures = [ops[0].epoch, len(ops), cores, round(cycles / inputs), round(loading / inputs)]
         rows.append([*map(str, figures), share, epoch.bottleneck.name, why])
     return rows
 
 
 DETOURS = 12
-"""Operands by DRAM that are listed."""
-HEADERS = ["epoch", "ops", "cores", "cycles", "share", "limited by", "because"]
+"""Operands through DRAM that are listed."""
+BESIDE_LONG = "it waits there for a longer branch, for which the reader's L1 has no room"
+HEADERS = ["epoch", "ops", "cores", "cycles an input", "of them loading", "share", "limited by", "because"]
 
 
 def _why(placement: Placement, epoch: EpochReport) -> str:
@@ -77,12 +80,26 @@ def _why(placement: Placement, epoch: EpochReport) -> str:
 
 
 def _why_op(placement: Placement, placed: Placed) -> str:
-    own = choices(placement.target, placement.tiles, placed.op)
+    own = choices(placement.target, placement.tiles, _as_searched(placement, placed.op))
     used = prod(placed.blocks.grid)
     more = sorted({choice.cores for choice in own if choice.cores > used})
     if not more:
-        return f"its largest grid, {used} cores"
-    return f"{used} cores; its next grid takes {more[0]}, which no pace of this epoch had room for"
+        return f"its largest grid, {plural(used, 'core')}"
+    return f"{plural(used, 'core')}; its next grid takes {more[0]}, which no pace of this epoch had room for"
+
+
+def _as_searched(placement: Placement, op: TileOp) -> TileOp:
+    """With what it reads itself, where `fork_room` put a queue in DRAM between: of that the graph knows nothing."""
+    queues = placement.queues
+    return replace(
+        op,
+        uses=[
+            replace(use, source=queues[use.source].input)
+            if use.source in queues and queues[use.source].role == "fork"
+            else use
+            for use in op.uses
+        ],
+    )
 
 
 def report(found: Judged, first: Placement | None) -> str:
@@ -113,19 +130,24 @@ def report(found: Judged, first: Placement | None) -> str:
 
 
 def detours_text(placement: Placement) -> list[str]:
-    """What takes the way by DRAM within its epoch, and why; nothing where that is none."""
-    count = len(placement.detours)
-    if not count:
+    """Operands that an op of the same epoch makes and that go through DRAM all the same, and why; nothing where there
+    are none."""
+    routed = [(reader, source, detour.why) for (reader, source), detour in placement.detours.items()]
+    known = routed + [
+        (name, placement.queues[use.source].input, BESIDE_LONG)
+        for name, placed in placement.ops.items() for use in placed.op.uses
+        if use.source in placement.queues and placement.queues[use.source].role == "fork"
+    ]  # fmt: skip
+    if not known:
         return []
-    known = list(placement.detours.items())[:DETOURS]
-    lines = [f"  {reader} reads {source}: {detour.why}" for (reader, source), detour in known]
-    more = [f"  ... and {count - DETOURS} more"] if count > DETOURS else []
-    what = "1 operand takes" if count == 1 else f"{count} operands take"
-    return ["\n".join([f"{what} the way by DRAM within an epoch, as the chip's router has no other:", *lines, *more])]
+    lines = [f"  {reader} reads {source}: {why}" for reader, source, why in known[:DETOURS]]
+    more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
+    what = "1 operand goes" if len(known) == 1 else f"{len(known)} operands go"
+    return ["\n".join([f"{what} through DRAM within an epoch instead of from core to core:", *lines, *more])]
 
 
 def placement_words(placement: Placement) -> str:
     """`388 ops in 24 epochs on 1 chip`."""
-    chips = plural(placement.chips, 'chip')
+    chips = plural(placement.chips, "chip")
     each = ", each with all of them and its share of the inputs" if placement.copies > 1 else ""
     return f"{plural(len(placement.ops), 'op')} in {plural(placement.epochs, 'epoch')} on {chips}{each}"

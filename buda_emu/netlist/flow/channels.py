@@ -211,7 +211,7 @@ class Channels:
             if name in self._around.read_by_ops:  # else the host takes entries out meanwhile
                 left = ring.entries - ring.occupancy
                 what = f"writes {most} {'entry' if most == 1 else 'entries'} to queue {name}"
-                what += f", which has room for {left} of {ring.entries}"
+                what += f", which has {left} of {ring.entries} entries free"
                 self._notes.add(FULL, place, what, about=name)
             self._rings[name] = None
             return

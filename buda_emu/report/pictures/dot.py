@@ -5,13 +5,21 @@ from collections.abc import Sequence
 from typing import Final
 
 from buda_emu.netlist.model import Netlist, Op, Queue
+from buda_emu.report.pictures.core_use import Uses, of_op, words
 from buda_emu.report.pictures.floorplan import memory
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def dot(netlist: Netlist, *, epochs: Sequence[int] | None = None, chips: Sequence[int] | None = None) -> str:
-    """The whole netlist, or some epochs and chips of it."""
+def dot(
+    netlist: Netlist,
+    *,
+    epochs: Sequence[int] | None = None,
+    chips: Sequence[int] | None = None,
+    streams: Uses | None = None,
+) -> str:
+    """The whole netlist, or some epochs and chips of it. `streams`: labels of ops say how many extra streams and what
+    part of L1 the core takes that needs most."""
     lines = [
         "digraph netlist {",
         "  rankdir=LR;",
@@ -26,7 +34,9 @@ def dot(netlist: Netlist, *, epochs: Sequence[int] | None = None, chips: Sequenc
                 title = f"epoch {temporal.id}, chip {graph.target_device}: {graph.name} x {graph.input_count}"
                 lines.append(f"  subgraph {_quoted(f'cluster_{graph.name}')} {{")
                 lines.append(f"    label={_quoted(title)};")
-                lines += [f"    {_quoted(f'op:{op.name}')} [label={_op_label(op)}];" for op in graph.ops]
+                for op in graph.ops:
+                    label = _op_label(op, words(of_op(streams or {}, temporal.id, op)))
+                    lines.append(f"    {_quoted(f'op:{op.name}')} [label={label}];")
                 lines.append("  }")
                 ops += graph.ops
     shown = {op.name for op in ops}
@@ -50,8 +60,10 @@ def _is_read(queue: Queue, ops: Sequence[Op]) -> bool:
     return any(queue.name in op.inputs for op in ops)
 
 
-def _op_label(op: Op) -> str:
-    return _quoted(f"{op.name}\n{op.type}\n{'x'.join(map(str, op.blocking.element_shape))} {op.out_df}")
+def _op_label(op: Op, use: str) -> str:
+    dims = "x".join(map(str, op.blocking.element_shape))
+    streams = f"\nextra streams {use}" if use else ""
+    return _quoted(f"{op.name}\n{op.type}\n{dims} {op.out_df}{streams}")
 
 
 def _queue_label(queue: Queue) -> str:

@@ -5,7 +5,8 @@ from typing import Final
 
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.report.pictures.floorplan import GAP, Box, Panel, memory, panels
+from buda_emu.report.pictures.core_use import LEGEND, STYLE, Uses, drawn, of_op
+from buda_emu.report.pictures.floorplan import CELL, GAP, INSET, Box, Panel, memory, panels
 from buda_emu.report.pictures.svg import clean, fitted, number, text
 from buda_emu.spec.ops import OP_TYPES
 
@@ -61,26 +62,30 @@ def grid_svg(
     mark: str = "",
     red: str = "the error of the op",
     path: Collection[str] = (),
+    streams: Uses | None = None,
 ) -> str:
     """The whole plan, or the panels of some epochs and chips. `heat` (0..1) reddens ops, `notes` adds to tooltips;
     `mark` keeps the ids of pictures on one page apart, `red` is what the legend calls the heat; `path`: ops, and
-    `a > b` of edges, that are drawn as the critical path."""
-    drawn = list(panels(netlist, epochs, chips))
-    places, width, height = _arranged(drawn)
+    `a > b` of edges, that are drawn as the critical path; `streams`: what is written on each core of its streams and
+    L1."""
+    planned = list(panels(netlist, epochs, chips))
+    places, width, height = _arranged(planned)
     legend_top = height
-    height += 30
+    height += 30 if streams is None else 48
     width = max(width, 820)
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="bg" role="img" {size}>',
         f"<title>{clean(f'{netlist.path}: ops on the cores of each chip and epoch')}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{_STYLE}{STYLE if streams is not None else ''}</style>",
         _TIP.format(mark),
     ]
-    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path))
-    for panel, (x, y) in zip(drawn, places, strict=True):
+    painter = _Painter(netlist, heat or {}, notes or {}, mark, frozenset(path), streams)
+    for panel, (x, y) in zip(planned, places, strict=True):
         parts.append(f'<g transform="translate({number(x)} {number(y)})">{painter.panel(panel)}</g>')
     parts.append(_legend(legend_top + 18, red if heat else "", bool(path)))
+    if streams is not None:
+        parts.append(text(_MARGIN, legend_top + 36, LEGEND, _NAME))
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
@@ -120,13 +125,15 @@ class _Painter:
     """Draws panels of one netlist."""
 
     def __init__(
-        self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str, path: Collection[str]
-    ) -> None:
+        self, netlist: Netlist, heat: Mapping[str, float], notes: Mapping[str, str], mark: str, path: Collection[str],
+        streams: Uses | None,
+    ) -> None:  # fmt: skip
         self._netlist = netlist
         self._heat = heat
         self._notes = notes
         self._mark = mark
         self._path = path
+        self._streams = streams
 
     def panel(self, panel: Panel) -> str:
         """One chip in one epoch."""
@@ -148,6 +155,7 @@ class _Painter:
         drawn = "".join(self._edge(panel, edge.source, edge.target) for edge in panel.edges)
         parts.append(f'<g id="{edges}">{drawn}</g>')  # under the boxes: no text is crossed
         parts += [self._op(ops[name], box) for name, box in panel.ops.items()]
+        parts += [self._use(panel, ops[name]) for name in panel.ops]
         parts += [self._queue(self._netlist.queues[name], box) for name, box in panel.queues.items()]
         parts += [self._elsewhere(self._netlist.ops[name], box) for name, box in panel.elsewhere.items()]
         parts.append(f'<use href="#{edges}" class="bg-through"/>')  # faintly where they pass behind a box
@@ -184,9 +192,19 @@ class _Painter:
             parts.append(_rect(box, "bg-heat", f' fill-opacity="{number(opacity)}"'))
         kind = f"{op.type} {rows}x{cols}" if rows * cols > 1 else op.type
         lines = [kind, dims, op.out_df] if box.height > 60 else [kind]
+        if self._streams is not None:
+            lines = lines[:2]  # below is what each core takes
         parts.append(_line(box, 15, op.name, inside, _NAME, "bg-head"))
         parts += [_line(box, 29 + 14 * position, words, inside, _SMALL) for position, words in enumerate(lines)]
         return "".join([*parts, "</g>"])
+
+    def _use(self, panel: Panel, op: Op) -> str:
+        """What each core of an op takes, at the lower end of the core."""
+        parts: list[str] = []
+        for use in of_op(self._streams or {}, panel.epoch, op):
+            x, y = panel.columns[use.place.column][0] + INSET + 6, panel.rows[use.place.row][0]
+            parts.append(drawn(use, self._netlist.arch_name, x, y + CELL[1] - INSET - 12, CELL[0] - 2 * INSET - 12))
+        return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:
         dims = "x".join(map(str, op.blocking.element_shape))

@@ -34,7 +34,7 @@ def advice_lines(advice: Advice, top: int = _TOP) -> Iterator[str]:
         f"all programs: {whole(before.cycles)} cycles, then {whole(after.cycles)} "
         f"({_percent(before.cycles, after.cycles)}); PCC lost: {_pcc(advice.lost)}"
     )
-    yield f"of these {whole(before.loading)} load epochs, then {whole(after.loading)}"
+    yield f"loading epochs takes {whole(before.loading)} of these cycles, then {whole(after.loading)}"
     for proposal, _ in advice.found.taken:
         if proposal.host:
             yield f"the host then {proposal.host}"

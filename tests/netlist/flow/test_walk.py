@@ -29,7 +29,7 @@ def test_a_queue_fills_up_in_the_rounds_that_are_known() -> None:
     assert rules(with_body(b.IN_TURN, G0, "2")) == []
     found = check_text(with_body(b.IN_TURN, G0, "3"), arch="wormhole_b0").diagnostics
     (told,) = (item.message for item in found if item.rule == "V283")
-    assert told == "program main: writes 1 entry to queue b, which has room for 0 of 2"
+    assert told == "program main: writes 1 entry to queue b, which has 0 of 2 entries free"
 
 
 def test_rounds_that_a_parameter_gives_are_not_known() -> None:

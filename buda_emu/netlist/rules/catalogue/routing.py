@@ -335,8 +335,8 @@ RULES = (
         "V359",
         "W",
         "pipes were not judged",
-        "Pipes are made for grayskull and wormhole_b0, on one chip; epochs that cross chips, and other architectures, "
-        "have to be held against the vendor's programs.",
+        "Pipes are made for grayskull and wormhole_b0. Epochs whose chips exchange data over Ethernet, and other "
+        "architectures, have to be held against the vendor's programs.",
         source=_N2P,
     ),
 )
