@@ -4,6 +4,8 @@ that a result never depends on the machine."""
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from buda_emu.checker.text import plural
+
 LIMITS = {"low": 0, "default": 40_000, "high": 120_000}
 """Ops that are modelled for one model with each effort; 0 is no bound, where nothing is searched."""
 
@@ -51,7 +53,7 @@ class Work:
         for effort in dict.fromkeys(trial.effort for trial in self.trials):
             own = [trial.cycles for trial in self.trials if trial.effort == effort]
             best, gained = min(own), 1 - min(*own, before) / before if before < float("inf") else 0.0
-            found = f"{effort} effort searched {len(own)} placement{'s' * (len(own) > 1)}"
+            found = f"{effort} effort searched {plural(len(own), 'placement')}"
             parts.append(f"{found}, the best takes {best:.0f} cycles an input" + ("" if not parts else _gain(gained)))
             before = min(best, before)
         if self.at_bound:

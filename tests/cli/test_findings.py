@@ -92,8 +92,8 @@ def test_a_run_says_that_a_loop_has_no_end(tmp_path, capsys):
     """It does what the reference does: the body once (NETLIST 3.4)."""
     path = tmp_path / "net.yaml"
     path.write_text(
-        text([queue("x"), queue("o", "n")], [graph("g", op("n", "nop", ["x"]))],
-             [program("run", "var: {$c_zero: 0}", "loop: 4", execute("g", fifo_settings("x")))])
+        text([queue("x"), queue("o", "n")], [graph("main", op("n", "nop", ["x"]))],
+             [program("run", "var: {$c_zero: 0}", "loop: 4", execute("main", fifo_settings("x")))])
     )  # fmt: skip
     assert main(["run", str(path)]) == 0
     shown = capsys.readouterr()
