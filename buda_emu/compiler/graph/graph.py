@@ -8,6 +8,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import plural
+
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 SOURCES = ("input", "constant", "state")
@@ -43,7 +45,7 @@ class Node:
 def dim_of(axis: int, rank: int) -> int:
     """The dimension that an axis names, from the end where it is negative. Raises ValueError where there is none."""
     if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} of {rank} dimension{'s' * (rank != 1)}")
+        raise ValueError(f"axis {axis} of {plural(rank, 'dimension')}")
     return int(axis) % rank
 
 
