@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from typing import Any
 
-from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.checker.place import Place
 from buda_emu.checker.rule import Rule
 from buda_emu.records import dataclass
@@ -135,3 +135,9 @@ class Judge:
             self._searches += 1
             hint = hint() if self._searches <= MAX_SEARCHES else ""
         self.found.append(Diagnostic.at(finding.place, self.path, rule.id, severity, message, hint or rule.fix))
+
+
+def require_few(found: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:
+    """Raises TooManyFindingsError where there is no room for one more."""
+    if len(found) >= MAX_FINDINGS:
+        raise TooManyFindingsError(Diagnostic.at(place, path, rule, severity, TOO_MANY.format(MAX_FINDINGS)))

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from buda_emu.checker.checks import TooManyFindingsError
+from buda_emu.checker.checks import TooManyFindingsError, require_few
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import render
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
-from buda_emu.netlist.reader.context import require_few
 from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.scalars import parse_float, parse_int
 

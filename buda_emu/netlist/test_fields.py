@@ -6,11 +6,11 @@ from dataclasses import Field, fields
 from math import inf, isinf
 from typing import Any, Final, TypeVar
 
+from buda_emu.checker.checks import require_few
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.netlist import nodes
-from buda_emu.netlist.reader.context import require_few
 from buda_emu.netlist.scalars import parse_float, parse_int
 from buda_emu.spec.comparison import Comparison
 from buda_emu.spec.stimulus import STIMULUS_KINDS, Stimulus

@@ -1,9 +1,8 @@
 """What the readers share: where findings go, what they are about, and the architecture known so far."""
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
-from buda_emu.checker import checks
+from buda_emu.checker.checks import require_few
 from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.netlist.nodes import Mark, Node
 
@@ -30,10 +29,3 @@ class Context:
         text = f"{self.subject}: {message}" if self.subject else message
         self.diagnostics.append(Diagnostic.at(place, self.path, rule, severity, text, hint))
         self.findings += severity == "error"
-
-
-def require_few(found: Sequence[Diagnostic], place: Place, path: str, rule: str, severity: Severity) -> None:
-    """Raises TooManyFindingsError where there is no room for one more."""
-    if len(found) >= checks.MAX_FINDINGS:
-        said = checks.TOO_MANY.format(checks.MAX_FINDINGS)
-        raise checks.TooManyFindingsError(Diagnostic.at(place, path, rule, severity, said))
