@@ -1,29 +1,35 @@
-"""Inputs per second of the compiler's netlists, modelled, beside those that the vendor's compiler wrote for the same
-networks, beside the first legal choice, and on several chips.
+"""Inputs per second of the compiler's netlists beside those of the vendor's compiler for the same networks, model
+against model; beside the first legal choice, and on several chips.
 
     python benchmarks/placing.py [NAME ...]           # needs torch; the vendor's netlists beside the project
+    python benchmarks/placing.py --functional         # beside its functional tests, which no one made fast
     python benchmarks/placing.py --chips 1,2,4 bert_base resnet50
     python benchmarks/placing.py --latency 1,2,4      # a step of decoding on several chips
-    python benchmarks/placing.py --efforts            # low, default and high effort on twelve models
+    python benchmarks/placing.py --efforts            # low, default and high effort
 
-Same sizes, number format, fidelity, microbatch, chip and timing model. The weights are random: cycles do not depend on
-them. The vendor's BERT-base begins behind the embeddings, as does ours here.
+Same network, sizes, number format, fidelity, microbatch, chip and timing model; loading the epochs is counted on both
+sides. The weights are random: cycles do not depend on them. The vendor's BERTs begin behind the embeddings, as do ours
+here.
 """
 
 import argparse
 import math
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import buda_emu as be
 from full_size_models import build
-from vendor_models import Source, attention, encoders, mobilenet_v3, t5_decoder
+from vendor_models import Source, attention, encoders, mobilenet_v3, resnet_head, t5_decoder, unet, yolo_v5
 
-NETLISTS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "netlists"
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+BENCHMARKS, TESTS = SHARED / "compile" / "vendor", SHARED / "corpus" / "netlists"
 
 
 class Case(NamedTuple):
@@ -34,47 +40,66 @@ class Case(NamedTuple):
     df: str
     fidelity: str
     microbatch: int | None
-    netlist: str
+    netlist: Path | None = None
     keeps: int = 0
     """Outputs behind the first that go to caches."""
 
 
+def _benchmark(source: Callable[[], Source], arch: str, df: str, fidelity: str, microbatch: int, name: str) -> Case:
+    return Case(source, arch, df, fidelity, microbatch, BENCHMARKS / arch / f"{name}.yaml")
+
+
+def _bert_base() -> Source:
+    return encoders(12, 768, 12)
+
+
+def _bert_large() -> Source:
+    return encoders(24, 1024, 16, tokens=384)
+
+
 CASES = {
-    "bert_base": Case(
-        lambda: encoders(12, 768, 12), "grayskull", "Bfp8_b", "LoFi", 256,
-        "verif/graph_tests/netlists/netlist_bert_base.yaml",
+    "bert_base": _benchmark(_bert_base, "grayskull", "Bfp8_b", "LoFi", 128, "bert_base_lofi_bfp8b"),
+    "bert_base_v2": _benchmark(_bert_base, "grayskull", "Bfp8_b", "LoFi", 128, "bert_base_lofi_bfp8b_v2"),
+    "bert_large_lofi": _benchmark(_bert_large, "grayskull", "Bfp8_b", "LoFi", 128, "bert_large_lofi_bfp8b_v2"),
+    "resnet50_head": _benchmark(resnet_head, "grayskull", "Bfp8_b", "LoFi", 64, "resnet50_lofi_bfp8b_may18"),
+    "bert_large": _benchmark(_bert_large, "wormhole_b0", "Float16_b", "HiFi3", 64, "bert_large_hifi3_fp16b"),
+    "mobilenet_v2": _benchmark(
+        lambda: build("mobilenet_v2"), "wormhole_b0", "Float16_b", "HiFi2", 64, "mobilenet_v2_hifi2_fp16b"
     ),
+    "mobilenet_v3": _benchmark(mobilenet_v3, "wormhole_b0", "Float16_b", "HiFi2", 64, "mobilenet_v3_hifi2_fp16b"),
+    "resnet50": _benchmark(lambda: build("resnet50"), "wormhole_b0", "Float16_b", "HiFi3", 64, "resnet50_hifi3_fp16b"),
+    "unet": _benchmark(unet, "wormhole_b0", "Float16_b", "HiFi2", 48, "unet_hifi3_fp16b"),
+    "yolo_v5": _benchmark(yolo_v5, "wormhole_b0", "Float16_b", "HiFi3", 64, "yolo_v5_hifi3_fp16b"),
+}
+"""What the vendor's compiler wrote for its own benchmarks; formats, fidelities and rounds as they state them. The
+products of U-Net's netlist are HiFi2, with parameters in Bfp8_b."""
+
+FUNCTIONAL = {
     "encoder_768": Case(
         lambda: encoders(1, 768, 12), "grayskull", "Bfp8_b", "LoFi", 128,
-        "verif/graph_tests/netlists/netlist_encoder_device_tilize.yaml",
+        TESTS / "verif/graph_tests/netlists/netlist_encoder_device_tilize.yaml",
     ),
     "encoder_128": Case(
         lambda: encoders(1, 128, 4), "grayskull", "Float16_b", "HiFi3", 128,
-        "verif/graph_tests/netlists/netlist_encoder_grid.yaml",
+        TESTS / "verif/graph_tests/netlists/netlist_encoder_grid.yaml",
     ),
     "encoder_128_one": Case(
         lambda: encoders(1, 128, 4), "grayskull", "Float16_b", "HiFi3", 1,
-        "verif/directed_tests/netlist_bert_encoder.yaml",
+        TESTS / "verif/directed_tests/netlist_bert_encoder.yaml",
     ),
     "attention_128_one": Case(
-        attention, "grayskull", "Float16_b", "HiFi3", 1, "verif/graph_tests/netlists/netlist_bert_mha.yaml"
-    ),
-    "resnet50": Case(
-        lambda: build("resnet50"), "wormhole_b0", "Bfp8_b", "LoFi", 64, "dbd/test/netlists/resnet50.yaml"
-    ),
-    "mobilenet_v3": Case(
-        mobilenet_v3, "wormhole_b0", "Float16_b", "HiFi2", 64,
-        "perf_lib/graph_tests/blackhole/mobilenet_v3_hifi2_fp16b.yaml",
+        attention, "grayskull", "Float16_b", "HiFi3", 1, TESTS / "verif/graph_tests/netlists/netlist_bert_mha.yaml"
     ),
     "t5_decoder": Case(
-        t5_decoder, "wormhole_b0", "Float16_b", "HiFi3", 1, "verif/graph_tests/netlists/t5_wormhole_b0.yaml", 24
+        t5_decoder, "wormhole_b0", "Float16_b", "HiFi3", 1,
+        TESTS / "verif/graph_tests/netlists/t5_wormhole_b0.yaml", 24,
     ),
 }  # fmt: skip
+"""The vendor's functional tests: they show that a chip computes right, and say little of how fast it can."""
 
 
-def vendor(name: str) -> float:
-    """Inputs per second of a netlist of the vendor's, one round of each loop."""
-    path = NETLISTS / name
+def vendor(path: Path) -> tuple[float, int]:
+    """Inputs per second of a netlist of the vendor's, one round of each loop, and its epochs."""
     netlist = be.load(path)
     names = {
         parameter for program in netlist.programs.values() for step in program.instructions
@@ -83,7 +108,19 @@ def vendor(name: str) -> float:
     perf = be.perf(netlist, parameters=dict.fromkeys(names, "1"))
     count = max(graph.input_count for graph in netlist.graphs.values())
     seconds = max(perf.run.seconds(perf.cycles), sum(perf.run.host_seconds().values()))
-    return count / seconds
+    return count / seconds, len(perf.epochs)
+
+
+def routed(model: Any, arch: str) -> str:
+    """What the vendor's net2pipe and pipegen2 say of a compiled netlist."""
+    if not (SHARED / "routing" / "bin").is_dir():
+        return "not asked"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "netlist.yaml")
+        path.write_text(model.text)
+        command = [sys.executable, SHARED / "routing" / "check.py", "--arch", arch, path]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "pass" if done.returncode == 0 else (done.stdout.splitlines() or [done.stderr])[0].partition(": ")[2]
 
 
 def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, Any]:
@@ -102,7 +139,7 @@ def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, 
     return model.perf().inputs_per_second, seconds, model
 
 
-MORE = ("resnet18", "mobilenet_v2", "vit_b_16", "whisper_tiny")
+MORE = ("resnet18", "vit_b_16", "whisper_tiny")
 """Models that join the cases in the comparison of efforts: wormhole_b0, Float16_b, HiFi3, rounds of 64, fewer where
 memory is full."""
 
@@ -111,8 +148,9 @@ def efforts(names: Sequence[str]) -> None:
     """A row for each model: inputs per second of each effort, default's share of high's, and seconds."""
     print("| model | low | default | high | default of high | CPU s, default | high |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name in names or (*CASES, *MORE):
-        case = CASES.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", None, "")
+    cases = {**CASES, **FUNCTIONAL}
+    for name in names or (*cases, *MORE):
+        case = cases.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", None)
         source = case.source()
         low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
         print(f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
@@ -142,10 +180,46 @@ def latency(counts: Sequence[int]) -> None:
         print(f"| {count} | {form} | {cycles:.0f} | {first[0] / cycles:.2f} |", flush=True)
 
 
+def several(names: Sequence[str], counts: Sequence[int], effort: str) -> None:
+    """A row for each network and number of wormhole_b0 chips."""
+    print("| network | chips | as | inputs/s | times |\n| --- | ---: | --- | ---: | ---: |")
+    for name in names or CASES:
+        case = CASES[name]._replace(arch="wormhole_b0")
+        source, one = case.source(), math.nan
+        for count in counts:
+            found, _, model = compiled(case, source, chips=count, effort=effort)
+            one = found if count == 1 else one
+            form = "copies" if model.placement.copies > 1 else "pipeline" if count > 1 else ""
+            print(f"| {name} | {count} | {form} | {found:.0f} | {found / one:.2f} |", flush=True)
+
+
+def beside(cases: Mapping[str, Case], *, effort: str, report: bool) -> None:
+    """A row for each network: the vendor's netlist, ours, and what the vendor's router says of it."""
+    print("| network | on | inputs a round | vendor's inputs/s | epochs | ours | epochs | times | router | CPU s |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |")
+    made: dict[Case, tuple[float, float, Any]] = {}
+    for name, case in cases.items():
+        assert case.netlist is not None
+        theirs, their_epochs = vendor(case.netlist)
+        row = f"| {name} | {case.arch} {case.df} {case.fidelity} | {case.microbatch} | {theirs:.1f} | {their_epochs} |"
+        alone = case._replace(netlist=None)
+        try:
+            found, seconds, model = made[alone] = made.get(alone) or compiled(case, case.source(), effort=effort)
+        except be.BudaError as error:
+            print(f"{row} refused: {str(error).splitlines()[0]} | | | | |", flush=True)
+            continue
+        epochs = len(model.perf().run.epochs)
+        print(f"{row} {found:.1f} | {epochs} | {found / theirs:.2f} | {routed(model, case.arch)} | {seconds:.0f} |",
+              flush=True)  # fmt: skip
+        if report:
+            print(model.report())
+
+
 def main() -> None:
     """Print a table for docs/placing.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[[], *CASES, *MORE], help="default: all")
+    parser.add_argument("names", nargs="*", choices=[[], *CASES, *FUNCTIONAL, *MORE], help="default: all")
+    parser.add_argument("--functional", action="store_true", help="beside functional tests instead of benchmarks")
     parser.add_argument("--efforts", action="store_true", help="compare efforts instead")
     parser.add_argument("--chips", default="", help="compare numbers of chips instead, as in 1,2,4")
     parser.add_argument("--latency", default="", help="a step of decoding on so many chips instead, as in 1,2,4")
@@ -155,34 +229,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if args.latency:
         latency([*map(int, args.latency.split(","))])
-        return
-    if args.efforts:
+    elif args.efforts:
         efforts(args.names)
-        return
-    if args.chips:
-        print("| network | chips | as | inputs/s | times |\n| --- | ---: | --- | ---: | ---: |")
+    elif args.chips:
+        several(args.names, [*map(int, args.chips.split(","))], args.effort)
     else:
-        print("| network | on | inputs a round | vendor's inputs/s | ours | times | first legal | CPU s |")
-        print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name in [name for name in args.names or CASES if name in CASES]:
-        case = CASES[name]
-        source = case.source()
-        if args.chips:
-            case = case._replace(arch="wormhole_b0")
-            one = math.nan
-            for count in map(int, args.chips.split(",")):
-                found, _, model = compiled(case, source, chips=count, effort=args.effort)
-                one = found if count == 1 else one
-                form = "copies" if model.placement.copies > 1 else "pipeline" if count > 1 else ""
-                print(f"| {name} | {count} | {form} | {found:.0f} | {found / one:.2f} |", flush=True)
-            continue
-        found, seconds, model = compiled(case, source, effort=args.effort)
-        first, _, _ = compiled(case, source, effort="low")
-        theirs = vendor(case.netlist)
-        print(f"| {name} | {case.arch} {case.df} {case.fidelity} | {case.microbatch} | {theirs:.0f} | {found:.0f} | "
-              f"{found / theirs:.2f} | {first:.0f} | {seconds:.0f} |", flush=True)  # fmt: skip
-        if args.report:
-            print(model.report())
+        cases = FUNCTIONAL if args.functional else CASES
+        chosen = {name: case for name, case in cases.items() if name in (args.names or cases)}
+        beside(chosen, effort=args.effort, report=args.report)
 
 
 if __name__ == "__main__":

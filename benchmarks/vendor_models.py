@@ -1,5 +1,7 @@
 """Networks of which the vendor's compiler's netlists are known, at the sizes that those have."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as fn
 from torch import Tensor, nn
@@ -19,16 +21,16 @@ class Encoders(nn.Module):
         )
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Hidden states [1, 128, width], mask [1, 1, 1, 128]."""
+        """Hidden states [1, tokens, width], mask [1, 1, 1, tokens]."""
         for layer in self.layers:
             x = layer(x, mask)
         return x
 
 
-def encoders(layers: int, width: int, heads: int) -> Source:
+def encoders(layers: int, width: int, heads: int, tokens: int = 128) -> Source:
     """A model and its inputs."""
     torch.manual_seed(0)
-    return Encoders(layers, width, heads).eval(), (torch.randn(1, 128, width), torch.zeros(1, 1, 1, 128))
+    return Encoders(layers, width, heads).eval(), (torch.randn(1, tokens, width), torch.zeros(1, 1, 1, tokens))
 
 
 def attention() -> Source:
@@ -109,15 +111,149 @@ class MobileNetV3(nn.Module):
         return self.classifier(fn.hardswish(self.head(x)).flatten(1))
 
 
-def mobilenet_v3() -> Source:
-    """With statistics of norms that are not 0 and 1."""
+def _on_images(make: Callable[[], nn.Module], size: int) -> Source:
+    """With statistics of norms that are not 0 and 1, and an image [1, 3, size, size]."""
     torch.manual_seed(0)
-    model = MobileNetV3()
+    model = make()
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.running_mean = torch.randn(module.num_features) * 0.1
             module.running_var = torch.rand(module.num_features) + 0.5
-    return model.eval(), (torch.randn(1, 3, 224, 224),)
+    return model.eval(), (torch.randn(1, 3, size, size),)
+
+
+def mobilenet_v3() -> Source:
+    """A model and its input."""
+    return _on_images(MobileNetV3, 224)
+
+
+def resnet_head() -> Source:
+    """ResNet-50's first convolution alone, without bias: all that the vendor's netlist of grayskull holds."""
+    return _on_images(lambda: nn.Conv2d(3, 64, 7, 2, 3, bias=False), 224)
+
+
+def _twice(width_in: int, width: int) -> nn.Sequential:
+    return nn.Sequential(_norm(width_in, width, 3), nn.ReLU(), _norm(width, width, 3), nn.ReLU())
+
+
+class UNet(nn.Module):
+    """Four steps down from 32 channels and up again, one channel of probabilities, as for magnetic resonance images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (32, 64, 128, 256, 512)
+        self.down = nn.ModuleList(_twice(a, b) for a, b in zip((3, *widths), widths, strict=False))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * width, width, 2, 2) for width in widths[-2::-1])
+        self.joined = nn.ModuleList(_twice(2 * width, width) for width in widths[-2::-1])
+        self.last = nn.Conv2d(32, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of an image [1, 3, 256, 256], [1, 1, 256, 256]."""
+        kept: list[Tensor] = []
+        for number, part in enumerate(self.down):
+            x = part(fn.max_pool2d(x, 2) if number else x)
+            kept.append(x)
+        kept.pop()
+        for up, joined in zip(self.up, self.joined, strict=True):
+            x = joined(torch.cat([up(x), kept.pop()], 1))
+        return torch.sigmoid(self.last(x))
+
+
+def unet() -> Source:
+    """A model and its input."""
+    return _on_images(UNet, 256)
+
+
+def _silu(width_in: int, width: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> nn.Sequential:
+    padding = kernel // 2 if padding is None else padding
+    conv = nn.Conv2d(width_in, width, kernel, stride, padding, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(width), nn.SiLU())
+
+
+class Narrow(nn.Module):
+    """Two convolutions, and a short cut where `adds`."""
+
+    def __init__(self, width: int, *, adds: bool) -> None:
+        super().__init__()
+        self.path, self.adds = nn.Sequential(_silu(width, width), _silu(width, width, 3)), adds
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of the same shape."""
+        return x + self.path(x) if self.adds else self.path(x)
+
+
+class Split(nn.Module):
+    """Half of the channels through `depth` blocks, half past them: YOLOv5's C3."""
+
+    def __init__(self, width_in: int, width: int, depth: int, *, adds: bool = True) -> None:
+        super().__init__()
+        half = width // 2
+        self.through = nn.Sequential(_silu(width_in, half), *(Narrow(half, adds=adds) for _ in range(depth)))
+        self.past, self.last = _silu(width_in, half), _silu(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of `width` channels."""
+        return self.last(torch.cat([self.through(x), self.past(x)], 1))
+
+
+class Pooled(nn.Module):
+    """What it reads, beside the maxima of 5, 9 and 13 places around each one: YOLOv5's SPPF."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.last = _silu(width, width // 2), _silu(2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of the same shape."""
+        parts = [self.first(x)]
+        for _ in range(3):
+            parts.append(fn.max_pool2d(parts[-1], 5, 1, 2))
+        return self.last(torch.cat(parts, 1))
+
+
+class YoloV5(nn.Module):
+    """YOLOv5s: three sizes of anchors, 80 kinds of things, boxes in places of the image."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.fine = nn.Sequential(
+            _silu(3, 32, 6, 2, 2), _silu(32, 64, 3, 2), Split(64, 64, 1), _silu(64, 128, 3, 2), Split(128, 128, 2)
+        )
+        self.middle = nn.Sequential(_silu(128, 256, 3, 2), Split(256, 256, 3))
+        self.coarse = nn.Sequential(_silu(256, 512, 3, 2), Split(512, 512, 1), Pooled(512))
+        self.narrow1, self.narrow2 = _silu(512, 256), _silu(256, 128)
+        self.up1, self.up2 = Split(512, 256, 1, adds=False), Split(256, 128, 1, adds=False)
+        self.shrink1, self.shrink2 = _silu(128, 128, 3, 2), _silu(256, 256, 3, 2)
+        self.down1, self.down2 = Split(256, 256, 1, adds=False), Split(512, 512, 1, adds=False)
+        self.heads = nn.ModuleList(nn.Conv2d(width, 255, 1) for width in (128, 256, 512))
+        for number, stride in enumerate((8, 16, 32)):
+            axis = torch.arange(size // stride)
+            places = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1)
+            self.register_buffer(f"places{number}", (places.reshape(1, 1, -1, 2) - 0.5).float())
+            self.register_buffer(f"anchors{number}", torch.rand(1, 3, 1, 2) * 4 * stride)
+
+    def _boxes(self, x: Tensor, number: int) -> Tensor:
+        stride = (8, 16, 32)[number]
+        x = torch.sigmoid(self.heads[number](x)).reshape(1, 3, 85, -1).transpose(2, 3)
+        at = (x[..., :2] * 2 + getattr(self, f"places{number}")) * stride
+        extent = (x[..., 2:4] * 2) ** 2 * getattr(self, f"anchors{number}")
+        return torch.cat([at, extent, x[..., 4:]], 3).reshape(1, -1, 85)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of an image [1, 3, 320, 320], [1, 6300, 85]."""
+        fine = self.fine(x)
+        middle = self.middle(fine)
+        low = self.narrow1(self.coarse(middle))
+        mid = self.narrow2(self.up1(torch.cat([fn.interpolate(low, scale_factor=2.0), middle], 1)))
+        high = self.up2(torch.cat([fn.interpolate(mid, scale_factor=2.0), fine], 1))
+        middle = self.down1(torch.cat([self.shrink1(high), mid], 1))
+        low = self.down2(torch.cat([self.shrink2(middle), low], 1))
+        return torch.cat([self._boxes(part, number) for number, part in enumerate((high, middle, low))], 1)
+
+
+def yolo_v5() -> Source:
+    """A model and its input."""
+    return _on_images(lambda: YoloV5(320), 320)
 
 
 class CachedLayer(nn.Module):
