@@ -19,7 +19,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,6 +140,15 @@ def compiled(case: Case, source: Source, **options: Any) -> tuple[float, float, 
     return model.perf().inputs_per_second, seconds, model
 
 
+@contextmanager
+def refusals(row: str) -> Iterator[None]:
+    """What the compiler refuses stands in its row; the next one follows."""
+    try:
+        yield
+    except be.BudaError as error:
+        print(f"{row} refused: {str(error).splitlines()[0]} |", flush=True)
+
+
 MORE = ("resnet18", "vit_b_16", "whisper_tiny")
 """Models that join the cases in the comparison of efforts: wormhole_b0, Float16_b, HiFi3, rounds of 64, fewer where
 memory is full."""
@@ -152,9 +162,10 @@ def efforts(names: Sequence[str]) -> None:
     for name in names or (*cases, *MORE):
         case = cases.get(name) or Case(partial(build, name), "wormhole_b0", "Float16_b", "HiFi3", None)
         source = case.source()
-        low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
-        print(f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
-              f"{default[1]:.0f} | {high[1]:.0f} |", flush=True)  # fmt: skip
+        with refusals(f"| {name} |"):
+            low, default, high = (compiled(case, source, effort=effort)[:2] for effort in ("low", "default", "high"))
+            print(f"| {name} | {low[0]:.0f} | {default[0]:.0f} | {high[0]:.0f} | {100 * default[0] / high[0]:.0f} % | "
+                  f"{default[1]:.0f} | {high[1]:.0f} |", flush=True)  # fmt: skip
 
 
 def latency(counts: Sequence[int]) -> None:
@@ -183,14 +194,16 @@ def latency(counts: Sequence[int]) -> None:
 def several(names: Sequence[str], counts: Sequence[int], effort: str) -> None:
     """A row for each network and number of wormhole_b0 chips."""
     print("| network | chips | as | inputs/s | times |\n| --- | ---: | --- | ---: | ---: |")
+    cases = {**CASES, **FUNCTIONAL}
     for name in names or CASES:
-        case = CASES[name]._replace(arch="wormhole_b0")
+        case = cases[name]._replace(arch="wormhole_b0")
         source, one = case.source(), math.nan
         for count in counts:
-            found, _, model = compiled(case, source, chips=count, effort=effort)
-            one = found if count == 1 else one
-            form = "copies" if model.placement.copies > 1 else "pipeline" if count > 1 else ""
-            print(f"| {name} | {count} | {form} | {found:.0f} | {found / one:.2f} |", flush=True)
+            with refusals(f"| {name} | {count} |"):
+                found, _, model = compiled(case, source, chips=count, effort=effort)
+                one = found if count == 1 else one
+                form = "copies" if model.placement.copies > 1 else "pipeline" if count > 1 else ""
+                print(f"| {name} | {count} | {form} | {found:.0f} | {found / one:.2f} |", flush=True)
 
 
 def beside(cases: Mapping[str, Case], *, effort: str, report: bool) -> None:
@@ -203,16 +216,13 @@ def beside(cases: Mapping[str, Case], *, effort: str, report: bool) -> None:
         theirs, their_epochs = vendor(case.netlist)
         row = f"| {name} | {case.arch} {case.df} {case.fidelity} | {case.microbatch} | {theirs:.1f} | {their_epochs} |"
         alone = case._replace(netlist=None)
-        try:
+        with refusals(row):
             found, seconds, model = made[alone] = made.get(alone) or compiled(case, case.source(), effort=effort)
-        except be.BudaError as error:
-            print(f"{row} refused: {str(error).splitlines()[0]} | | | | |", flush=True)
-            continue
-        epochs = len(model.perf().run.epochs)
-        print(f"{row} {found:.1f} | {epochs} | {found / theirs:.2f} | {routed(model, case.arch)} | {seconds:.0f} |",
-              flush=True)  # fmt: skip
-        if report:
-            print(model.report())
+            times, epochs = found / theirs, len(model.perf().run.epochs)
+            verdict = routed(model, case.arch)
+            print(f"{row} {found:.1f} | {epochs} | {times:.2f} | {verdict} | {seconds:.0f} |", flush=True)
+            if report:
+                print(model.report())
 
 
 def main() -> None:
@@ -232,11 +242,11 @@ def main() -> None:
     elif args.efforts:
         efforts(args.names)
     elif args.chips:
-        several(args.names, [*map(int, args.chips.split(","))], args.effort)
+        several([name for name in args.names if name not in MORE], [*map(int, args.chips.split(","))], args.effort)
     else:
-        cases = FUNCTIONAL if args.functional else CASES
-        chosen = {name: case for name, case in cases.items() if name in (args.names or cases)}
-        beside(chosen, effort=args.effort, report=args.report)
+        cases = {**CASES, **FUNCTIONAL}
+        chosen = [name for name in args.names if name in cases] or (FUNCTIONAL if args.functional else CASES)
+        beside({name: cases[name] for name in chosen}, effort=args.effort, report=args.report)
 
 
 if __name__ == "__main__":
