@@ -184,7 +184,7 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
     assert content["after"]["slowest_cycles"] == max(paces(be.perf(new)))
     assert content["alone"][0]["edits"][0]["kind"] == "op"
     assert lines[-2].startswith("all programs: ")
-    assert lines[-1].startswith("of these ")
+    assert lines[-1].startswith("loading epochs takes ")
     assert main(["check", str(new), "--strict"]) == 0
     assert main(["advise", str(new), "-q", "--tries", "20"]) == 0
 

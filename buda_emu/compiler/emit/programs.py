@@ -65,7 +65,8 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     slots = max((placement.tiles.states[store.queue].slots for store in stores), default=1)
     fed = placement.tiles.flows(program)
     entries = sorted({queue.entries for queue in moving}, reverse=True)
-    form = _Form(tuple(entries), fed, held, bool(sums), slots, placement.count(program))
+    popped = frozenset(queue.entries for queue in moving if last[queue.name] == program)
+    form = _Form(tuple(entries), popped, fed, held, bool(sums), slots, placement.count(program))
     yield f"  - {program_name(program)}:"
     yield from form.begin()
     allocated, freed = _lives(placement, graphs, reads)
@@ -107,12 +108,13 @@ def _lives(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What stands around the executes of a program. `entries` of the queues that advance, the most first; `fed`: by the
-    host or another program, so that there may be many rounds; `held`: some are kept for a later program, and those have
-    the most entries; `sums`: gradients are added up; `slots` of a cache, of which each round writes one; `inputs` of a
-    round."""
+    """What stands around the executes of a program. `entries` of the queues that advance, the most first, and of those
+    among them whose entries are `popped` here; `fed`: by the host or another program, so that there may be many rounds;
+    `held`: some are kept for a later program, and those have the most entries; `sums`: gradients are added up; `slots`
+    of a cache, of which each round writes one; `inputs` of a round."""
 
     entries: tuple[int, ...]
+    popped: frozenset[int]
     fed: bool
     held: bool
     sums: bool
@@ -123,6 +125,12 @@ class _Form:
         """That of queues with so many entries: pointers run modulo twice as many (NETLIST 1.8)."""
         return name if entries == self.entries[0] else f"{name}_{entries}"
 
+    def pointers(self, entries: int) -> Iterator[str]:
+        """The variables of queues with so many entries."""
+        yield self.pointer("$lptr", entries)
+        if entries in self.popped:
+            yield self.pointer("$gptr", entries)
+
     def begin(self) -> Iterator[str]:
         params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
         if params:
@@ -130,7 +138,7 @@ class _Form:
         more = (", $v_zero_grad: 0" if self.sums else "") + (", $v_cache_write_index: 0" if self.slots > 1 else "")
         yield f"    - var: {{$c_zero: 0, $c_microbatch_size: {self.inputs}{more}}}"
         if self.entries:
-            names = [self.pointer(name, count) for count in self.entries for name in ("$lptr", "$gptr")]
+            names = [name for count in self.entries for name in self.pointers(count)]
             names += ["$gptr_held", "$gptr_next"] if self.held else []
             yield f"    - staticvar: {{{', '.join(f'{name}: 0' for name in names)}}}"
         if self.held:
@@ -148,7 +156,7 @@ class _Form:
         if self.sums:
             yield "    -   varinst: [$v_zero_grad, set, 0]"
         for count in self.entries:
-            for pointer in (self.pointer("$gptr", count), self.pointer("$lptr", count)):
+            for pointer in reversed([*self.pointers(count)]):
                 yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {2 * count}]"
         if self.held:
             yield f"    -   varinst: [$gptr_next, incwrap, $c_microbatch_size, {2 * self.entries[0]}]"
