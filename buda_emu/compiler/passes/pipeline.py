@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.passes.affine import affine
+from buda_emu.compiler.passes.apart import apart
 from buda_emu.compiler.passes.common import common
 from buda_emu.compiler.passes.dead import dead
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
 from buda_emu.compiler.passes.host_windows import host_windows
 from buda_emu.compiler.passes.integers import integers
+from buda_emu.compiler.passes.selected import selected
 from buda_emu.compiler.target import Target
 
 Pass = Callable[[Graph], Graph]
@@ -21,6 +23,8 @@ EARLY: dict[str, tuple[Pass, str]] = {
     "integers": (integers, FRONT),
     "decompose": (decompose, CORE),
     "affine": (affine, CORE),
+    "selected": (selected, CORE),
+    "apart": (apart, CORE),
 }
 """Each with the stage of the graph behind it."""
 LATE: dict[str, tuple[Pass, str]] = {"common": (common, CORE), "dead": (dead, CORE)}

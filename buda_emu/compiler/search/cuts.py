@@ -38,7 +38,7 @@ def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[in
     chips = 1 if line.assigned else aim.chips
     dram = speeds(line.target.arch.name).dram * chips
     used = _used(line)[levels]
-    begin, each = _epoch_load(line.target)
+    begin, each = epoch_load(line.target)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
@@ -93,7 +93,7 @@ def _used(line: Line) -> NDArray[np.int64]:
     return np.array([np.concatenate([[0], np.cumsum(line.need[level])]) for level in range(LEVELS)], np.int64)
 
 
-def _epoch_load(target: Target) -> tuple[float, float]:
+def epoch_load(target: Target) -> tuple[float, float]:
     """Cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
     chip = device(target.arch.name)
     cores, begin = prod(chip.grid), load_cycles(chip, 0)

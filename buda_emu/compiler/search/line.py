@@ -44,6 +44,7 @@ class Line:
         ops = list(tiles.ops.values())
         known: dict[object, list[Choice]] = {}
         found: list[list[Choice]] = []
+        cached = {store.op for store in tiles.stores.values() if tiles.states[store.queue].slots > 1}
         for op in ops:
             if known_from is not None and known_from.tiles.ops.get(op.name) is op:
                 found.append(known_from.plain[known_from.index[op.name]])
@@ -55,7 +56,7 @@ class Line:
                     known[key] = own
             else:
                 own = known[key]
-            found.append(own)
+            found.append(_widest(own) if op.name in cached else own)
         return Line(target, tiles, ops, found, list(found), list(found)).corrected({})
 
     def corrected(self, factors: Mapping[str, float], step: float = STEP, within: range | None = None) -> "Line":
@@ -228,6 +229,13 @@ def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]
             cycles *= max(1.0, inputs / (choice.blocks.buf_size_mb / choice.blocks.t))
         found.append(choice if cycles == choice.cycles else replace(choice, cycles=cycles))
     return found
+
+
+def _widest(own: list[Choice]) -> list[Choice]:
+    """Those of the most buffers: a cache has the blocks of the op that writes it (NETLIST V076), and all of its slots
+    are read each time one is written."""
+    most = max(choice.cores for choice in own)
+    return [choice for choice in own if choice.cores == most]
 
 
 def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:

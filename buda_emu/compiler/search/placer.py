@@ -22,6 +22,7 @@ from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.search.pack import pack
 from buda_emu.compiler.search.report import limits
+from buda_emu.compiler.search.single import spots_of_one
 from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
 from buda_emu.compiler.work import Trial
 from buda_emu.errors import HostError, UnsupportedError
@@ -245,6 +246,11 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     aim, searched = best.aim, best.line
     if searched is None:
         return best
+    if aim.microbatch == 1 and aim.chips == 1 and not searched.assigned and not searched.tiles.trains:
+        for full in (0.9, 1.0):
+            if not aim.work.spent():
+                best = min(best, _improved(searched, target, aim, spots_of_one(searched, full), "default", entries), key=_cycles)
+                print(full, best.cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
         found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
         if found is best:
