@@ -30,6 +30,9 @@ def add_queues(found: Placement, rounds: int) -> None:
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
+    for name, queue in found.queues.items():
+        for phase, size in moved[name].items() if queue.alias else ():  # two rams, the same bytes
+            moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
     busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
     Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias})
     for queue in busiest:

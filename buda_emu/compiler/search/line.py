@@ -168,7 +168,7 @@ class Line:
         """[pace, end]: DRAM bytes of one input for the ops from i up to each end, if they are an epoch: what they read
         of earlier ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
         own = self._streamed
-        return self._between[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
+        return self.crossing[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
 
     @cached_property
     def _streamed(self) -> Floats:
@@ -177,7 +177,7 @@ class Line:
         return np.concatenate([np.zeros((LEVELS, 1)), own], axis=1)
 
     @cached_property
-    def _between(self) -> Floats:
+    def crossing(self) -> Floats:
         """[i, j]: DRAM bytes of results that cross the ends of an epoch of the ops from i up to j."""
         count = len(self.ops)
         makers, readers, size = self._edges

@@ -33,6 +33,8 @@ HOP = 1_200.0
 """Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC, the first tiles."""
 CROSSING = 3_000.0
 """Cycles in which what one epoch writes is there for the next one, beside the bytes."""
+SHARED = 0.1
+"""Of the time for which an epoch's queues stream, what each step of its longest way waits for the links."""
 Ints = NDArray[np.int64]
 
 
@@ -157,6 +159,7 @@ def _ends(line: Line, own: Sequence[_Own], full: float) -> list[int]:
         first: dict[int, Floats] = {}
         last: dict[int, Floats] = {}
         end = np.zeros(len(PRICES))
+        streamed = np.zeros(len(PRICES))
         for j in range(i, int(line.stops[i])):
             used = used + cores[j]
             fits = used <= (every if j == i else room)
@@ -174,7 +177,11 @@ def _ends(line: Line, own: Sequence[_Own], full: float) -> list[int]:
             first[j] = begins + one
             last[j] = np.maximum(begins + cycles[j] + HOP, ready + one)
             end = np.maximum(end, np.maximum(last[j], first[j] + written[j]))
-            whole = best[i] + float((begin + each * used + end)[fits].min()) + CROSSING
+            streamed = streamed + read[j]
+            moved = streamed + float(line.crossing[i, j + 1]) / speed.dram
+            # What streams for long is on the links that short transfers take, too.
+            waits = (int(line.level[j + 1]) - int(line.level[i])) * SHARED * moved
+            whole = best[i] + float((begin + each * used + end + waits)[fits].min()) + CROSSING
             if whole < best[j + 1]:
                 best[j + 1], before[j + 1] = whole, i
     found = [count]
