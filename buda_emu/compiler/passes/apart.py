@@ -60,8 +60,9 @@ class _Plan:
         caches: set[str] = set()
         for node in graph:
             if node.op == "concat" and node.name not in refused and not _origins(plan, node):
-                sizes = tuple(graph[name].shape[node.attrs["dim"]] for name in node.inputs)
-                plan.values[node.name] = _Apart(Cut(node.attrs["dim"], sizes), frozenset([node.name]))
+                dim: int = node.attrs["dim"]
+                sizes = tuple(graph[name].shape[dim] for name in node.inputs)
+                plan.values[node.name] = _Apart(Cut(dim, sizes), frozenset([node.name]))
                 if any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in node.inputs):
                     caches.add(node.name)
                 groups.append({node.name})
@@ -85,7 +86,7 @@ class _Plan:
 
 
 def _origins(plan: _Plan, node: Node) -> frozenset[str]:
-    return frozenset().union(*(plan.values[name].origins for name in node.inputs if name in plan.values))
+    return frozenset(one for name in node.inputs if name in plan.values for one in plan.values[name].origins)
 
 
 def _joined(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node
+from buda_emu.compiler.graph.sparse import Index, Sparse
 
 
 def selected(graph: Graph) -> Graph:
@@ -15,7 +16,7 @@ def selected(graph: Graph) -> Graph:
     products = _products(graph)
     if not products:
         return graph
-    left = {name for product, term, _ in products.values() for name in (product.name, term.name if term else "")}
+    left = {node.name for product, term, _ in products.values() for node in (product, term) if node is not None}
     made = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
     build = Builder(made)
     for node in graph:
@@ -38,11 +39,11 @@ def selected(graph: Graph) -> Graph:
     return made
 
 
-def _products(graph: Graph) -> "dict[str, tuple[Node, Node | None, np.ndarray]]":
+def _products(graph: Graph) -> dict[str, tuple[Node, Node | None, Index]]:
     """Of each op that takes columns the product, what is added to it, and the columns."""
     users = graph.users()
     shown = {output.value for output in graph.outputs}
-    found: dict[str, tuple[Node, Node | None, np.ndarray]] = {}
+    found: dict[str, tuple[Node, Node | None, Index]] = {}
     for product in graph:
         if product.op != "matmul" or graph[product.inputs[1]].op != "constant" or product.name in shown:
             continue
@@ -76,10 +77,10 @@ def _other(node: Node, name: str) -> str:
     return node.inputs[1 if node.inputs[0] == name else 0]
 
 
-def _columns(reader: Node, product: Node) -> "np.ndarray | None":
+def _columns(reader: Node, product: Node) -> Index | None:
     """The columns that an op takes of a product; None where it does something else."""
     if reader.op != "linear" or reader.attrs["dim"] != len(product.shape) - 1:
         return None
-    matrix = reader.attrs["matrix"]
-    whole = matrix.row.size == matrix.shape[0] and (matrix.row == np.arange(matrix.shape[0])).all()
-    return matrix.col if whole and (matrix.weight == 1).all() else None
+    matrix: Sparse = reader.attrs["matrix"]
+    whole = np.array_equal(matrix.row, np.arange(matrix.shape[0])) and bool((matrix.weight == 1).all())
+    return matrix.col if whole else None

@@ -149,6 +149,12 @@ class Line:
         return self._least[0]
 
     @cached_property
+    def used(self) -> NDArray[np.int64]:
+        """[pace, i]: cores of all ops before op i."""
+        none = np.zeros((LEVELS, 1), np.int64)
+        return np.concatenate([none, np.cumsum(self.need, axis=1)], axis=1)
+
+    @cached_property
     def _edges(self) -> tuple[list[int], list[int], Floats]:
         """Producer, consumer and bytes of every use of an op's result."""
         place = {op.name: number for number, op in enumerate(self.ops)}

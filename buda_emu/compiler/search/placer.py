@@ -246,11 +246,8 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     aim, searched = best.aim, best.line
     if searched is None:
         return best
-    if aim.microbatch == 1 and aim.chips == 1 and not searched.assigned and not searched.tiles.trains:
-        for full in (0.9, 1.0):
-            if not aim.work.spent():
-                best = min(best, _improved(searched, target, aim, spots_of_one(searched, full), "default", entries), key=_cycles)
-                print(full, best.cycles)
+    if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
+        best = min(best, _one_by_one(searched, target, aim, entries), key=_cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
         found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
         if found is best:
@@ -265,6 +262,11 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
         best = min(best, _improved(best.line, target, aim, best.spots, "high", entries), key=_cycles)
     return best
+
+
+def _one_by_one(line: Line, target: Target, aim: Aim, entries: int) -> _Found:
+    """With epochs for a single input, by the longest way through their ops."""
+    return _improved(line, target, aim, spots_of_one(line, FULL), "default", entries)
 
 
 def _quicker(best: _Found, line: Line | None, full: float, target: Target, entries: int) -> _Found:

@@ -7,7 +7,7 @@ ops from i on are followed along their edges, when the first and the last part o
 would follow them, until the cores are used up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -30,7 +30,7 @@ from buda_emu.timing.epoch import LEAST_PARTS, MOST_PARTS
 PRICES = np.geomspace(1.0, 200_000.0, 36)
 """Cycles that a core is worth."""
 HOP = 1_200.0
-"""Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC, the first tiles."""
+"""Cycles between the end of a part and the start of its reader, beside the bytes: latencies of the NoC."""
 CROSSING = 3_000.0
 """Cycles in which what one epoch writes is there for the next one, beside the bytes."""
 SHARED = 0.1
@@ -103,14 +103,13 @@ def _costs(line: Line) -> list[_Own]:
         parts = [_parts(item) for item in found]
         raw.append((np.array(cycles), np.array(parts, np.float64), np.array([float(item.cores) for item in found])))
     chains = _chains(line.ops)
-    least = [float(cycles.min()) for cycles, _, _ in raw]
     floor: dict[int, float] = {}
-    for number, chain in enumerate(chains):
-        floor[chain] = max(floor.get(chain, 0.0), least[number])
+    for chain, (cycles, _, _) in zip(chains, raw, strict=True):
+        floor[chain] = max(floor.get(chain, 0.0), float(cycles.min()))
     made: list[_Own] = []
-    for number, (cycles, parts, cores) in enumerate(raw):
-        judged = cycles / parts + (1 - 1 / parts) * np.maximum(cycles - floor[chains[number]], 0.0)
-        made.append(_Own(line.found[number], cycles, parts, cores, judged))
+    for chain, found, (cycles, parts, cores) in zip(chains, line.found, raw, strict=True):
+        judged = cycles / parts + (1 - 1 / parts) * np.maximum(cycles - floor[chain], 0.0)
+        made.append(_Own(found, cycles, parts, cores, judged))
     return made
 
 
@@ -140,54 +139,67 @@ def _parts(choice: Choice) -> int:
 
 def _ends(line: Line, own: Sequence[_Own], full: float) -> list[int]:
     """The first op of each epoch, then the number of ops."""
-    count, speed = len(line.ops), speeds(line.target.arch.name)
-    room, every = prod(line.target.arch.grid) * full, prod(line.target.arch.grid)
-    begin, each = epoch_load(line.target)
-    at = [item.at for item in own]
-    cycles = [item.cycles[which] for item, which in zip(own, at, strict=True)]
-    parts = [item.parts[which] for item, which in zip(own, at, strict=True)]
-    cores = [item.cores[which] for item, which in zip(own, at, strict=True)]
-    read = [
-        np.array([choice.streamed for choice in item.choices])[which] / speed.dram
-        for item, which in zip(own, at, strict=True)
-    ]
-    place, written = line.index, _written(line, speed.host)
+    count, prices = len(line.ops), _Prices.of(line, own)
     best, before = [np.inf] * (count + 1), [0] * (count + 1)
     best[0] = 0.0
     for i in range(count):
-        used = np.zeros(len(PRICES))
-        first: dict[int, Floats] = {}
-        last: dict[int, Floats] = {}
-        end = np.zeros(len(PRICES))
-        streamed = np.zeros(len(PRICES))
-        for j in range(i, int(line.stops[i])):
-            used = used + cores[j]
-            fits = used <= (every if j == i else room)
-            if not fits.any():
-                break
-            begins = np.full(len(PRICES), float(line.loaded[j + 1] - line.loaded[i]) / speed.dram)
-            ready = begins + read[j]
-            for use in line.ops[j].uses:
-                maker = place.get(use.source, -1)
-                if maker in first:
-                    share = np.maximum(1 / parts[j] - 1 / parts[maker], 0.0) / np.maximum(1 - 1 / parts[maker], 0.5)
-                    begins = np.maximum(begins, first[maker] + (last[maker] - first[maker]) * share)
-                    ready = np.maximum(ready, last[maker])
-            one = cycles[j] / parts[j] + HOP
-            first[j] = begins + one
-            last[j] = np.maximum(begins + cycles[j] + HOP, ready + one)
-            end = np.maximum(end, np.maximum(last[j], first[j] + written[j]))
-            streamed = streamed + read[j]
-            moved = streamed + float(line.crossing[i, j + 1]) / speed.dram
-            # What streams for long is on the links that short transfers take, too.
-            waits = (int(line.level[j + 1]) - int(line.level[i])) * SHARED * moved
-            whole = best[i] + float((begin + each * used + end + waits)[fits].min()) + CROSSING
-            if whole < best[j + 1]:
-                best[j + 1], before[j + 1] = whole, i
+        for end, cycles in _epochs_from(line, prices, i, full):
+            if best[i] + cycles < best[end]:
+                best[end], before[end] = best[i] + cycles, i
     found = [count]
     while found[-1] > 0:
         found.append(before[found[-1]])
     return found[::-1]
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """[op][price]: what the choice of each op at each price takes, in cycles: its work, reading inputs and constants of
+    DRAM; its parts and cores. `written`: of each op, cycles of the host's link."""
+
+    cycles: list[Floats]
+    parts: list[Floats]
+    cores: list[Floats]
+    read: list[Floats]
+    written: list[float]
+
+    @staticmethod
+    def of(line: Line, own: Sequence[_Own]) -> "_Prices":
+        """Of all ops."""
+        speed = speeds(line.target.arch.name)
+        read = [np.array([choice.streamed for choice in item.choices])[item.at] / speed.dram for item in own]
+        return _Prices(
+            [item.cycles[item.at] for item in own], [item.parts[item.at] for item in own],
+            [item.cores[item.at] for item in own], read, _written(line, speed.host),
+        )  # fmt: skip
+
+
+def _epochs_from(line: Line, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
+    """The epochs that begin with op i: the op behind each, and the cycles that it takes at the best price."""
+    dram, every = speeds(line.target.arch.name).dram, prod(line.target.arch.grid)
+    begin, each = epoch_load(line.target)
+    used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
+    done: dict[str, tuple[Floats, Floats, Floats]] = {}
+    for j in range(i, int(line.stops[i])):
+        op, parts = line.ops[j], prices.parts[j]
+        used = used + prices.cores[j]
+        fits = used <= (every if j == i else every * full)
+        if not fits.any():
+            return
+        begins = np.full(len(PRICES), float(line.loaded[j + 1] - line.loaded[i]) / dram)
+        ready = begins + prices.read[j]
+        for first, last, cut in (done[use.source] for use in op.uses if use.source in done):
+            behind = np.maximum(1 / parts - 1 / cut, 0.0) / np.maximum(1 - 1 / cut, 0.5)
+            begins = np.maximum(begins, first + (last - first) * behind)
+            ready = np.maximum(ready, last)
+        one = prices.cycles[j] / parts + HOP
+        first, last = begins + one, np.maximum(begins + prices.cycles[j] + HOP, ready + one)
+        done[op.name] = first, last, parts
+        end = np.maximum(end, np.maximum(last, first + prices.written[j]))
+        streamed = streamed + prices.read[j]
+        moved = streamed + float(line.crossing[i, j + 1]) / dram
+        waits = (int(line.level[j + 1]) - int(line.level[i])) * SHARED * moved
+        yield j + 1, float((begin + each * used + end + waits)[fits].min()) + CROSSING
 
 
 def _written(line: Line, host: float) -> list[float]:
