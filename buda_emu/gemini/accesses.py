@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from buda_emu.gemini.index import Index, holding, read_tensor
 from buda_emu.gemini.model import Tensor, Workload
 from buda_emu.gemini.rings import region_of
-from buda_emu.gemini.timing import Timeline
+from buda_emu.gemini.time.timing import Timeline
 from buda_emu.timeline import Access, Hazard, Ring, happens_before, order_conflicts
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from buda_emu.gemini.durations import Rates
 from buda_emu.gemini.figures import LayerTime, Peak, RunFigures, run_figures
 from buda_emu.gemini.model import IR, WeightStore, Workload
-from buda_emu.gemini.schedule import simulate_at
 from buda_emu.gemini.statistics import LayerBytes, statistics
-from buda_emu.gemini.timing import Timeline
+from buda_emu.gemini.time.durations import Rates
+from buda_emu.gemini.time.schedule import simulate_at
+from buda_emu.gemini.time.timing import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from buda_emu.gemini.accesses import l2_races
 from buda_emu.gemini.model import IR, Workload
-from buda_emu.gemini.timing import WAIT_KINDS, Timeline
+from buda_emu.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.timeline import idle, time_by_category
 from buda_emu.timeline.waits import BUSY, END
 

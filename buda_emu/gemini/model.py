@@ -6,12 +6,9 @@ of output channels (dialect B) stand at the second coordinate. `place` of a reco
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from buda_emu.gemini.boxes import Box
-
-if TYPE_CHECKING:
-    from buda_emu.checker import Diagnostic
 
 Dialect = Literal["A", "B"]
 Region = tuple[int, int]
@@ -233,13 +230,6 @@ class IR:
         """There is a place for a core of this id."""
         x, y = self.position(core)
         return core >= 0 and 0 <= x < self.xlen and 0 <= y < self.ylen
-
-    def check(self, frontend: "Any | None" = None) -> "list[Diagnostic]":
-        """Every finding of rules G004 and on, sorted by place. `frontend`: path or decoded object of the network's
-        front-end IR, for G080 to G082. Raises ScheduleError for a front-end IR that cannot be read."""
-        from buda_emu.gemini.rules import check
-
-        return check(self, frontend)
 
     def to_json(self) -> dict[str, Any]:
         """A copy of the JSON object that it was read from, with all its keys."""

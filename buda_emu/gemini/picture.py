@@ -7,7 +7,7 @@ from buda_emu.gemini.figures import models
 from buda_emu.gemini.index import Life
 from buda_emu.gemini.model import IR
 from buda_emu.gemini.rings import region_of
-from buda_emu.gemini.timing import Timeline
+from buda_emu.gemini.time.timing import Timeline
 from buda_emu.timeline import Live, Ring
 from buda_emu.timeline.picture import Detail, Memory, TimelinePicture, picture
 

@@ -8,8 +8,8 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.gemini.index import Index, holding
 from buda_emu.gemini.model import IR, Workload
-from buda_emu.gemini.noc import Link, link_bytes
-from buda_emu.gemini.plan import Plan, make_plan
+from buda_emu.gemini.time.noc import Link, link_bytes
+from buda_emu.gemini.time.plan import Plan, make_plan
 
 ACCESSES: Mapping[str, str] = {
     "mac": "multiplications with accumulation of convolutions and dense layers",

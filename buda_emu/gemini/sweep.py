@@ -39,7 +39,7 @@ def sweep(
     HostError for a mesh that has no place for every core, and as `allocate` where a schedule without addresses is not
     allocated at all.
     """
-    from buda_emu.gemini.schedule import simulate
+    from buda_emu.gemini.time.schedule import simulate
 
     made: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
     for xy, size, wide, ghz, gibps in product(mesh, buffersize, noc_bytes, freq_ghz, dram_gibps):
@@ -82,7 +82,7 @@ def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")
     if ir.dialect == "A":
         return replace(ir, xlen=xlen, ylen=ylen, document={**ir.document, "xlen": xlen, "ylen": ylen})
-    from buda_emu.gemini.reader import load
+    from buda_emu.gemini.document import load
 
     keys = {core: n // xlen * (xlen + 2) + n % xlen + 1 for core, n in numbers.items()}
     content = ir.to_json()

@@ -1,4 +1,4 @@
-"""`load`: a file or a decoded object to a schedule."""
+"""`read`: a file or a decoded object to a schedule."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 _MOST_BYTES = 1 << 29
 
 
-def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
+def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
     """Read a schedule of either dialect (facts GEMINI 2, 3).
 
     `source`: path of a .json or .json.gz file, or the decoded JSON object, which is kept and must not be changed then.

@@ -13,7 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.verify.result import SCHEMA_VERSION, TestRun
+from buda_emu.verify.result import TestRun
+from buda_emu.version import RESULT_VERSION
 
 _ARRAYS: Mapping[str, Any] = {"np": np, "NDArray": NDArray}  # what modules of results import for their checks alone
 _PLAIN: Mapping[Any, dict[str, Any]] = {
@@ -29,20 +30,18 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
 
 def schema() -> dict[str, Any]:
     """Of one test run."""
-    return schema_of(TestRun, "Results of buda-emu test", SCHEMA_VERSION)
+    return schema_of(TestRun, "Results of buda-emu test")
 
 
-def schema_of(kind: type, title: str, version: int, without: Iterable[str] = ()) -> dict[str, Any]:
+def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, Any]:
     """Of a dataclass as plain data with its version; `without`: fields that are no part of it."""
     definitions: dict[str, Any] = {}
     found = object_of(kind, definitions)
     names = [name for name in found["required"] if name not in without]
-    return versioned(title, version, {name: found["properties"][name] for name in names}, definitions)
+    return versioned(title, {name: found["properties"][name] for name in names}, definitions)
 
 
-def document(
-    title: str, version: int, *parts: type | Mapping[str, Any], optional: Iterable[str] = ()
-) -> dict[str, Any]:
+def document(title: str, *parts: type | Mapping[str, Any], optional: Iterable[str] = ()) -> dict[str, Any]:
     """Of an object with a version, the fields of these dataclasses, and fields whose types are given: all of them, but
     those that are `optional`."""
     definitions: dict[str, Any] = {}
@@ -50,12 +49,14 @@ def document(
     for part in parts:
         own = get_type_hints(part) if isinstance(part, type) else part
         properties |= {name: _of(kind, definitions) for name, kind in own.items()}
-    found = versioned(title, version, properties, definitions)
+    found = versioned(title, properties, definitions)
     found["required"] = [name for name in found["required"] if name not in set(optional)]
     return found
 
 
-def versioned(title: str, version: int, properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def versioned(
+    title: str, properties: dict[str, Any], definitions: dict[str, Any], version: int = RESULT_VERSION
+) -> dict[str, Any]:
     """Of an object with a version and these fields, all of which it has."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
