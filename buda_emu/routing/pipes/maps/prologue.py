@@ -6,9 +6,9 @@ from math import gcd
 
 import numpy as np
 
-from buda_emu.routing.pipes.edge import ALL, EdgeMap, EdgePipe, Path, Reading, Source, read_in_order, source_map
+from buda_emu.routing.pipes.maps.edge import ALL, EdgeMap, EdgePipe, Path, Reading, Source, read_in_order, source_map
+from buda_emu.routing.pipes.maps.source_map import CORE, Tiles
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import CORE, Tiles
 
 
 @dataclass(frozen=True, slots=True)

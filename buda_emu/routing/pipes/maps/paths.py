@@ -1,7 +1,7 @@
 """What stands between an operand and its source: unpadding, TMs, padding."""
 
 from buda_emu.netlist.model import Op, Pad
-from buda_emu.routing.pipes.edge import Path
+from buda_emu.routing.pipes.maps.edge import Path
 from buda_emu.spec.blocking import Blocking, Shape
 
 _NO_PAD = Pad()

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import gcd
 
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.edge import EdgeMap
-from buda_emu.routing.pipes.edges import OpEdges
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.op_class import buffered_mblocks, mblock_tiles, op_class
-from buda_emu.routing.pipes.operands import flat_row_bytes
+from buda_emu.routing.pipes.maps.edge import EdgeMap
+from buda_emu.routing.pipes.ops.edges import OpEdges
+from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, mblock_tiles, op_class
+from buda_emu.routing.pipes.ops.operands import flat_row_bytes
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.formats import tile_bytes
 

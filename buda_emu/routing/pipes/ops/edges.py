@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.edge import EdgeMap, Path, Reading, Source, edge_map, flat_rows_map, table_rows_map
-from buda_emu.routing.pipes.op_class import buffered_mblocks, op_class
-from buda_emu.routing.pipes.operands import OpInputs
-from buda_emu.routing.pipes.paths import path_of, shape_after
-from buda_emu.routing.pipes.prologue import TwoSteps, two_steps, unrolled
-from buda_emu.routing.pipes.readings import reading
+from buda_emu.routing.pipes.maps.edge import EdgeMap, Path, Reading, Source, edge_map, flat_rows_map, table_rows_map
+from buda_emu.routing.pipes.maps.paths import path_of, shape_after
+from buda_emu.routing.pipes.maps.prologue import TwoSteps, two_steps, unrolled
+from buda_emu.routing.pipes.maps.source_map import cores
+from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, op_class
+from buda_emu.routing.pipes.ops.operands import OpInputs
+from buda_emu.routing.pipes.ops.readings import reading
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import cores
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.chips import chips, is_after, is_remote, over_pcie
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.make_pipes import Draft
-from buda_emu.routing.pipes.op_class import is_ethernet
+from buda_emu.routing.pipes.making.make_pipes import Draft
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
 
 _LOCAL: Final = "keep it on the chip of the op"

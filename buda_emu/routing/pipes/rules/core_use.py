@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.buffers.ids import base_of
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.ids import base_of
-from buda_emu.routing.pipes.make_buffers import Buffers
-from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.buffers.ids import base_of
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.chips import is_after, is_remote, over_pcie, window
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.ids import base_of
-from buda_emu.routing.pipes.make_buffers import Buffers
-from buda_emu.routing.pipes.make_pipes import Draft, PipeMaker
-from buda_emu.routing.pipes.multicast import Multicast, direct, multicast
+from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
 from buda_emu.spec.devices import device
 
 WRITE_VC, UNICAST_VC, MULTICAST_VC = 0, 2, 4

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from buda_emu.netlist.model import Op
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.make_pipes import Draft, period
+from buda_emu.routing.pipes.making.make_pipes import Draft, period
+from buda_emu.routing.pipes.making.nocs import Route
 from buda_emu.routing.pipes.model import Pipe
-from buda_emu.routing.pipes.nocs import Route
 from buda_emu.spec.devices import device
 
 BLOCK = 100_000

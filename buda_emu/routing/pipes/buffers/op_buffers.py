@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.edges import OpEdges
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.buffers.ids import Ids
+from buda_emu.routing.pipes.buffers.results import Intermediate, Output, intermediate_buffers, mblock_k, output
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.granularity import Cut
-from buda_emu.routing.pipes.ids import Ids
 from buda_emu.routing.pipes.model import Buffer
-from buda_emu.routing.pipes.op_class import has_output_buffer, input_buffers, op_class, shares_output
-from buda_emu.routing.pipes.operands import Operand
-from buda_emu.routing.pipes.results import Intermediate, Output, intermediate_buffers, mblock_k, output
+from buda_emu.routing.pipes.ops.edges import OpEdges
+from buda_emu.routing.pipes.ops.op_class import has_output_buffer, input_buffers, op_class, shares_output
+from buda_emu.routing.pipes.ops.operands import Operand
 from buda_emu.spec.formats import tile_bytes
 
 OUTPUT_OPERAND: Final = 16

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.fused import FusedUse
-from buda_emu.routing.pipes.op_class import input_buffers, is_ethernet, kernel_broadcast, mblock_tiles, op_class
-from buda_emu.routing.pipes.paths import path_of, shape_after
+from buda_emu.routing.pipes.maps.paths import path_of, shape_after
+from buda_emu.routing.pipes.ops.fused import FusedUse
+from buda_emu.routing.pipes.ops.op_class import input_buffers, is_ethernet, kernel_broadcast, mblock_tiles, op_class
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import Blocking

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Op
-from buda_emu.routing.pipes.fused import FusedUse
-from buda_emu.routing.pipes.op_class import is_ethernet, op_class
+from buda_emu.routing.pipes.ops.fused import FusedUse
+from buda_emu.routing.pipes.ops.op_class import is_ethernet, op_class
 from buda_emu.routing.pipes.refusal import RefusedError
 
 

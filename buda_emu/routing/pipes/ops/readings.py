@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from buda_emu.netlist.model import Op
-from buda_emu.routing.pipes.edge import Reading
-from buda_emu.routing.pipes.fused import FusedUse
-from buda_emu.routing.pipes.op_class import kernel_broadcast, op_class
+from buda_emu.routing.pipes.maps.edge import Reading
+from buda_emu.routing.pipes.ops.fused import FusedUse
+from buda_emu.routing.pipes.ops.op_class import kernel_broadcast, op_class
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.blocking import Shape
 

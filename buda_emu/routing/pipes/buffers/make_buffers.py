@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from buda_emu.routing.pipes.edges import OpEdges
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.buffers.ids import Ids
+from buda_emu.routing.pipes.buffers.op_buffers import OpBuffers, Place
+from buda_emu.routing.pipes.buffers.padding import PaddingBuffers
+from buda_emu.routing.pipes.buffers.queue_buffers import QueueBuffers
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.granularity import Cut
-from buda_emu.routing.pipes.ids import Ids
 from buda_emu.routing.pipes.model import Buffer
-from buda_emu.routing.pipes.op_buffers import OpBuffers, Place
-from buda_emu.routing.pipes.padding import PaddingBuffers
-from buda_emu.routing.pipes.queue_buffers import QueueBuffers
+from buda_emu.routing.pipes.ops.edges import OpEdges
 
 
 class Buffers:

@@ -12,9 +12,9 @@ from typing import Final, Literal
 import numpy as np
 
 from buda_emu.netlist.model import Pad, Tm
+from buda_emu.routing.pipes.maps.source_map import CORE, SourceMap, Tiles, cores, places, within_bounds
+from buda_emu.routing.pipes.maps.stacking import Consumer, Phases, phases
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import CORE, SourceMap, Tiles, cores, places, within_bounds
-from buda_emu.routing.pipes.stacking import Consumer, Phases, phases
 from buda_emu.spec.blocking import Blocking
 
 Spread = Literal["blocks", "rows", "columns"]

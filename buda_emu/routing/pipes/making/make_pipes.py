@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.routing.pipes.edge import ALL, EdgeMap, EdgePipe
-from buda_emu.routing.pipes.edges import OpEdges
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
+from buda_emu.routing.pipes.buffers.op_buffers import Place, core_of
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.granularity import Cut
-from buda_emu.routing.pipes.make_buffers import Buffers
+from buda_emu.routing.pipes.maps.edge import ALL, EdgeMap, EdgePipe
+from buda_emu.routing.pipes.maps.source_map import CORE, Tiles, cores, places
 from buda_emu.routing.pipes.model import NO_PADDING
-from buda_emu.routing.pipes.multicast import Multicast, direct, multicast
-from buda_emu.routing.pipes.op_buffers import Place, core_of
-from buda_emu.routing.pipes.op_class import input_buffers
+from buda_emu.routing.pipes.ops.edges import OpEdges
+from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
+from buda_emu.routing.pipes.ops.op_class import input_buffers
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import CORE, Tiles, cores, places
 from buda_emu.spec.devices import device
 
 MIN_PERIOD, MAX_PERIOD = 32, 64

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from buda_emu.netlist.model import Netlist, Op, Pad
-from buda_emu.routing.pipes.edges import OpEdges
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.buffers.ids import Ids
+from buda_emu.routing.pipes.buffers.op_buffers import Place
+from buda_emu.routing.pipes.buffers.queue_buffers import QueueBuffers
 from buda_emu.routing.pipes.epoch import Epoch
-from buda_emu.routing.pipes.granularity import Cut
-from buda_emu.routing.pipes.ids import Ids
 from buda_emu.routing.pipes.model import POST_TM, PRE_TM, Buffer
-from buda_emu.routing.pipes.op_buffers import Place
-from buda_emu.routing.pipes.op_class import buffered_mblocks, input_buffers
-from buda_emu.routing.pipes.queue_buffers import QueueBuffers
+from buda_emu.routing.pipes.ops.edges import OpEdges
+from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, input_buffers
 from buda_emu.spec.formats import tile_bytes
 
 FIRST_ADDRESS: Final = 0x600000

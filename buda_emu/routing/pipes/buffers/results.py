@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Op
-from buda_emu.routing.pipes.fused import FusedUse
-from buda_emu.routing.pipes.granularity import Cut
-from buda_emu.routing.pipes.op_class import buffered_mblocks, intermediates, mblock_tiles, op_class, shares_output
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.maps.source_map import divides
+from buda_emu.routing.pipes.ops.fused import FusedUse
+from buda_emu.routing.pipes.ops.op_class import buffered_mblocks, intermediates, mblock_tiles, op_class, shares_output
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import divides
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.formats import tile_bytes
 

@@ -6,8 +6,8 @@ and its grid evenly.
 
 from dataclasses import dataclass
 
+from buda_emu.routing.pipes.maps.source_map import SourceMap, divides
 from buda_emu.routing.pipes.refusal import RefusedError
-from buda_emu.routing.pipes.source_map import SourceMap, divides
 
 _HINT = "give the consumer other mblocks, ublocks or ublock_order, or the producer a buf_size_mb that holds all of t"
 
