@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops import embedding, splice
 from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device
 from buda_emu.ops.on_device.operands import Source, Stored
