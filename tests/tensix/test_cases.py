@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from tensix.test_pack import by_kernel, l1_bytes
 
 import buda_emu as be
 from buda_emu.formats.bits import to_bits
@@ -14,6 +13,7 @@ from buda_emu.tensix.conversions import l1_acc
 from buda_emu.tensix.conversions.pack import Packed, pack
 from buda_emu.tensix.functions.table import bind, fp16_constant, reference, run
 from device_vectors import CORES, FOLDER, mismatches, needs_vectors, vectors
+from tensix.conversions.test_pack import by_kernel, l1_bytes
 
 CASES = FOLDER / "cases"
 
