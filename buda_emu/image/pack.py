@@ -27,7 +27,7 @@ from buda_emu.image.names import TOP, check_unique, checked_name
 from buda_emu.image.rules import ImageError, Place
 from buda_emu.image.tensors import ELEMENTS
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.numerics import host_decode
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.layout import EntryLayout, pack_entry

@@ -11,7 +11,7 @@ from buda_emu.checker.text import plural
 from buda_emu.errors import HostError, NetlistError, UnsupportedError
 from buda_emu.netlist.model import Netlist, Op, Program, Queue
 from buda_emu.netlist.scalars import parse_int
-from buda_emu.netlist.test_config import TestConfig
+from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.records import dataclass
 from buda_emu.spec.formats import is_integer, is_raw
 from buda_emu.spec.stimulus import Stimulus

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from buda_emu.numerics.bits import U32
 from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles, serial
-from buda_emu.ops.fused_plan import fused_plan
+from buda_emu.ops.fused.plan import fused_plan
 from buda_emu.ops.on_device import device_op
 from buda_emu.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.units import Product, Spill, Words
-from buda_emu.ops.sfpu import Region, run_in_place
+from buda_emu.ops.sfpu.op import Region, run_in_place
 from buda_emu.spec.attributes import SFPU_TYPES, Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES
