@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from timing.epoch.test_pipeline import chain, timed
 
 from buda_emu.timing.epoch.pipeline import FIRST_INPUTS, MOST_INPUTS
 from buda_emu.timing.epoch.result import Cost
 from buda_emu.timing.epoch.steady import INPUTS, at_work, filled, steady
+from timing.epoch.test_pipeline import chain, timed
 
 
 def even(length, inputs):
