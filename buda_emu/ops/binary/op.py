@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from buda_emu.kernels import binary
+from buda_emu.kernels.tiles import binary
 from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import (
     arranged,

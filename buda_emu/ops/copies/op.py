@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from buda_emu.kernels.gather import gather_tiles
+from buda_emu.kernels.tiles.gather import gather_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.spec.blocking import FULL_TILE, Shape

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import gather
-from buda_emu.kernels.sparse import mark_finite_tiles
-from buda_emu.kernels.tile_product import depthwise_tiles
+from buda_emu.kernels.products.sparse import mark_finite_tiles
+from buda_emu.kernels.products.tile_product import depthwise_tiles
+from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import blank, items, kernel_operand, require_operands
 from buda_emu.ops.matmul.sparse import tile_product

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import gather
-from buda_emu.kernels.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_reference, matmul_tiles
+from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_reference, matmul_tiles
+from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import operand_map
 from buda_emu.ops.operands import blanked, plain, run_add

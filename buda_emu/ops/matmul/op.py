@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels.matmul import AS_IT_IS, ONTO, PLUS, PLUS_ROW, Ending
+from buda_emu.kernels.products.matmul import AS_IT_IS, ONTO, PLUS, PLUS_ROW, Ending
 from buda_emu.ops.base import OpCall, Parallel, Relu, Tiles, implements
 from buda_emu.ops.common import blank, operand_map, relu_arguments
 from buda_emu.ops.matmul import dense

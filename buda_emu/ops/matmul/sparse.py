@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.kernels import gather
-from buda_emu.kernels.sparse import Weights, mark_finite_tiles, same_words, sparse_tiles
+from buda_emu.kernels.products.sparse import Weights, mark_finite_tiles, same_words, sparse_tiles
+from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import items
 from buda_emu.ops.matmul.sparse_encoding import Encoding, TileTerm

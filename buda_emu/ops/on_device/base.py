@@ -10,9 +10,9 @@ import numpy as np
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
+from buda_emu.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.ops.base import OpCall, Parallel, Work, serial
 from buda_emu.ops.on_device.operands import BLOCK, Source, Stored, blanked
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
@@ -21,10 +21,10 @@ from buda_emu.ops.registry import Registry
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import Family, is_raw
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.tensix.intermediate import intermediate, relu_threshold
+from buda_emu.tensix.conversions.intermediate import intermediate, relu_threshold
+from buda_emu.tensix.conversions.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.lanes import DstMode, VectorMode
 from buda_emu.tensix.registers import REGISTERS, OpRegisters, op_registers
-from buda_emu.tensix.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.words import Core
 
 PRODUCT_BLOCK: Final = 1024

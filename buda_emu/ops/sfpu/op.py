@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import elementary, transcendental
-from buda_emu.kernels.dropout import keep_mask, keep_scale
-from buda_emu.kernels.gather import gather_tiles
+from buda_emu.kernels.functions import elementary, transcendental
+from buda_emu.kernels.functions.dropout import keep_mask, keep_scale
+from buda_emu.kernels.tiles.gather import gather_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.ops.operands import blank_in_place

@@ -11,8 +11,8 @@ import numpy as np
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.formats import quantise
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
-from buda_emu.numerics import quantise
 from buda_emu.ops.base import Implementation, OpCall, Operand
 from buda_emu.ops.copies.op import passes_on
 from buda_emu.records import dataclass

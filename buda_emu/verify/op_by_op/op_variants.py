@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles, serial
 from buda_emu.ops.fused.plan import fused_plan
 from buda_emu.ops.on_device import device_op
@@ -23,9 +23,9 @@ from buda_emu.ops.sfpu.op import Region, run_in_place
 from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
 from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.functions import Bound
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, touched
+from buda_emu.tensix.products.fidelity import PHASES
 from buda_emu.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.verify.op_by_op.numerics_result import Cause
 
