@@ -107,7 +107,8 @@ class PickTable:
         other, then the second ones: (group, part, member)."""
         height = self.rows // count
         group, member = self.slice // together, self.slice % together
-        return self._of(self.t * count, height, (group * count + self.row // height) * together + member, self.row % height)
+        slice = (group * count + self.row // height) * together + member
+        return self._of(self.t * count, height, slice, self.row % height)
 
     def gathered(self, count: int) -> "PickTable":
         """So many slices below each other in one."""
