@@ -9,7 +9,7 @@ from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Variant
 from buda_emu.advice.search import Found, Tried
 from buda_emu.checker.text import plural
-from buda_emu.timing.critical import chain_sentence, critical_steps
+from buda_emu.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.version import RESULT_VERSION
 
 
