@@ -1,89 +1,53 @@
 """What `buda-emu gemini` prints as JSON, as schemas."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal
+
+from buda_emu.report.machine_readable.schema import Rows, document
+
+_LINKS = Rows({"from": list[int], "to": list[int]}, bytes=int)  # cores of the mesh by column and row
 
 
-class Workload(TypedDict):
-    """From the first cycle to the one after the last."""
-
-    core: int
-    workload_id: int
-    start: int
-    end: int
-
-
-class DramItem(TypedDict):
-    """Of the DRAM queue; -1 where an assembler file does not tell."""
-
-    kind: Literal["load", "weight", "store"]
-    transfer_id: int
-    bytes: int
-    core: int
-    start: int
-    end: int
-
-
-# a link's ends: cores of the mesh by column and row
-LinkBytes = TypedDict("LinkBytes", {"from": list[int], "to": list[int], "bytes": int})
-
-
-class Mismatch(TypedDict):
-    """A workload whose bytes differ."""
-
-    core: int
-    workload_id: int
-    layer: str
-    message: str
-
-
-def _gemini_run() -> Any:
+def _run() -> Any:
     from buda_emu.gemini.compare_trace import TraceDifferences
     from buda_emu.gemini.figures import RunFigures
     from buda_emu.gemini.time.durations import Rates
-    from buda_emu.gemini.time.timing import NocSpan
-    from buda_emu.report.machine_readable.schema import document
+    from buda_emu.gemini.time.plan import ItemKind
+    from buda_emu.gemini.time.timing import DramSpan, NocSpan
 
-    own = {
-        "dialect": str, "mode": Literal["schedule", "assembler"], "rates": Rates, "workloads": list[Workload],
-        "dram_items": list[DramItem], "noc": list[NocSpan], "links": list[LinkBytes],
-        "trace": TraceDifferences | None,
-    }  # fmt: skip
-    return document("Results of buda-emu gemini run --json", RunFigures, own)
-
-
-def _gemini_exec() -> Any:
-    from buda_emu.report.machine_readable.schema import document
-
-    own = {
-        "ok": bool, "seed": int, "seeded_weights": list[str], "digests": dict[str, str], "mismatches": list[Mismatch],
-    }  # fmt: skip
-    return document("Results of buda-emu gemini exec --json", own)
+    return document(
+        "Results of buda-emu gemini run --json", RunFigures,
+        dialect=str, mode=Literal["schedule", "assembler"], rates=Rates,
+        workloads=Rows(core=int, workload_id=int, start=int, end=int),
+        dram_items=Rows({**DramSpan.__annotations__, "kind": ItemKind}), noc=list[NocSpan], links=_LINKS,
+        trace=TraceDifferences | None,
+    )  # fmt: skip
 
 
-def _gemini_stats() -> Any:
-    from buda_emu.gemini.statistics import LayerBytes
-    from buda_emu.report.machine_readable.schema import document
+def _exec() -> Any:
+    from buda_emu.gemini.execution import Mismatch
 
-    own = {
-        "dialect": str, "cores": int, "workloads": int, "layers": int, "transfers": int, "dram_in": int,
-        "dram_out": int, "bytes": dict[str, int], "by_layer": tuple[LayerBytes, ...], "accesses": dict[str, int],
-        "links": list[LinkBytes], "energy": dict[str, float] | None,
-    }  # fmt: skip
-    return document("Results of buda-emu gemini stats --json", own)
+    return document(
+        "Results of buda-emu gemini exec --json",
+        ok=bool, seed=int, seeded_weights=list[str], digests=dict[str, str], mismatches=list[Mismatch],
+    )  # fmt: skip
 
 
-def _gemini_diff() -> Any:
+def _stats() -> Any:
+    from buda_emu.gemini.statistics import Statistics
+
+    return document(
+        "Results of buda-emu gemini stats --json", Statistics, links=_LINKS, energy=dict[str, float] | None
+    )
+
+
+def _diff() -> Any:
     from buda_emu.gemini.compare import Comparison
-    from buda_emu.report.machine_readable.schema import document
 
     return document("Results of buda-emu gemini diff --json", Comparison)
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
-    "gemini run": _gemini_run,
-    "gemini exec": _gemini_exec,
-    "gemini stats": _gemini_stats,
-    "gemini diff": _gemini_diff,
-}
+    "gemini run": _run, "gemini exec": _exec, "gemini stats": _stats, "gemini diff": _diff,
+}  # fmt: skip
 """By verb."""

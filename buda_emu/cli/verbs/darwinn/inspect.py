@@ -6,6 +6,7 @@ from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.darwinn import add_file
 
+_SHORT = ("rule", "severity", "where", "message")  # of a finding, in the JSON
 EXAMPLE = "buda-emu darwinn inspect model_edgetpu.tflite"
 
 
@@ -26,9 +27,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         from dataclasses import asdict
 
-        from buda_emu.cli.schemas.darwinn import Found
-
-        findings = [{name: getattr(item, name) for name in Found.__annotations__} for item in report.diagnostics]
+        findings = [{name: getattr(item, name) for name in _SHORT} for item in report.diagnostics]
         content = {"path": args.file, "verdict": report.verdict, "findings": findings}
         content |= {"summary": asdict(summary), "tree": package.to_dict()}
         say_json(content)
