@@ -90,7 +90,7 @@ def _change(name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[di
 def _ahead(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
     """Of what DRAM feeds: workloads between the first snapshot that shows it and its reader, for each tensor (A)."""
     found: dict[tuple[str, str], list[int]] = {}
-    for works in ir.cores.values() if ir.dialect == "A" else ():
+    for works in ir.cores.values() if ir.form.addressed else ():
         opened: dict[int, int] = {}
         for work in works:
             for item in (*work.buffer, *work.wl0):

@@ -197,10 +197,35 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What a dialect says, and how: who works with a schedule asks this, the reader alone asks for the dialect.
+
+    `addressed`: tensors lie at addresses of L2; `tiled`: workloads have tiles; `in_bits`: sizes count bits, not bytes;
+    `absolute`: boxes of pieces are in the layer's output, not in the workload's; `joint_operands`: one entry stands for
+    all operands; `by_channel`: boxes of weights tell output channels alone; `activations_as_weights`: a layer of the
+    network may make weights; `global_ids`: workload ids are an order over all cores. `columns_of_dram`: that core ids
+    count, beside the mesh; `dram`: core id of DRAM; `core_key`: what destinations and sources call a core.
+    """
+
+    dialect: Dialect
+    addressed: bool
+    tiled: bool
+    in_bits: bool
+    absolute: bool
+    joint_operands: bool
+    by_channel: bool
+    activations_as_weights: bool
+    global_ids: bool
+    columns_of_dram: int
+    dram: int
+    core_key: str
+
+
+@dataclass(frozen=True, slots=True)
 class IR:
     """A schedule. `cores`: id, as in the file, to its workloads in order; `buffersize` is None in dialect B."""
 
-    dialect: Dialect
+    form: Form
     cores: Mapping[int, Sequence[Workload]]
     dram_in: Sequence[DramIn]
     dram_out: Sequence[DramOut]
@@ -209,6 +234,11 @@ class IR:
     buffersize: int | None
     path: str = field(default="", compare=False)
     document: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+
+    @property
+    def dialect(self) -> Dialect:
+        """Its name, for people: what it says is asked of `form`."""
+        return self.form.dialect
 
     @property
     def transfers(self) -> tuple[int, ...]:
@@ -222,9 +252,8 @@ class IR:
 
     def position(self, core: int) -> tuple[int, int]:
         """x and y of a core on the mesh (facts GEMINI 2 and 3)."""
-        if self.dialect == "A":
-            return core % self.xlen, core // self.xlen
-        return core % (self.xlen + 2) - 1, core // (self.xlen + 2)
+        columns = self.form.columns_of_dram
+        return core % (self.xlen + columns) - columns // 2, core // (self.xlen + columns)
 
     def on_mesh(self, core: int) -> bool:
         """There is a place for a core of this id."""

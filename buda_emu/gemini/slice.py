@@ -61,9 +61,9 @@ class _Cut:
     def __init__(self, ir: IR, layers: frozenset[str]) -> None:
         self.ir = ir
         self.index = Index(ir)
-        self.in_bits = ir.dialect == "B"
-        self.core_key = "id" if self.in_bits else "core_id"
-        self.dram = 0 if self.in_bits else -1
+        self.in_bits = ir.form.in_bits
+        self.core_key = ir.form.core_key
+        self.dram = ir.form.dram
         self.content = ir.to_json()
         self.kept = {core: [work for work in works if work.layer_name in layers] for core, works in ir.cores.items()}
         self.steps = {(work.core, work.workload_id) for works in self.kept.values() for work in works}

@@ -60,7 +60,7 @@ def _fitted(ir: IR, size: int | None) -> tuple[IR | None, str]:
     """The schedule in a buffer of that size, or None and the first snapshot that it does not hold."""
     if size is None:
         return ir, ""
-    if ir.dialect == "B":
+    if not ir.form.addressed:
         from buda_emu.gemini.allocation import allocate
 
         try:
@@ -80,7 +80,7 @@ def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
     numbers = {core: y * ir.xlen + x for core in ir.cores for x, y in (ir.position(core),)}
     if max(numbers.values(), default=0) >= xlen * ylen:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")
-    if ir.dialect == "A":
+    if not ir.form.columns_of_dram:
         return replace(ir, xlen=xlen, ylen=ylen, document={**ir.document, "xlen": xlen, "ylen": ylen})
     from buda_emu.gemini.document import load
 

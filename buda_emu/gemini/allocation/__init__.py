@@ -41,7 +41,7 @@ def allocate(ir: IR, buffersize: int) -> Document:
 
 
 def _residents(ir: IR) -> dict[int, list[Resident]]:
-    if ir.dialect == "A":
+    if ir.form.addressed:
         raise HostError("the schedule has addresses: there is nothing to allocate")
     errors = [item for item in check(ir) if item.severity == "error"]
     if errors:

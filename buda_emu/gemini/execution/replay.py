@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 def replay(ir: IR, frontend: Any, seed: int, weights: "Mapping[str, Weights] | None") -> Execution:
     """As `execute`."""
-    if ir.dialect == "B":
+    if not ir.form.addressed:
         raise UnsupportedError(
             "execution of a schedule without addresses (dialect B): `alloc` makes one with addresses"
         )

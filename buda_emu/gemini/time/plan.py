@@ -70,7 +70,7 @@ class Plan:
 
 def make_plan(index: Index) -> Plan:
     """Raises ProgramError for a schedule whose items cannot be told."""
-    return _plan_a(index) if index.ir.dialect == "A" else _plan_b(index)
+    return _plan_a(index) if index.ir.form.addressed else _plan_b(index)
 
 
 # ------------------------------------------------------------------------------------------------------- dialect A

@@ -132,7 +132,7 @@ class _Replay:
                     sent = self._sent.get(number) or [self._unsent(number)]
                     waits += [_kept(one) for one in sent]
                 done = [(self._work_done[core, work.index], 1)]
-                if self.ir.dialect == "B":
+                if not self.ir.form.tiled:
                     all_tasks.append([self.schedule.task(unit, whole_cycles(work), waits, done, str(work))])
                     continue
                 each, count = tile_cycles(work), max(len(work.tiles), 1)
