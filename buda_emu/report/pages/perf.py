@@ -6,6 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import as_script, packed, render
 from buda_emu.report.pages.source_lines import entries
@@ -16,7 +17,7 @@ from buda_emu.report.pictures.perf_charts import roofline_chart
 from buda_emu.report.pictures.steady_picture import steady_picture
 from buda_emu.report.terminal.fit import cut
 from buda_emu.report.terminal.perf_tables import Sources
-from buda_emu.report.terminal.text import number, percent, plural
+from buda_emu.report.terminal.text import number, percent
 from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.timing.epoch.result import EpochTiming
