@@ -14,6 +14,7 @@ from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
+from buda_emu.errors import Exit
 from buda_emu.screen import current
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
     text = _WRITERS[args.format](results, asked)
     if text:
         say(text)
-    return 0 if all(file.result.ok for file in results.values()) else 2
+    return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
 
 
 def _without_known(name: str, file: Judged, held: "Comparison") -> Judged:
