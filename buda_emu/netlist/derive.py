@@ -52,7 +52,7 @@ def _transposes(tms: tuple[Tm, ...]) -> int:
 def _default_vector(op_type: str, tile: TileDim) -> str:
     """The region that an sfpu op covers: it follows the tile of input 0 (NETLIST 1.5, 11.1 A2); rc for all others."""
     known = OP_TYPES.get(op_type)
-    if known is None or known.family != "sfpu" or tile == (32, 32):
+    if known is None or not known.has("vector unit") or tile == (32, 32):
         return "rc"
     return "c" if tile == (32, 16) else "r"
 
