@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.cgutils import get_or_insert_function
 from numba.core.typing.templates import signature
 from numba.extending import type_callable
@@ -65,11 +65,20 @@ def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: C
 
 
 def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
-    """The arguments of a call, of arrays the addresses of their first elements; there may be fewer than it has."""
-    return [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-        for kind, value in zip(call.args, arguments, strict=False)
-    ]
+    """The arguments of a call, of tuples their items, of arrays the addresses of their first elements; there may be
+    fewer than it has."""
+    found: list[Value] = []
+    for kind, value in zip(call.args, arguments, strict=False):
+        found += _data(context, builder, kind, value)
+    return found
+
+
+def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
+    if isinstance(kind, types.BaseTuple):
+        kinds: Any = kind
+        items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
+        return [one for item_kind, item in items for one in _data(context, builder, item_kind, item)]
+    return [context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value]
 
 
 def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:

@@ -38,7 +38,7 @@ class _Early:
         return builder.select(builder.icmp_signed("<", size, least), rest, signed)
 
 
-@lower_builtin(early_words, types.Array, *(types.intp,) * 8, types.Array)
+@lower_builtin(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)
 def _lower_early_words(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     call_shared(builder, "early_words", on_data(context, builder, call, arguments), _emit_early_words)
     return context.get_dummy_value()
@@ -53,7 +53,7 @@ def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
         code.store(early.load(words, place), row, place)
 
 
-@lower_builtin(early_groups, types.Array, *(types.intp,) * 10, types.Array, types.Array)
+@lower_builtin(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
 def _lower_early_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     call_shared(builder, "early_groups", on_data(context, builder, call, arguments), _emit_early_groups)
     return context.get_dummy_value()
@@ -66,7 +66,7 @@ def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
         assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
 
 
-@lower_builtin(early_halves, types.Array, *(types.intp,) * 7, types.Array)
+@lower_builtin(early_halves, types.Array, types.intp, types.BaseTuple, types.Array)
 def _lower_early_halves(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     call_shared(builder, "early_halves", on_data(context, builder, call, arguments), _emit_early_halves)
     return context.get_dummy_value()

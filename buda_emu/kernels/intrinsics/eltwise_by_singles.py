@@ -114,9 +114,8 @@ class _Code(Vectors):
         self.store(builder.or_(seen, builder.sext(found, self.words)), special, SIZE(0))
 
 
-def _emit_add(
-    width: int, mode: int, builder: Builder, word: Value, a: Value, b: Value, flip: Value, lift: Value, special: Value
-) -> None:
+def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
+    word, a, b, flip, lift, special = given
     code = _Code(builder, width)
     flips, lifts = code.every_word(flip), code.every_word(lift)
     with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
@@ -175,9 +174,8 @@ def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple
     return _cuts(code, low, SRCA_CUTS), _cuts(code, high, SRCB_CUTS)
 
 
-def _emit_multiply(
-    width: int, mode: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
-) -> None:
+def _emit_multiply(width: int, mode: int, builder: Builder, *given: Value) -> None:
+    word, a, b, phase, lift, special = given
     code = _Code(builder, width)
     lifts = code.every_word(lift)
     cuts_a, cuts_b = _phase_cuts(code, phase)

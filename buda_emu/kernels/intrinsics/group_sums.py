@@ -21,7 +21,7 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 changes_arrays(add_tile)
 
 
-@lower_builtin(add_tile, *[types.Array] * 6, *[types.intp] * 8)
+@lower_builtin(add_tile, types.Array, *(types.BaseTuple,) * 5, types.intp, types.intp)
 def _lower_add_tile(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
     *plain, mode, blackhole = on_data(context, builder, call, arguments)
     lanes = lanes_for(context)
@@ -38,10 +38,9 @@ def _lower_add_tile(context: Any, builder: Builder, call: Any, arguments: Any) -
 
 # ------------------------------------------------------------------------------------------------------------- code
 def _emit_add_tile(
-    lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, word: Value, exponent_b: Value,
-    exponent_a: Value, b: Value, a: Value, steps: Value, count: Value, faces: Value, lowest: Value, least: Value,
-    moved: Value, cut: Value, *more: Value,
+    lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *given: Value
 ) -> None:  # fmt: skip
+    word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *more = given
     code, shape = Vectors(builder, lanes, 2 * lanes), block_for(lanes)
     dst = kind(code, steps, count, moved, *more)
     tops = Tops(code, shape, exponent_b, exponent_a)

@@ -80,10 +80,8 @@ def _emit_prepare_srca(
         code.store(builder.fmul(builder.fsub(both, first), code.float(float(1 << 5))), parts, place)
 
 
-def _emit_prepare_srcb(
-    lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value,
-    plus: Value,
-) -> None:  # fmt: skip
+def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
+    exponent, parts, words, ends, phases, lift, plus = given
     narrow, code = Vectors(builder, GROUP, 2 * GROUP), Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
 

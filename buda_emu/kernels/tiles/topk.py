@@ -50,17 +50,16 @@ def topk_rows(
     values: Operand,
     indices: Operand,
     network: NDArray[np.int32],
-    cores: int,
-    k: int,
-    argmax: bool,
-    height: int,
-    width: int,
+    wanted: tuple[int, int, bool],
+    dims: tuple[int, int],
 ) -> None:
     """The k greatest of each row of `values`, or their numbers in `indices`, core by core along the columns (OPS 6.11).
 
-    `network`: the exchanges of one row, see `run_network`. out: float32[w, t * rows * cores * ceil(k / 32), 1024],
-    blanked outside `height` x `width`. Items: w * t * rows rows of tiles times `cores`.
+    `network`: the exchanges of one row, see `run_network`. `wanted`: cores, k, and whether numbers are. out:
+    float32[w, t * rows * cores * ceil(k / 32), 1024], blanked outside `dims`, rows and columns. Items: w * t * rows
+    rows of tiles times `cores`.
     """
+    (cores, k, argmax), (height, width) = wanted, dims
     out_columns = (k + LANES - 1) // LANES
     tile_rows = out.shape[1] // (cores * out_columns)
     columns = values[1].shape[0] // (tile_rows * cores)
