@@ -61,7 +61,7 @@ def _emit_prepare_srca(
 ) -> None:  # fmt: skip
     code = Vectors(builder, lanes, 2 * lanes)
     more = code.every_word(builder.shl(lift, SIZE(23)))
-    half = TILE // 4  # both groups of an inner face lie one behind the other
+    half = TILE // 4  # both groups of an inner face lie one after the other
 
     def first_of(pair: Value) -> Value:
         return builder.add(pair, builder.and_(pair, SIZE(half)))
@@ -111,7 +111,7 @@ def _emit_pairs(
 ) -> Value:  # fmt: skip
     """Exponents, their range, of which it gives the lower end, and `put` for all words.
 
-    layout: where the word stands that belongs to a pair of exponents, how far behind it the other one is, and what is
+    layout: where the word stands that belongs to a pair of exponents, how far after it the other one is, and what is
     added to exponents.
     """
     builder = code.builder

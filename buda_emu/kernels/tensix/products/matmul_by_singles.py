@@ -99,18 +99,18 @@ def matmul_by_singles(
     height, width = _panel(stop - start, rows, cols)
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
     room = aligned(memory, len(memory) - LINE)
-    behind = height * width * TILE
-    panel, words = part_of(room, 0, behind), part_of(room, behind, TILE)
-    behind += TILE
+    used = height * width * TILE
+    panel, words = part_of(room, 0, used), part_of(room, used, TILE)
+    used += TILE
     a_exponents, b_exponents = (
-        part_of(room, behind, width * EXPONENTS),
-        part_of(room, behind + width * EXPONENTS, height * EXPONENTS),
+        part_of(room, used, width * EXPONENTS),
+        part_of(room, used + width * EXPONENTS, height * EXPONENTS),
     )
-    behind += (width + height) * EXPONENTS
-    a_parts = part_of(room, behind, width * apart).view(np.float32)
-    b_parts = part_of(room, behind + width * apart, height * apart).view(np.float32)
-    behind += (width + height) * apart
-    a_ranges, b_ranges = part_of(room, behind, 2 * width), part_of(room, behind + 2 * width, 2 * height)
+    used += (width + height) * EXPONENTS
+    a_parts = part_of(room, used, width * apart).view(np.float32)
+    b_parts = part_of(room, used + width * apart, height * apart).view(np.float32)
+    used += (width + height) * apart
+    a_ranges, b_ranges = part_of(room, used, 2 * width), part_of(room, used + 2 * width, 2 * height)
     steps = np.empty(2 * PHASES * faces, np.int32)
     count = _steps_of(steps, faces, phases, product.faces_first)
     dst_ranges = np.empty((height * width, 2), np.int64)
