@@ -1,14 +1,11 @@
 """What the code of intrinsics is built from: LLVM types, vectors, functions that several calls share."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.cgutils import get_or_insert_function
-from numba.core.typing.templates import signature
-from numba.extending import type_callable
 
 __all__ = [
     "FLOAT",
@@ -16,7 +13,6 @@ __all__ = [
     "Builder",
     "Value",
     "call_shared",
-    "changes_arrays",
     "llvm_fma",
     "on_data",
     "prefetch",
@@ -30,20 +26,6 @@ Value: TypeAlias = Any
 
 FLOAT: Final = ir.FloatType()
 SIZE: Final = ir.IntType(64)
-
-
-def changes_arrays(function: Callable[..., None]) -> None:
-    """Numba's type of a function that changes arrays and gives nothing: its numbers have 64 bits."""
-
-    def kind(given: Any) -> Any:
-        return types.intp if isinstance(given, types.Integer | types.Boolean) else given
-
-    def typer(*kinds: Any) -> Any:
-        return signature(types.none, *map(kind, kinds))
-
-    own: Any = typer
-    own.__signature__ = inspect.signature(function)  # numba goes by it: what is not in it would be put into a tuple
-    type_callable(function)(lambda _context: own)
 
 
 def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:

@@ -3,15 +3,13 @@ SrcB."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data, splat
-from buda_emu.jit.intrinsics.vectors import I16, Vectors, lanes_for
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, splat
+from buda_emu.jit.intrinsics.declare import shared_intrinsic
+from buda_emu.jit.intrinsics.vectors import I16, Vectors
 from buda_emu.kernels.tensix.products.prepared import (
     COUNTS,
     HALVES,
@@ -36,26 +34,7 @@ _MOST = 255 * COUNTS
 _ARRAYS = (types.Array,) * 4
 
 
-# ------------------------------------------------------------------------------------------------------------ types
-changes_arrays(prepare_srca)
-changes_arrays(prepare_srcb)
-
-
-@lower_builtin(prepare_srca, *_ARRAYS, types.intp, types.intp)
-def _lower_prepare_srca(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = on_data(context, builder, call, arguments)
-    call_shared(builder, "prepare_srca", plain, partial(_emit_prepare_srca, lanes_for(context)))
-    return context.get_dummy_value()
-
-
-@lower_builtin(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp)
-def _lower_prepare_srcb(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = on_data(context, builder, call, arguments)
-    call_shared(builder, "prepare_srcb", plain, partial(_emit_prepare_srcb, lanes_for(context)))
-    return context.get_dummy_value()
-
-
-# ------------------------------------------------------------------------------------------------------------- code
+@shared_intrinsic(prepare_srca, *_ARRAYS, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
 ) -> None:  # fmt: skip
@@ -80,6 +59,7 @@ def _emit_prepare_srca(
         code.store(builder.fmul(builder.fsub(both, first), code.float(float(1 << 5))), parts, place)
 
 
+@shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
     exponent, parts, words, ends, phases, lift, plus = given
     narrow, code = Vectors(builder, GROUP, 2 * GROUP), Vectors(builder, lanes)
