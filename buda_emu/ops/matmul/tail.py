@@ -11,8 +11,8 @@ from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import blank, items, kernel_operand
 from buda_emu.ops.operands import blank_in_place, run_add, run_binary
-from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import SFPU_TYPES
 
 EXACT_LIMIT: Final = np.float32(1 << 24)
 """Whole numbers beyond this magnitude are not all exact in float32."""

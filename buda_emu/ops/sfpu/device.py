@@ -15,8 +15,8 @@ from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device,
 from buda_emu.ops.on_device.operands import Source
 from buda_emu.ops.on_device.units import Units
 from buda_emu.ops.splice.op import core_blocks, ublock_tiles
-from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import Shape
+from buda_emu.spec.ops import SFPU_TYPES
 from buda_emu.tensix.functions.dropout import seeded, threshold
 from buda_emu.tensix.functions.table import Bound, bf16_cut, bind
 from buda_emu.tensix.lanes import DstMode, VectorMode, touched

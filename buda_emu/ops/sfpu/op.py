@@ -13,8 +13,9 @@ from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.ops.operands import blank_in_place
 from buda_emu.records import dataclass
-from buda_emu.spec.attributes import SFPU_TYPES, Attributes
+from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import SFPU_TYPES
 
 _BLOCK: Final = 256  # tiles that are gathered, then computed on: 1 MiB, so that they stay in the cache in between
 
