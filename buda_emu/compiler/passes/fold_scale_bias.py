@@ -14,7 +14,7 @@ _LARGEST: Final = 65536.0
 """Greater terms are there to round something away, and so come last, by themselves."""
 
 
-def affine(graph: Graph) -> Graph:
+def fold_scale_bias(graph: Graph) -> Graph:
     """`conv(x, w) * s + t` becomes `conv(x, w s) + t`, if nobody else reads what is between; s and t are constants, one
     number for each channel of the result."""
     users = graph.users()

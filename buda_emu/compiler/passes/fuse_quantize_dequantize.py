@@ -20,7 +20,7 @@ class _Codes:
     shift: float
 
 
-def integers(graph: Graph) -> Graph:
+def fuse_quantize_dequantize(graph: Graph) -> Graph:
     """`dequantize(quantize(x, s, z), s, z)` becomes `from_int8(to_int8(x, 1 / s), s)`, where nobody else reads the
     whole numbers, and s and z are one number each."""
     shown = {output.value for output in graph.outputs}

@@ -11,7 +11,7 @@ from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.graph.sparse import Sparse
 
 
-def common(graph: Graph) -> Graph:
+def cse(graph: Graph) -> Graph:
     """`a = exp(x); b = exp(x); a + b` becomes `a = exp(x); a + a`."""
     made = Graph(graph.name, inputs=list(graph.inputs))
     same: dict[str, str] = {}

@@ -3,7 +3,7 @@
 from buda_emu.compiler.graph.graph import Graph
 
 
-def dead(graph: Graph) -> Graph:
+def dce(graph: Graph) -> Graph:
     """`y = exp(x); z = log(x); outputs: z` loses y; inputs stay."""
     live = graph.live()
     return Graph(
