@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device import pages
-from buda_emu.kernels.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_tiles
+from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_tiles
 from conditions import conditions
 
 SHAPES = [  # in tiles: rows, inner, cols

@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.tensix import l1_acc
-from buda_emu.kernels.tensix.dropout import random_words
-from buda_emu.kernels.tensix.pack import pack
+from buda_emu.kernels.tensix.conversions import l1_acc
+from buda_emu.kernels.tensix.conversions.pack import pack
+from buda_emu.kernels.tensix.functions.dropout import random_words
 from buda_emu.spec.formats import FORMATS, is_block
-from buda_emu.tensix.dropout import seeded
-from buda_emu.tensix.functions import FUNCTIONS, Bound, bf16_cut, bind, run, single
-from buda_emu.tensix.intermediate import intermediate
+from buda_emu.tensix.conversions.intermediate import intermediate
+from buda_emu.tensix.functions.dropout import seeded
+from buda_emu.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run, single
 from buda_emu.tensix.lanes import store, touched
 from conditions import conditions
 

@@ -18,17 +18,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.tensix.eltwise import elwadd_tiles, elwmul_tiles
-from buda_emu.kernels.tensix.eltwise_by_singles import add_by_singles, multiply_by_singles
-from buda_emu.kernels.tensix.integer import int_matmul_tiles
-from buda_emu.kernels.tensix.matmul_by_integers import matmul_by_integers
-from buda_emu.kernels.tensix.maxpool import reduce_max_tiles
-from buda_emu.kernels.tensix.moves import copy_to_dst_tiles
-from buda_emu.kernels.tensix.tile_matmul import matmul_tiles
-from buda_emu.tensix.fidelity import phase_mask
-from buda_emu.tensix.maxpool import KEPT
-from buda_emu.tensix.unpack import unpack
-from buda_emu.tensix.unpack_tiles import unpacker
+from buda_emu.kernels.tensix.elementwise.eltwise import elwadd_tiles, elwmul_tiles
+from buda_emu.kernels.tensix.elementwise.eltwise_by_singles import add_by_singles, multiply_by_singles
+from buda_emu.kernels.tensix.elementwise.maxpool import reduce_max_tiles
+from buda_emu.kernels.tensix.elementwise.moves import copy_to_dst_tiles
+from buda_emu.kernels.tensix.products.integer import int_matmul_tiles
+from buda_emu.kernels.tensix.products.matmul_by_integers import matmul_by_integers
+from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles
+from buda_emu.tensix.conversions.unpack import unpack
+from buda_emu.tensix.conversions.unpack_tiles import unpacker
+from buda_emu.tensix.elementwise.maxpool import KEPT
+from buda_emu.tensix.products.fidelity import phase_mask
 from buda_emu.tensix.words import kernel_setting
 from conditions import conditions
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -64,12 +65,18 @@ class Streams:
         return f"{self.ids} with phases {self.operands} {dict(self.others)}"
 
 
-def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False) -> str:
-    """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone."""
+def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1) -> str:
+    """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone; several `chips`
+    stand in a row, each connected with the next."""
     netlist, out = folder / "netlist.yaml", folder / "out"
-    out.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     netlist.write_text(text)
-    done = _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch])
+    words: list[object] = [netlist, out, 0, ROUTING / "soc" / _SOC[arch]]
+    if chips > 1:
+        (folder / "cluster.yaml").write_text(row_of_chips(arch, chips))
+        words.append(folder / "cluster.yaml")
+    done = _run("net2pipe", arch, *words)
     if done.returncode or pipes_only:
         return _told("net2pipe", done)
     for epoch in sorted(out.glob("temporal_epoch_*")):
@@ -78,6 +85,17 @@ def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False) -> 
         if said := _told("pipegen2", _run("pipegen2", arch, *words)):
             return f"epoch {number}: {said}"
     return ""
+
+
+def row_of_chips(arch: str, chips: int) -> str:
+    """A cluster's file (NETLIST 7.3): chips in a row, on wormhole_b0 two links between neighbours."""
+    near = [(n, n + 1, channel) for n in range(chips - 1) for channel in (0, 1)] if arch == "wormhole_b0" else []
+    lines = [f"arch: {{{', '.join(f'{n}: {arch.capitalize()}' for n in range(chips))}}}"]
+    lines += [f"chips: {{{', '.join(f'{n}: [{n}, 0, 0, 0]' for n in range(chips))}}}", "ethernet_connections:"]
+    lines += [f"  - [{{chip: {a}, chan: {c}}}, {{chip: {b}, chan: {8 + c}}}]" for a, b, c in near] or ["  []"]
+    lines += [f"chips_with_mmio: [{', '.join(f'{{{n}: {n}}}' for n in range(chips))}]", "harvesting:"]
+    lines += [f"  {n}: {{noc_translation: false, harvest_mask: 0}}" for n in range(chips)]
+    return "\n".join(lines) + "\n"
 
 
 def _told(program: str, done: subprocess.CompletedProcess[bytes]) -> str:

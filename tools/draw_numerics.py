@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from buda_emu.kernels.tensix.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
-from buda_emu.numerics.bits import from_bits, to_bits  # noqa: E402
-from buda_emu.numerics.codecs import quantise  # noqa: E402
+from buda_emu.formats.bits import from_bits, to_bits  # noqa: E402
+from buda_emu.formats.codecs import quantise  # noqa: E402
+from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
 from buda_emu.report.pictures.svg import number, text  # noqa: E402
-from buda_emu.tensix.fidelity import phase_mask  # noqa: E402
-from buda_emu.tensix.functions import bind, reference  # noqa: E402
-from buda_emu.tensix.pack import decode, pack  # noqa: E402
-from buda_emu.tensix.unpack import unpack  # noqa: E402
+from buda_emu.tensix.conversions.pack import decode, pack  # noqa: E402
+from buda_emu.tensix.conversions.unpack import unpack  # noqa: E402
+from buda_emu.tensix.functions.table import bind, reference  # noqa: E402
+from buda_emu.tensix.products.fidelity import phase_mask  # noqa: E402
 from buda_emu.tensix.words import kernel_setting, to_word  # noqa: E402
 
 F64 = NDArray[np.float64]

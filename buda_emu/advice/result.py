@@ -9,7 +9,7 @@ from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Variant
 from buda_emu.advice.search import Found, Tried
 from buda_emu.checker.text import plural
-from buda_emu.timing.critical import chain_sentence, critical_steps
+from buda_emu.timing.epoch.critical import chain_sentence, critical_steps
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""

@@ -10,15 +10,15 @@ from buda_emu.api.shown import html_table
 from buda_emu.errors import HostError
 from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.performance_check import read_performance_checks
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
+from buda_emu.netlist.testing.performance_check import read_performance_checks
 from buda_emu.report.machine_readable.perf_json import perf_json
 from buda_emu.report.terminal.text import plural
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.checks import CheckResult, evaluate
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.model import model_netlist
-from buda_emu.timing.op_cost import Model
+from buda_emu.timing.op.cost import Model
 from buda_emu.timing.result import EpochReport, PerfRun
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.of_image import image_args

@@ -88,7 +88,7 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _warm(args: argparse.Namespace) -> int:
-    from buda_emu.kernels.jit import cache_folder, compilations
+    from buda_emu.jit.kernel import cache_folder, compilations
 
     if cache_folder() is None:
         raise HostError(f"{_folder()} keeps no kernels: it cannot be written, or others can write there, too")
@@ -174,6 +174,6 @@ def _is_stale(item: Kept) -> bool:
     Netlists and verdicts are found by what they depend on, and the oldest make room for others."""
     if item.kind != "kernels":
         return item.kind == "last-failed"
-    from buda_emu.kernels.jit import cache_folder
+    from buda_emu.jit.kernel import cache_folder
 
     return item.path != cache_folder()

@@ -12,7 +12,7 @@ from buda_emu.cli.output import say, write_text
 from buda_emu.errors import HostError, UnsupportedError
 
 if TYPE_CHECKING:
-    from buda_emu.timing.op_cost import Model
+    from buda_emu.timing.op.cost import Model
 
 EXAMPLE = "buda-emu opcycles sweep.csv -o predicted.csv"
 
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _read(name: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
-    from buda_emu.timing.table import REQUIRED
+    from buda_emu.timing.op.table import REQUIRED
 
     try:
         with Path(name).open(newline="", encoding="utf-8-sig") as stream:
@@ -69,8 +69,8 @@ def _read(name: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: "Model") -> Iterator[list[str]]:
-    from buda_emu.timing.op_cost import op_cost
-    from buda_emu.timing.table import read_row
+    from buda_emu.timing.op.cost import op_cost
+    from buda_emu.timing.op.table import read_row
 
     for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):

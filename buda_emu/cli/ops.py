@@ -95,7 +95,7 @@ def op_rows() -> Iterator[tuple[str, ...]]:
 def device_rows() -> Iterator[tuple[str, ...]]:
     """What is claimed of the bits of each op type that runs in precision "device", under DEVICE_HEADERS."""
     for op in OP_TYPES.values():
-        if op.family != "refused":
+        if op.runs:
             exact = op.on_device.exact
             formats = "every format" if len(exact) == len(NETLIST_FORMATS) else ", ".join(exact)
             yield op.name, formats or "-", op.on_device.open or "-"

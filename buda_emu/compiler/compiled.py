@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
-from buda_emu.compiler.emit.netlist_text import netlist_text
+from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
@@ -70,7 +70,6 @@ class CompiledModel:
         self.origin = origin
         self._examples = examples
         self.placement = placement
-        self._title = title
         self.text: str = netlist_text(placement, title)
         self._emulators: dict[tuple[str, int], Emulator] = {}
 
@@ -109,10 +108,7 @@ class CompiledModel:
         placement: the same ops on the same cores."""
         if self.placement.copies == 1:
             return of_microbatch(self.netlist, 1)
-        text = netlist_text(replace(self.placement, copies=1), self._title)
-        found = check_text(text, f"{self.graph.name}.yaml").netlist
-        assert found is not None, "a copy is refused where all copies are not"
-        return of_microbatch(found, 1)
+        return of_microbatch(netlist_of(replace(self.placement, copies=1), f"{self.graph.name}.yaml"), 1)
 
     @cached_property
     def io(self) -> ModelIo:

@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import gather
-from buda_emu.kernels.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
+from buda_emu.kernels.tiles import gather
+from buda_emu.kernels.tiles.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.ops.base import OpCall, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.tensor.tilemap import Index, tile_broadcast

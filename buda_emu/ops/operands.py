@@ -7,9 +7,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels import binary, gather
-from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
-from buda_emu.kernels.quantise import quantisers
+from buda_emu.kernels.tiles import binary, gather
+from buda_emu.kernels.tiles.pack import accumulate_tiles, relu_tiles
+from buda_emu.kernels.tiles.quantise import quantisers
 from buda_emu.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
 from buda_emu.ops.common import items, operand_map, relu_arguments
 from buda_emu.spec.blocking import FULL_TILE

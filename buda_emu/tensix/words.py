@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
+from buda_emu.formats.bits import U32
 from buda_emu.kernels.tensix.words import MODES
-from buda_emu.numerics.bits import U32
 from buda_emu.spec.formats import Family
 from buda_emu.tensix.lanes import DstMode
 

@@ -28,7 +28,7 @@ class Schedule(Tasks):
         Raises ProgramError (kind "deadlock") when tasks are left that wait for ever, naming who waits for whom, and
         HostError when the durations add up to more than 2^62.
         """
-        from buda_emu.kernels.timeline import run_timeline  # and LLVM with it
+        from buda_emu.kernels.timeline.run import run_timeline  # and LLVM with it
 
         duration = self.durations if durations is None else durations
         if sum(duration.tolist()) >= MOST:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.performance_check import Bound, PerformanceCheck
+from buda_emu.netlist.testing.performance_check import Bound, PerformanceCheck
 from buda_emu.timing.figures import OpFigures, op_figures
 from buda_emu.timing.result import EpochReport, PerfRun
 

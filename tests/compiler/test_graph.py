@@ -21,7 +21,7 @@ from buda_emu.compiler.passes.pipeline import run_passes
 from buda_emu.compiler.target import Target
 from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.errors import InternalError
-from buda_emu.ops.sparse_encoding import Encoding
+from buda_emu.ops.matmul.sparse_encoding import Encoding
 
 WORMHOLE = Target.named("wormhole_b0", "Float16_b", "HiFi3")
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.kernels.jit import kernel
+from buda_emu.formats.stored import Bits
+from buda_emu.jit.kernel import kernel
 from buda_emu.kernels.tensix.picks import Picks
-from buda_emu.kernels.tensix.spills import SPILLS, spill_any
+from buda_emu.kernels.tensix.products.spills import SPILLS, spill_any
 from buda_emu.kernels.tensix.words import MODES
-from buda_emu.numerics.stored import Bits
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.ops.on_device.units import Picking, Product, Spill, Words
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.moves import copy_to_dst
-from buda_emu.tensix.pack import pack
-from buda_emu.tensix.unpack import unpack
+from buda_emu.tensix.conversions.pack import pack
+from buda_emu.tensix.conversions.unpack import unpack
+from buda_emu.tensix.elementwise.moves import copy_to_dst
+from buda_emu.tensix.products.fidelity import PHASES
 
 NONE = np.uint32(0)
 WAYS = {

@@ -14,7 +14,7 @@ from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.compiler.target import Aim
 from buda_emu.compiler.work import Work
 from buda_emu.spec.devices import device
-from buda_emu.timing.rates import speed
+from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, Spot]
 Make = Callable[[Mapping[str, Spot]], Placement]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.kernels.jit import helper, kernel
+from buda_emu.jit.kernel import helper, kernel
 
 
 @helper

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/blocks.py`: a vector is the 16 datums that share an exponent."""
+"""The code of `kernels/tensix/conversions/blocks.py`: a vector is the 16 datums that share an exponent."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,9 +7,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
-from buda_emu.kernels.intrinsics.vectors import I8, I32, Vectors
-from buda_emu.kernels.tensix.blocks import (
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
+from buda_emu.jit.intrinsics.vectors import I8, I32, Vectors
+from buda_emu.kernels.tensix.conversions.blocks import (
     FARTHEST,
     FRACTION,
     GROUP,
@@ -19,7 +19,7 @@ from buda_emu.kernels.tensix.blocks import (
     assemble_groups,
     spread_groups,
 )
-from buda_emu.kernels.tile_memory import TILE
+from buda_emu.kernels.tiles.tile_memory import TILE
 
 __all__ = ["Assembled"]
 

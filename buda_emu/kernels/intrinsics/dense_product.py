@@ -1,4 +1,4 @@
-"""The code of `kernels/dense_product.py`.
+"""The code of `kernels/products/dense_product.py`.
 
 A vector holds neighbouring columns j, a block is a few rows of a few vectors. The lanes are visited in the order in
 which the tree of sums needs them, so few sums are alive at once; most of those wait in memory, which beats what LLVM
@@ -14,8 +14,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.dense_product import LANE_TREE, LANES, Tree, add_dense_product
-from buda_emu.kernels.intrinsics.code import (
+from buda_emu.jit.intrinsics.code import (
     FLOAT,
     SIZE,
     Builder,
@@ -26,7 +25,8 @@ from buda_emu.kernels.intrinsics.code import (
     splat,
     tile_pointer,
 )
-from buda_emu.kernels.tile_memory import CACHE_LINE, EDGE, TILE
+from buda_emu.kernels.products.dense_product import LANE_TREE, LANES, Tree, add_dense_product
+from buda_emu.kernels.tiles.tile_memory import CACHE_LINE, EDGE, TILE
 
 Cell: TypeAlias = tuple[int, int]
 Sums: TypeAlias = dict[Cell, Value]

@@ -1,16 +1,16 @@
-"""The code of `kernels/tensix/early.py`."""
+"""The code of `kernels/tensix/conversions/early.py`."""
 
 from typing import Any
 
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
+from buda_emu.jit.intrinsics.vectors import Vectors
 from buda_emu.kernels.intrinsics.blocks import Assembled
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
-from buda_emu.kernels.intrinsics.vectors import Vectors
-from buda_emu.kernels.tensix.blocks import GROUP
-from buda_emu.kernels.tensix.early import MAGNITUDE, early_groups, early_halves, early_words
-from buda_emu.kernels.tile_memory import TILE
+from buda_emu.kernels.tensix.conversions.blocks import GROUP
+from buda_emu.kernels.tensix.conversions.early import MAGNITUDE, early_groups, early_halves, early_words
+from buda_emu.kernels.tiles.tile_memory import TILE
 
 changes_arrays(early_words)
 changes_arrays(early_halves)

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/eltwise_by_singles.py`."""
+"""The code of `kernels/tensix/elementwise/eltwise_by_singles.py`."""
 
 from functools import partial
 from typing import Any, Final
@@ -6,9 +6,9 @@ from typing import Any, Final
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
-from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
-from buda_emu.kernels.tensix.eltwise_by_singles import (
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
+from buda_emu.jit.intrinsics.vectors import I32, Vectors, lanes_for
+from buda_emu.kernels.tensix.elementwise.eltwise_by_singles import (
     AWAY,
     EXPONENT,
     FP16_MOST,

@@ -6,8 +6,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import lower_builtin, type_callable
 
+from buda_emu.jit.intrinsics.code import llvm_fma
 from buda_emu.kernels.fma import fma
-from buda_emu.kernels.intrinsics.code import llvm_fma
 
 
 @type_callable(fma)

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/group_sums.py`. Vectors are neighbouring columns of a row."""
+"""The code of `kernels/tensix/products/group_sums.py`. Vectors are neighbouring columns of a row."""
 
 from functools import partial
 from typing import Any, TypeAlias
@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data, splat
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data, splat
+from buda_emu.jit.intrinsics.vectors import Vectors, lanes_for
 from buda_emu.kernels.intrinsics.dst_words import Bf16, Fp16, Wide, step_at
 from buda_emu.kernels.intrinsics.group_tops import Block, Patterns, Tops, block_for
-from buda_emu.kernels.intrinsics.vectors import Vectors, lanes_for
-from buda_emu.kernels.tensix.group_sums import add_tile
+from buda_emu.kernels.tensix.products.group_sums import add_tile
 from buda_emu.kernels.tensix.words import EDGE, FACE, FP16, FP32, GROUP, TILE
 
 Sums: TypeAlias = dict[tuple[int, int], list[Value]]

@@ -1,5 +1,5 @@
-"""The code of `kernels/tensix/lane_rows.py`: for each operation one loop over the vectors of a row, without branches,
-on the assumption that no lane holds an infinity or a NaN and no product overflows."""
+"""The code of `kernels/tensix/functions/lane_rows.py`: for each operation one loop over the vectors of a row, without
+branches, on the assumption that no lane holds an infinity or a NaN and no product overflows."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,11 +10,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
-from buda_emu.kernels.intrinsics.vectors import I32, Vectors, lanes_for
-from buda_emu.kernels.tensix import lane_rows as rows
-from buda_emu.kernels.tensix.fma import LANES
-from buda_emu.kernels.tensix.lane_rows import execute_row
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
+from buda_emu.jit.intrinsics.vectors import I32, Vectors, lanes_for
+from buda_emu.kernels.tensix.functions import lane_rows as rows
+from buda_emu.kernels.tensix.functions.fma import LANES
+from buda_emu.kernels.tensix.functions.lane_rows import execute_row
 
 FIELDS: Final = 6
 SIGN: Final = 0x80000000

@@ -1,4 +1,5 @@
-"""The code of `kernels/tensix/prepared.py`. Vectors are neighbouring columns of a row, of half a face for SrcB."""
+"""The code of `kernels/tensix/products/prepared.py`. Vectors are neighbouring columns of a row, of half a face for
+SrcB."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -9,9 +10,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data, splat
-from buda_emu.kernels.intrinsics.vectors import I16, Vectors, lanes_for
-from buda_emu.kernels.tensix.prepared import (
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data, splat
+from buda_emu.jit.intrinsics.vectors import I16, Vectors, lanes_for
+from buda_emu.kernels.tensix.products.prepared import (
     COUNTS,
     HALVES,
     MORE,

@@ -1,4 +1,4 @@
-"""The code of `kernels/tensix/spills.py`."""
+"""The code of `kernels/tensix/products/spills.py`."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
-from buda_emu.kernels.intrinsics.vectors import I32, Vectors
-from buda_emu.kernels.tensix.spills import (
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
+from buda_emu.jit.intrinsics.vectors import I32, Vectors
+from buda_emu.kernels.tensix.products.spills import (
     EXPONENT,
     FRACTION_BITS,
     GROUP,

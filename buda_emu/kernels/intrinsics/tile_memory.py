@@ -1,4 +1,4 @@
-"""The code of `kernels/tile_memory.py`: tiles are addresses, and move as vectors."""
+"""The code of `kernels/tiles/tile_memory.py`: tiles are addresses, and move as vectors."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -8,8 +8,8 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
-from buda_emu.kernels.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, prefetch, splat, tile_pointer
-from buda_emu.kernels.tile_memory import (
+from buda_emu.jit.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, prefetch, splat, tile_pointer
+from buda_emu.kernels.tiles.tile_memory import (
     CACHE_LINE,
     EDGE,
     NO_RELU,

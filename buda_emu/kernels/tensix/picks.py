@@ -15,15 +15,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.jit import helper, kernel
-from buda_emu.kernels.parts import part_of
-from buda_emu.kernels.tensix.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
-from buda_emu.kernels.tensix.blocks import spread_groups
-from buda_emu.kernels.tensix.eltwise_by_singles import LANES, LIFT, multiply_words
-from buda_emu.kernels.tensix.fidelity import PHASES, srca_part, srcb_part
-from buda_emu.kernels.tensix.l1_acc import add_bf16_tile
-from buda_emu.kernels.tensix.prepared import INFINITE, aligned, cut_words, move_words, range_of
-from buda_emu.kernels.tensix.spills import spill_any
+from buda_emu.jit.kernel import helper, kernel
+from buda_emu.jit.parts import part_of
+from buda_emu.kernels.tensix.conversions.blocks import spread_groups
+from buda_emu.kernels.tensix.conversions.l1_acc import add_bf16_tile
+from buda_emu.kernels.tensix.elementwise.eltwise_by_singles import LANES, LIFT, multiply_words
+from buda_emu.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
+from buda_emu.kernels.tensix.products.fidelity import PHASES, srca_part, srcb_part
+from buda_emu.kernels.tensix.products.prepared import INFINITE, aligned, cut_words, move_words, range_of
+from buda_emu.kernels.tensix.products.spills import spill_any
 from buda_emu.kernels.tensix.words import (
     BF16,
     EDGE,

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.jit import helper
+from buda_emu.jit.kernel import helper
 
 Tiles: TypeAlias = NDArray[np.uint32]
 Tensor: TypeAlias = NDArray[np.uint32]

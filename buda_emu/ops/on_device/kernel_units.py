@@ -10,21 +10,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.tensix import eltwise as eltwise_kernels
-from buda_emu.kernels.tensix import eltwise_by_singles as singles_kernels
-from buda_emu.kernels.tensix import integer as integer_kernels
-from buda_emu.kernels.tensix import l1_acc as l1_kernels
-from buda_emu.kernels.tensix import maxpool as maxpool_kernels
-from buda_emu.kernels.tensix import moves as move_kernels
-from buda_emu.kernels.tensix import pack as pack_kernels
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import GROUPS, TILE_ELEMENTS, Bits
 from buda_emu.kernels.tensix import picks as pick_kernels
-from buda_emu.kernels.tensix import tile_matmul as matmul_kernels
-from buda_emu.kernels.tensix import unpack as unpack_kernels
-from buda_emu.kernels.tensix.spills import AS_IT_WAS, SPILLS
-from buda_emu.kernels.tensix.tile_matmul import runs
+from buda_emu.kernels.tensix.conversions import l1_acc as l1_kernels
+from buda_emu.kernels.tensix.conversions import pack as pack_kernels
+from buda_emu.kernels.tensix.conversions import unpack as unpack_kernels
+from buda_emu.kernels.tensix.elementwise import eltwise as eltwise_kernels
+from buda_emu.kernels.tensix.elementwise import eltwise_by_singles as singles_kernels
+from buda_emu.kernels.tensix.elementwise import maxpool as maxpool_kernels
+from buda_emu.kernels.tensix.elementwise import moves as move_kernels
+from buda_emu.kernels.tensix.products import integer as integer_kernels
+from buda_emu.kernels.tensix.products import tile_matmul as matmul_kernels
+from buda_emu.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
+from buda_emu.kernels.tensix.products.tile_matmul import runs
 from buda_emu.kernels.tensix.words import MODES
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import GROUPS, TILE_ELEMENTS, Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
     Picking,
@@ -37,15 +37,17 @@ from buda_emu.ops.on_device.units import (
     tiles_of,
 )
 from buda_emu.spec.formats import FORMATS, is_block
-from buda_emu.tensix import functions, moves, unpack
-from buda_emu.tensix.fidelity import phase_mask
-from buda_emu.tensix.functions import Bound
-from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.conversions import unpack
+from buda_emu.tensix.conversions.intermediate import Intermediate
+from buda_emu.tensix.conversions.relu import ReluMode
+from buda_emu.tensix.conversions.unpack_tiles import unpacker
+from buda_emu.tensix.elementwise import moves
+from buda_emu.tensix.elementwise.maxpool import KEPT, Dim
+from buda_emu.tensix.functions import table as functions
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode
-from buda_emu.tensix.maxpool import KEPT, Dim
+from buda_emu.tensix.products.fidelity import phase_mask
 from buda_emu.tensix.registers import IN_DST, REGISTERS
-from buda_emu.tensix.relu import ReluMode
-from buda_emu.tensix.unpack_tiles import unpacker
 from buda_emu.tensix.words import Core, kernel_setting
 
 

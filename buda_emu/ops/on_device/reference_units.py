@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
     Picking,
@@ -17,14 +17,17 @@ from buda_emu.ops.on_device.units import (
     float_mode,
     tiles_of,
 )
-from buda_emu.tensix import eltwise, functions, integer, l1_acc, maxpool, moves, pack, tile_matmul, unpack
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.functions import Bound
-from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.conversions import l1_acc, pack, unpack
+from buda_emu.tensix.conversions.intermediate import Intermediate
+from buda_emu.tensix.conversions.relu import ReluMode
+from buda_emu.tensix.elementwise import eltwise, maxpool, moves
+from buda_emu.tensix.elementwise.maxpool import Dim
+from buda_emu.tensix.functions import table as functions
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode
-from buda_emu.tensix.maxpool import Dim
+from buda_emu.tensix.products import integer, tile_matmul
+from buda_emu.tensix.products.fidelity import PHASES
 from buda_emu.tensix.registers import IN_DST, REGISTERS
-from buda_emu.tensix.relu import ReluMode
 from buda_emu.tensix.words import Core
 
 

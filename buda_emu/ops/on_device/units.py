@@ -14,17 +14,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
 from buda_emu.kernels.tensix.picks import Picks
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.spec.formats import Family
-from buda_emu.tensix.functions import Bound
-from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.conversions.intermediate import Intermediate
+from buda_emu.tensix.conversions.relu import ReluMode
+from buda_emu.tensix.elementwise.maxpool import Dim
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode
-from buda_emu.tensix.maxpool import Dim
 from buda_emu.tensix.registers import REGISTERS
-from buda_emu.tensix.relu import ReluMode
 from buda_emu.tensix.words import Core
 
 Index = NDArray[np.int32]

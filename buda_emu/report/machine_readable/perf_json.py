@@ -7,7 +7,7 @@ from typing import Any, cast
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist
 from buda_emu.timing.checks import CheckResult
-from buda_emu.timing.critical import critical_steps
+from buda_emu.timing.epoch.critical import critical_steps
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.result import SCHEMA_VERSION, PerfRun
 

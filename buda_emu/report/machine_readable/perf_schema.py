@@ -4,12 +4,12 @@ from typing import Any
 
 from buda_emu.report.machine_readable.schema import object_of, versioned
 from buda_emu.timing.checks import CheckResult
-from buda_emu.timing.critical import CriticalStep
-from buda_emu.timing.epoch import Busy
+from buda_emu.timing.epoch.critical import CriticalStep
+from buda_emu.timing.epoch.result import Busy
 from buda_emu.timing.figures import OpFigures
-from buda_emu.timing.loading import ChipLoad
 from buda_emu.timing.memory_use import ChannelUse
 from buda_emu.timing.result import SCHEMA_VERSION, Bottleneck
+from buda_emu.timing.transfers.loading import ChipLoad
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "number"}

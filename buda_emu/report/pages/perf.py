@@ -18,12 +18,12 @@ from buda_emu.report.terminal.fit import cut
 from buda_emu.report.terminal.perf_tables import Sources
 from buda_emu.report.terminal.text import number, percent, plural
 from buda_emu.timing.checks import CheckResult
-from buda_emu.timing.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
-from buda_emu.timing.epoch import EpochTiming
+from buda_emu.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
+from buda_emu.timing.epoch.result import EpochTiming
+from buda_emu.timing.epoch.steady import at_work, filled, steady
 from buda_emu.timing.figures import op_figures
-from buda_emu.timing.rates import STREAM
 from buda_emu.timing.result import EpochReport, PerfRun
-from buda_emu.timing.steady import at_work, filled, steady
+from buda_emu.timing.transfers.rates import STREAM
 
 MOST_EPOCHS: Final = 40
 """Epochs with pictures in the page; the tables have all."""

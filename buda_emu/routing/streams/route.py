@@ -19,6 +19,7 @@ from buda_emu.routing.streams.limits import (
 )
 from buda_emu.routing.streams.making import Draft, Makers
 from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError, Routed
+from buda_emu.routing.streams.order import in_order
 from buda_emu.routing.streams.phases import Phases
 from buda_emu.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple
 from buda_emu.routing.streams.taking_apart import Subgraph, subgraphs
@@ -162,7 +163,7 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
     """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
     measure(part.nodes)
     makers = Makers()
-    pipes = _topological(part.pipes)
+    pipes = in_order(part.pipes, _followers)
     for pipe in pipes:
         makers.make(pipe)
     if steps is not None:
@@ -172,23 +173,8 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
     return [stream for stream in makers.streams if not stream.deleted]
 
 
-def _topological(pipes: list[Simple]) -> list[Simple]:
-    seen = set[Simple]()
-    order = list[Simple]()
-
-    def visit(pipe: Simple) -> None:
-        seen.add(pipe)
-        for node in pipe.outputs:
-            for follower in node.outputs:
-                if follower not in seen:
-                    visit(follower)
-        order.append(pipe)
-
-    for pipe in pipes:
-        if pipe not in seen:
-            visit(pipe)
-    order.reverse()
-    return order
+def _followers(pipe: Simple) -> Iterable[Simple]:
+    return (follower for node in pipe.outputs for follower in node.outputs)
 
 
 def _allocated(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:
