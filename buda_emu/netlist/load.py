@@ -10,6 +10,7 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
 from buda_emu.records import dataclass
+from buda_emu.spec.ops import OP_TYPES
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
 
@@ -51,9 +52,14 @@ def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> Ne
         if kept is not None:
             return NetlistResult(*kept)
         result, root = _check(decode(data), path, arch, strict)
-        if result.netlist is not None and root is not None:
+        if result.netlist is not None and root is not None and _is_self_contained(result.netlist):
             place.write((result.netlist, result.diagnostics), root)
     return result
+
+
+def _is_self_contained(netlist: Netlist) -> bool:
+    """Whether this package alone accepts it: op types of others may change or be gone the next time."""
+    return all(OP_TYPES.is_own(op.type) for op in netlist.ops.values())
 
 
 def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> NetlistResult:

@@ -113,7 +113,7 @@ def _of_epoch(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
 def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
     assert built.graph is not None
     operands = (one for one in built.graph.buffers if one.buffer_type == "unpacker")
-    ops = {(one.row, one.column): one.op for one in operands}
+    ops = {streams.Place(one.chip, one.row, one.column, one.ethernet_chan >= 0): one.op for one in operands}
     found: list[Refusal] = []
     for one in routed.refusals:
         core = (one.place.row, one.place.column) if one.place is not None else None
@@ -121,7 +121,7 @@ def _stream_refusals(built: Built, routed: streams.Routed) -> list[Refusal]:
             Refusal(
                 rule=_OF_STREAMS[one.what],
                 what=one.message,
-                op=ops.get(core, "") if core is not None else "",
+                op=ops.get(one.place, "") if one.place is not None else "",
                 core=core,
                 used=one.number if one.number is not None else -1,
                 limit=one.limit if one.limit is not None else -1,
