@@ -1,6 +1,6 @@
 """A sparse matrix of rows as the operands of an identity matmul: distinct tiles and an encoding (OPS 6.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -107,13 +107,23 @@ class PickTable:
         other, then the second ones: (group, part, member)."""
         height = self.rows // count
         group, member = self.slice // together, self.slice % together
-        return self._of(self.t * count, height, (group * count + self.row // height) * together + member, self.row % height)
+        slice = (group * count + self.row // height) * together + member
+        return self._of(self.t * count, height, slice, self.row % height)
 
     def gathered(self, count: int) -> "PickTable":
         """So many slices below each other in one."""
         return self._of(
             self.t // count, self.rows * count, self.slice // count, self.slice % count * self.rows + self.row
         )
+
+    def repeated(self, count: int, inner: int) -> "PickTable":
+        """For each slice so many, which pick the same rows of as many slices of the operand, of `inner` tile rows each:
+        (slice, part) on both sides."""
+        part = np.repeat(np.arange(count), self.slice.size)
+        slice, row, column, which = (np.tile(own, count) for own in (self.slice, self.row, self.inner, self.which))
+        table = replace(self, which=which, _counts={}, _pickers={})
+        column = (column // inner * count + part) * inner + column % inner
+        return replace(table, inner=column)._of(self.t * count, self.rows, slice * count + part, row)
 
     def _of(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
         order = np.lexsort((self.inner, row, slice))

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use, divisors
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, divisors
 from buda_emu.compiler.place.blocks import buffer_bytes, divided, grids, l1_bytes
 from buda_emu.compiler.place.cost import shape_behind
-from buda_emu.compiler.place.picker_slices import Slices, groups_of, has_room, is_over_taps, resliced
+from buda_emu.compiler.place.picker_slices import Slices, cut_apart, groups_of, has_room, is_over_taps, resliced
 from buda_emu.compiler.target import Target
 
 
@@ -32,7 +32,8 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
             continue
         if "table" in op.attrs:
             made = None
-            if not has_room(target, own):
+            maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
+            if not (has_room(target, own) and all(fits(target, reader) for reader in maxima)):
                 suits = partial(_have_room, target, readers[op.name])
                 made = resliced(found.constants, target, own, groups[op.name], suits)
             if made is not None:
@@ -104,20 +105,5 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
             continue
         if shape_behind(tiles, use)[1] % count:
             return None
-        uses.append(Use(use.source, _cut(use.tms, count)))
+        uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
     return replace(op, uses=uses, shape=(t * count, rows // count, columns))
-
-
-def _cut(tms: tuple[Tm, ...], count: int) -> tuple[Tm, ...]:
-    """The TMs and a cut into slices; what was stacked to be cut again stays as it is."""
-    if tms and tms[-1][0] == "vstack":
-        stacked = int(tms[-1][-1])
-        if stacked % count == 0:
-            return (*tms[:-1], *_some("vstack", stacked // count))
-        if count % stacked == 0:
-            return (*tms[:-1], *_some("vslice", count // stacked))
-    return (*tms, ("vslice", count))
-
-
-def _some(name: str, count: int) -> tuple[Tm, ...]:
-    return ((name, count),) if count > 1 else ()

@@ -28,4 +28,4 @@ class Copy:
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernel; see `buda_emu.ops.base`."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
-        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, *kept_dims(call))
+        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, kept_dims(call))

@@ -4,7 +4,7 @@ Vector lanes are neighbouring columns of one row of a face pair: each computes b
 accumulation that follows.
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from buda_emu.jit.kernel import helper, kernel
 from buda_emu.jit.shifts import shift_right
 from buda_emu.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.kernels.tensix.products.fidelity import PHASES, exponents, phase_and_face, srca_parts, srcb_parts
+from buda_emu.kernels.tensix.products.product import Product
 from buda_emu.kernels.tensix.words import (
     EDGE,
     FACE,
@@ -19,7 +20,6 @@ from buda_emu.kernels.tensix.words import (
     FP32,
     GROUP,
     TILE,
-    Index,
     Lanes,
     Tensor,
     fetch_words,
@@ -30,33 +30,18 @@ from buda_emu.kernels.tensix.words import (
 
 ROWS: Final = 8  # of SrcB, in one MVMUL
 
+Factor: TypeAlias = tuple[Lanes, Lanes]
+"""Exponents of a tile's words, and their parts in one phase."""
+
 
 @kernel
-def matmul_by_integers(
-    start: int,
-    stop: int,
-    dst: Tensor,
-    in0: Tensor,
-    in0_index: Index,
-    in0_pad: np.uint32,
-    in1: Tensor,
-    in1_index: Index,
-    in1_pad: np.uint32,
-    in1_transposed: bool,
-    t: int,
-    rows: int,
-    inner: int,
-    cols: int,
-    first: int,
-    last: int,
-    faces: int,
-    phases: int,
-    mode: int,
-    exponent_bits: int,
-    blackhole: bool,
-    faces_first: bool,
-) -> None:
+def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> None:
     """Arguments as for `tile_matmul.matmul_tiles`; one item after the other."""
+    in0, in0_index, in0_pad, _ = product.in0
+    in1, in1_index, in1_pad, in1_transposed = product.in1
+    t, rows, inner, cols, first, last, faces = product.extent
+    phases, faces_first = product.phases, product.faces_first
+    mode, exponent_bits, blackhole = product.setting
     per_entry = t * rows * cols
     word = np.empty(TILE, np.int32)
     srca = np.empty(TILE, np.int32)
@@ -87,22 +72,14 @@ def matmul_by_integers(
                 phase, face = phase_and_face(step, faces, faces_first)
                 if phases >> phase & 1:
                     bias = exponent_bias(mode, exponent_bits, phase)
-                    b, a = part_b[phase >> 1], part_a[phase & 1]
-                    _multiply_face(word, exponent_b, b, exponent_a, a, face, bias, mode, blackhole)
+                    b, a = (exponent_b, part_b[phase >> 1]), (exponent_a, part_a[phase & 1])
+                    _multiply_face(word, b, a, face, bias, mode, blackhole)
         store_words(image, word, mode)
 
 
 @helper
 def _multiply_face(
-    word: Lanes,
-    exponent_b: Lanes,
-    part_b: Lanes,
-    exponent_a: Lanes,
-    part_a: Lanes,
-    face: int,
-    bias: np.int32,
-    mode: int,
-    blackhole: bool,
+    word: Lanes, b: Factor, a: Factor, face: int, bias: np.int32, mode: int, blackhole: bool
 ) -> None:
     """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns."""
     x0 = np.empty(ROWS * EDGE, np.int32)
@@ -111,8 +88,8 @@ def _multiply_face(
     v1 = np.empty(ROWS * EDGE, np.int32)
     k = face * FACE
     for at in range(0, TILE, ROWS * EDGE):
-        _group_sums(x0, v0, exponent_b, part_b, exponent_a, part_a, at, k, bias)
-        _group_sums(x1, v1, exponent_b, part_b, exponent_a, part_a, at, k + GROUP, bias)
+        _group_sums(x0, v0, b, a, at, k, bias)
+        _group_sums(x1, v1, b, a, at, k + GROUP, bias)
         if mode == FP32:
             for n in range(ROWS * EDGE):
                 word[at + n] = accumulate_wide(word[at + n], x0[n], v0[n], x1[n], v1[n], blackhole)
@@ -122,20 +99,10 @@ def _multiply_face(
 
 
 @helper
-def _group_sums(
-    x: Lanes,
-    v: Lanes,
-    exponent_b: Lanes,
-    part_b: Lanes,
-    exponent_a: Lanes,
-    part_a: Lanes,
-    first: int,
-    k: int,
-    bias: np.int32,
-) -> None:
+def _group_sums(x: Lanes, v: Lanes, b: Factor, a: Factor, first: int, k: int, bias: np.int32) -> None:
     """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns."""
-    eb, pb = exponent_b[first + k :], part_b[first + k :]
-    ea, pa = exponent_a[EDGE * k :], part_a[EDGE * k :]
+    eb, pb = b[0][first + k :], b[1][first + k :]
+    ea, pa = a[0][EDGE * k :], a[1][EDGE * k :]
     for i in range(ROWS):
         at = i * EDGE
         for j in range(EDGE):
