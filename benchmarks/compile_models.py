@@ -29,13 +29,13 @@ import torch
 import buda_emu as be
 from buda_emu.compiler.comparison import difference
 from buda_emu.report.terminal.text import table
+from buda_emu.version import RESULT_VERSION
 from conditions import conditions
 from full_size_models import NAMES, build
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import vendor_router
 
-SCHEMA_VERSION = 1
 PCC = {"ideal": 0.99999, "format": 0.999, "device": 0.99}
 SECONDS = {"mlp": 1.0, "bert_base": 20.0, "resnet50": 45.0}
 """Bounds of `be.compile`."""
@@ -139,7 +139,7 @@ def main() -> int:
         print(f"missed: {text}")
     if args.json is not None:
         figures = {
-            "schema_version": SCHEMA_VERSION, "conditions": conditions(), "torch": torch.__version__, "df": args.df,
+            "schema_version": RESULT_VERSION, "conditions": conditions(), "torch": torch.__version__, "df": args.df,
             "fidelity": args.fidelity, "seed": args.seed, "models": [asdict(item) for item in measured],
         }  # fmt: skip
         args.json.write_text(json.dumps(figures, indent=1) + "\n")

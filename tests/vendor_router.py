@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
-from buda_emu.routing.streams.model import CoreUse
+from buda_emu.routing.streams.model import CoreUse, Place
 from shared_files import SHARED
 
 ROUTING = SHARED / "routing"
@@ -118,6 +118,19 @@ def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:
     for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
         found[int(chip), int(y), int(x)][int(stream)] += 1
     return {core: Streams(phases) for core, phases in found.items()}, ""
+
+
+def stream_counts(pipes: Path, arch: str) -> dict[Place, int]:
+    """How many streams each core has in the blob that pipegen2 wrote beside its pipes."""
+    limits = LIMITS[arch]
+    text = pipes.with_name("blob.yaml").read_text()
+    found: dict[Place, set[str]] = defaultdict(set)
+    for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
+        row, column = int(y), int(x)
+        ethernet = (row, column) in limits.ethernet_cores
+        place = (row, column) if ethernet else (limits.rows.index(row), limits.columns.index(column))
+        found[Place(int(chip), *place, ethernet)].add(stream)
+    return {place: len(ids) for place, ids in found.items()}
 
 
 def _first_phase(blob: str) -> int:

@@ -15,7 +15,7 @@ from buda_emu.netlist.testing.performance_check import read_performance_checks
 from buda_emu.report.machine_readable.perf_json import perf_json
 from buda_emu.report.terminal.text import plural
 from buda_emu.spec.devices import Device, device
-from buda_emu.timing.checks import CheckResult, evaluate
+from buda_emu.timing.checks import BoundResult, evaluate
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.model import model_netlist
 from buda_emu.timing.op.cost import Model
@@ -31,7 +31,7 @@ class Perf:
 
     netlist: Netlist = field(repr=False)
     run: PerfRun
-    checks: tuple[CheckResult, ...]
+    checks: tuple[BoundResult, ...]
 
     @property
     def epochs(self) -> tuple[EpochReport, ...]:

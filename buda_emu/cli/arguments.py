@@ -122,6 +122,19 @@ def add_baseline(parser: Taker) -> None:
     )
 
 
+def add_json(parser: Taker) -> None:
+    """--json, of verbs that print."""
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def add_frontend(parser: Taker, *, required: bool) -> None:
+    """--frontend, of a schedule's network."""
+    parser.add_argument(
+        "--frontend", required=required, metavar="FILE",
+        help="the front-end IR (.json or .json.gz) of the network that a schedule computes",
+    )  # fmt: skip
+
+
 def add_color(parser: Taker) -> None:
     """--color, of every verb."""
     parser.add_argument("--color", choices=WHEN, default="auto", help="auto: on a terminal; NO_COLOR, FORCE_COLOR")

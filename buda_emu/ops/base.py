@@ -112,22 +112,5 @@ class Implementation(Protocol):
         ...
 
 
-OPS: Final = Registry[Implementation](
-    "buda_emu.ops",
-    {
-        "matmul": "matmul.op",
-        "depthwise": "depthwise.op",
-        "binary": "binary.op",
-        "quantization": "binary.quantization",
-        "unary": "copies.op",
-        "ethernet": "copies.op",
-        "sfpu": "sfpu.op",
-        "reduce": "reduce.op",
-        "splice": "splice.op",
-        "embedding": "embedding.op",
-        "tilizer": "tilizer.op",
-        "topk": "topk.op",
-        "fused": "fused.op",
-    },
-)
+OPS: Final = Registry[Implementation]("op")
 implements = OPS.implements

@@ -24,7 +24,8 @@ class RoutedEpoch:
 def route_netlist(netlist: Netlist, *, phases: bool = False) -> Iterator[RoutedEpoch]:
     """Each epoch that programs execute, with its streams' `phases` if they are asked for.
 
-    UnsupportedError for pipes between chips and for other architectures than grayskull and wormhole_b0.
+    UnsupportedError for other architectures than grayskull and wormhole_b0, and for what is read from another chip over
+    Ethernet other than through copies with channels.
     """
     for built in pipe_graphs(netlist):
         refused = tuple(map(_as_refusal, built.refusals))

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from buda_emu.netlist.load import CheckResult, check
+from buda_emu.netlist.load import NetlistResult, check
 from buda_emu.netlist.rules.catalogue import flow
 
 # Words in the mutants' rule column for what NETLIST 2 has no number for, and the rules that say it here.
@@ -22,7 +22,7 @@ def table(path: Path) -> list[list[str]]:
     return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
 
 
-def error_rules(result: CheckResult) -> set[str]:
+def error_rules(result: NetlistResult) -> set[str]:
     return {item.rule for item in result.diagnostics if item.severity == "error"}
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from buda_emu.checker import Finding
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.idl import EXECUTABLE_TYPES, EXECUTION_ONLY, PAGE, PARAMETER_CACHING, STAND_ALONE
-from buda_emu.darwinn.rules.book import BOOK
 from buda_emu.darwinn.rules.subject import Subject, both, finding
 
 CHIP = "beagle"

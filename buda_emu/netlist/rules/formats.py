@@ -3,6 +3,7 @@
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
+from buda_emu.spec.ops import OP_TYPES
 
 # The parser's own lists (NETLIST V039, V090): Lf8 has a 5-bit exponent, but is in neither.
 A_FORMATS = ("Float16", "Bfp8", "Bfp4", "Bfp2")
@@ -14,7 +15,7 @@ L1_ACCUMULATORS = ("Float32", "Int32", "Float16_b")
 @op_check("V031")
 def grayskull_gradient(ctx: Context, op: Op) -> Findings:
     """NETLIST 2."""
-    if op.gradient_op and ctx.arch.name == "grayskull" and op.type not in ("matmul", "multiply", "nop", "datacopy"):
+    if op.gradient_op and ctx.arch.name == "grayskull" and not OP_TYPES[op.type].has("sums gradients on grayskull"):
         yield Finding(
             op.at("gradient_op"), f"grayskull accumulates gradients in matmul, multiply and nop, not {op.type}"
         )
@@ -94,10 +95,11 @@ def gradient_formats(_: Context, op: Op) -> Findings:
         yield Finding(op.at("intermed_df"), f"a gradient op has intermed_df {op.intermed_df} and out_df {op.out_df}")
     if op.acc_df == "Int32":
         yield Finding(op.at("acc_df"), "a gradient op cannot have acc_df Int32")
-    if op.type == "maximum":
-        yield Finding(op.at("gradient_op"), "maximum cannot be a gradient op")
+    declared = OP_TYPES[op.type]
+    if declared.has("no gradient"):
+        yield Finding(op.at("gradient_op"), f"{op.type} cannot be a gradient op")
     for index in range(len(op.input_tms)):
-        if transposes(op, index) and op.type not in ("matmul", "nop", "datacopy"):
+        if transposes(op, index) and not declared.has("gradient transposes"):
             yield Finding(tms_mark(op, index), f"a gradient {op.type} cannot transpose its input {index}")
 
 
@@ -130,7 +132,7 @@ def spliced_formats(_: Context, op: Op) -> Findings:
             return
 
 
-@op_check("V099", "matmul", "depthwise")
+@op_check("V099", "inner dimension")
 def l1_accumulation(ctx: Context, op: Op) -> Findings:
     """NETLIST 2; on other types the attribute itself is refused (V032)."""
     if not op.attributes.l1_acc:

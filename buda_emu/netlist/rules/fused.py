@@ -12,6 +12,7 @@ from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.fused_use import FusedUse, buffer_number
 from buda_emu.netlist.rules.ops import dest_message, dest_tiles
 from buda_emu.netlist.rules.registry import Finding, Findings, fused_check, op_check
+from buda_emu.spec.ops import OP_TYPES
 
 MAX_INTERMEDIATES = 8
 
@@ -89,7 +90,8 @@ def pops(_: Context, use: FusedUse) -> Findings:
 def sub_op_inputs(_: Context, use: FusedUse) -> Findings:
     """NETLIST 11.1 A9: extra inputs are accepted."""
     for step in use.steps:
-        least = 2 if step.family in ("matmul", "binary", "quantization") else 1
+        known = OP_TYPES.get(step.sub.type)
+        least = known.inputs[0] if known is not None else 1
         if 0 < len(step.sub.inputs) < least:
             yield step.at(f"{step.sub.type} needs {plural(least, 'input')}, has {len(step.sub.inputs)}", "inputs")
 

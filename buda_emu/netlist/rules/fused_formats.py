@@ -4,8 +4,8 @@ from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.formats import A_FORMATS
 from buda_emu.netlist.rules.fused_use import FusedUse, Step
 from buda_emu.netlist.rules.registry import Findings, fused_check
+from buda_emu.spec.ops import OP_TYPES
 
-EXTERNAL = {"add": ("Int8", "Int32"), "maximum": ("Int8", "Int32"), "subtract": ("Int8",), "multiply": ("Int8",)}
 COPIED = ("Int8", "Int32")
 
 
@@ -74,7 +74,7 @@ def _scaled(use: FusedUse, step: Step) -> Findings:
 
 
 def _plain(use: FusedUse, step: Step) -> Findings:
-    legal = EXTERNAL.get(step.sub.type, COPIED)
+    legal = OP_TYPES[step.sub.type].integers_in_fused
     for name in step.sub.inputs[: 2 if step.family == "binary" else 1]:
         if name == "dest":
             yield step.at(f"{step.sub.type} cannot read dest in an integer fused op", "inputs")

@@ -3,17 +3,16 @@
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import Dims, FusedUse, Step, broadcast_factor
 from buda_emu.netlist.rules.registry import Findings, fused_check
-
-ELEMENTWISE = {"unary": 1, "ethernet": 1, "sfpu": 1, "binary": 2, "quantization": 2}
-"""How many inputs are compared with the result, by family."""
+from buda_emu.spec.ops import OP_TYPES
 
 
 @fused_check("V139", unless=("V040", "V133", "V134", "V135", "V137", "V138"))
 def sizes_fit(_: Context, use: FusedUse) -> Findings:
     """Only buffers that a sub-op wrote have known dims; attributes are the sub-op's own."""
     for step in use.steps:
-        if step.family in ELEMENTWISE:
-            for index in range(ELEMENTWISE[step.family]):
+        known = OP_TYPES.get(step.sub.type)
+        if known is not None and known.has("tile by tile"):
+            for index in range(known.inputs[0]):
                 yield from _elementwise(step, index)
         elif step.family == "reduce":
             yield from _reduce(step)

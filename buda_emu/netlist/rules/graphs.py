@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
-from buda_emu.netlist.rules.context import Context, item_mark, size_problem
+from buda_emu.netlist.rules.context import Context, item_mark, on_ethernet, size_problem
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, graph_check, netlist_check, op_check, queue_check
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
@@ -75,7 +75,7 @@ def cores_overlap(ctx: Context, graph: Graph) -> Findings:
     placed = [
         (rectangle(op), order)
         for order, op in enumerate(graph.ops)
-        if op.name not in ctx.broken and op.type != "ethernet_datacopy"
+        if op.name not in ctx.broken and not on_ethernet(op)
     ]
     ends: list[tuple[int, int]] = []  # heap of (row after the last, first column) of the rectangles being crossed
     starts: list[int] = []  # their first columns, sorted

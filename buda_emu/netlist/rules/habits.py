@@ -11,7 +11,6 @@ from buda_emu.spec.ops import OP_TYPES
 
 _ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
 _PLACE = {"r": "row 0", "c": "column 0"}
-_KEEPS_PLACES = ("unary", "sfpu", "ethernet")  # families that leave every element where it is
 _FALSE = ("false", "0")
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
 
@@ -84,10 +83,11 @@ def _reduced(ctx: Context, name: str) -> Op | None:
         op = ctx.ops.get(name)
         if op is None or name in ctx.broken:
             return None
-        if op.type == "reduce":
+        if op.type in OP_TYPES and OP_TYPES[op.type].has("reduces"):
             return op
-        family = OP_TYPES[op.type].family if op.type in OP_TYPES else ""
-        if family not in _KEEPS_PLACES or len(op.inputs) != 1 or any(op.input_tms):
+        known = OP_TYPES.get(op.type)
+        keeps_places = known is not None and known.one_input and known.has("tile by tile")
+        if not keeps_places or len(op.inputs) != 1 or any(op.input_tms):
             return None
         name = op.inputs[0]
     return None

@@ -4,23 +4,15 @@ from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
+from buda_emu.spec.ops import OP_TYPES
 
 INTEGERS = ("Int8", "Int32", "UInt8", "UInt16")
 INTERMEDIATES = ("Int8", "UInt8", "Int32")
-OPERANDS = {
-    "add": ("Int8", "UInt8", "Int32"),
-    "maximum": ("Int8", "UInt8", "Int32"),
-    "subtract": ("Int8", "UInt8"),
-    "multiply": ("Int8", "UInt8"),
-}
-OTHER_OPERANDS = ("Int8", "UInt8", "UInt16", "Int32", "RawUInt32")
-MIXED = ("fused_op", "requantization", "dequantization")
-"""Types that read integers and floats side by side; their operands have rules of their own (V103, V141)."""
 
 
 def has_integer_inputs(op: Op) -> bool:
     """Whether V102 counts the op as an integer op."""
-    return op.type != "topk" and any(name in INTEGERS for name in op.in_df)
+    return not OP_TYPES[op.type].has("integers are indices") and any(name in INTEGERS for name in op.in_df)
 
 
 @op_check("V102", unless=("V050", "V095", "V100", "V101"))
@@ -33,7 +25,7 @@ def integer_op(_: Context, op: Op) -> Findings:
             yield from _matmul(op)
         yield from _relu(op)
         return
-    if op.acc_df == "Int32" and op.type not in ("quantization", "fused_op", "nop"):
+    if op.acc_df == "Int32" and not OP_TYPES[op.type].has("Int32 sums of floats"):
         yield Finding(op.at("acc_df"), f"acc_df Int32 on {op.type} without integer inputs")
     for key, given in (("requant", op.attributes.requant), ("dequant", op.attributes.dequant)):
         if given:
@@ -57,9 +49,10 @@ def _result(op: Op) -> Findings:
 
 def _operands(op: Op) -> Findings:
     # A UInt16 operand is refused by V100 whatever these lists say (NETLIST 11.3 C8).
-    if op.type in MIXED or op.attributes.requant or op.attributes.dequant:
+    declared = OP_TYPES[op.type]
+    if declared.has("integers beside floats") or op.attributes.requant or op.attributes.dequant:
         return
-    legal = OPERANDS.get(op.type, OTHER_OPERANDS)
+    legal = declared.integers
     judged_as_matmul = 0 if op.type != "matmul" else 1 if op.in_df[0] == "UInt8" else 2
     for index, name in enumerate(op.in_df[judged_as_matmul:], judged_as_matmul):
         if name not in legal and name != "UInt16":

@@ -154,12 +154,12 @@ def ranges(ctx: Context, queue: Queue) -> Iterator[Range]:
 def l1_bytes(op: Op, alignment: int) -> int:
     """Bytes of the buffers of one core that NETLIST 2.2 gives: inputs of element-wise ops and matmul, the result."""
     blocking, own = op.blocking, op.attributes
-    family = OP_TYPES[op.type].family
+    declared = OP_TYPES[op.type]
     ublock = blocking.ublock[0] * blocking.ublock[1]
     known: tuple[int, ...] = ()
-    if family in ("unary", "binary", "sfpu", "quantization"):
+    if declared.has("tile by tile") and not declared.has("Ethernet"):
         known = (2 * ublock,) * len(op.inputs)
-    elif family == "matmul" and not own.identity:
+    elif op.type == "matmul" and not own.identity:
         rows, columns = (1, 1) if own.min_buffer_input >= 0 else blocking.mblock
         known = (2 * rows * blocking.ublock[0] * own.u_kt, 2 * columns * blocking.ublock[1] * own.u_kt)
     total = 0

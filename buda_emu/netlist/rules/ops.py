@@ -3,7 +3,15 @@
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, size_problem, tms_mark, written
+from buda_emu.netlist.rules.context import (
+    Context,
+    attribute_mark,
+    item_mark,
+    on_ethernet,
+    size_problem,
+    tms_mark,
+    written,
+)
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.ops import OP_TYPES
@@ -15,16 +23,16 @@ WIDE_ACCUMULATORS = ("Float32", "Int32")
 def type_known(_: Context, op: Op) -> Findings:
     """NETLIST 1.4: an unknown type is refused when the op is made; buffer and drainer are refused as well."""
     known = OP_TYPES.get(op.type)
-    if known is None or known.family == "refused":
-        words = [one.name for one in OP_TYPES.values() if one.family != "refused"]
+    if known is None or not known.runs:
+        words = [one.name for one in OP_TYPES.values() if one.runs]
         what = f"unknown op type '{op.type}'" if op.type else "type is missing"
         yield Finding(op.at("type"), what, near(op.type, words))
 
 
-@op_check("V051", "unary", "ethernet", "sfpu", basic=True)
+@op_check("V051", "tile by tile", basic=True)
 def one_input(_: Context, op: Op) -> Findings:
-    """NETLIST 1.4: these have exactly one input."""
-    if len(op.inputs) != 1:
+    """NETLIST 1.4: copies and functions of the vector unit have exactly one input."""
+    if OP_TYPES[op.type].one_input and len(op.inputs) != 1:
         yield Finding(op.at("inputs"), f"{op.type} takes 1 input, not {len(op.inputs)}")
 
 
@@ -32,7 +40,7 @@ def one_input(_: Context, op: Op) -> Findings:
 def enough_inputs(_: Context, op: Op) -> Findings:
     """NETLIST 11.1 A4: more inputs than needed are accepted, fewer never work."""
     known = OP_TYPES.get(op.type)
-    if known is None or known.inputs[1] == 1:
+    if known is None or known.one_input:
         return
     least = 3 if op.type == "matmul" and op.attributes.bias else known.inputs[0]
     if len(op.inputs) < least:
@@ -68,7 +76,7 @@ def place(_: Context, op: Op) -> Findings:
     """NETLIST 1.4; 11.2 B10: a negative or huge grid_loc is accepted here (V150 looks at it)."""
     if what := size_problem(op, "grid_size", op.blocking.grid_size):
         yield Finding(op.at("grid_size"), what)
-    if len(op.grid_loc) != 2 and op.type != "ethernet_datacopy":
+    if len(op.grid_loc) != 2 and not on_ethernet(op):
         what = f"has {plural(len(op.grid_loc), 'value')}, must be [row, column]" if op.grid_loc else "is missing"
         yield Finding(op.at("grid_loc"), f"grid_loc {what}")
 
@@ -132,7 +140,7 @@ def broadcast_of_broadcast(_: Context, op: Op) -> Findings:
             yield Finding(attribute_mark(op, key), f"{key} on input {index}, which has no broadcast TM")
 
 
-@op_check("V046", "matmul", "depthwise")
+@op_check("V046", "inner dimension")
 def broadcast_fits_ublock(ctx: Context, op: Op) -> Findings:
     """OPS 6.15, from wormhole on."""
     if ctx.arch.name == "grayskull":

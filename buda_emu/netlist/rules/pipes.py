@@ -90,7 +90,7 @@ def output_buffer(_: Context, op: Op) -> Findings:
         yield Finding(op.at("buf_size_mb"), what)
 
 
-@op_check("V082", "embedding", "tilizer")
+@op_check("V082", "reads flat data")
 def flat_operands(ctx: Context, op: Op) -> Findings:
     """Flat data is read from DRAM, row by row."""
     source = ctx.source(op.inputs[0])
@@ -100,7 +100,7 @@ def flat_operands(ctx: Context, op: Op) -> Findings:
         yield Finding(item_mark(op, "inputs", 0), f"input 0 of {op.type} must be a queue in DRAM")
 
 
-@op_check("V083", "matmul", "depthwise")
+@op_check("V083", "inner dimension")
 def inputs_used(_: Context, op: Op) -> Findings:
     """NETLIST 2: a third operand is a bias or a scale, a fourth the scale beside a bias."""
     own, count = op.attributes, len(op.inputs)

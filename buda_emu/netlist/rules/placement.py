@@ -6,7 +6,7 @@ Not judged, for want of published numbers: the cluster (V157, V160) and the uniq
 from collections.abc import Iterator
 
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue, QueueSettings
-from buda_emu.netlist.rules.context import Context, attribute_mark
+from buda_emu.netlist.rules.context import Context, attribute_mark, on_ethernet
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check
 
@@ -18,7 +18,7 @@ TRUE, FALSE = ("true", "1"), ("false", "0")
 @op_check("V150")
 def in_worker_grid(ctx: Context, op: Op) -> Findings:
     """The whole rectangle stands on worker cores."""
-    if len(op.grid_loc) != 2 or op.type == "ethernet_datacopy":
+    if len(op.grid_loc) != 2 or on_ethernet(op):
         return
     row, column, row_end, column_end = rectangle(op)
     rows, columns = ctx.arch.grid
@@ -55,7 +55,7 @@ def ethernet_channels(ctx: Context, op: Op) -> Findings:
             what = f"{key} {list(values)}, {ctx.arch.name} has {ctx.arch.eth_cores} Ethernet cores"
             yield Finding(attribute_mark(op, key), what)
     counts = {len(values) for values in channels.values() if values}
-    if op.type == "ethernet_datacopy" and counts != {op.blocking.cells}:
+    if on_ethernet(op) and counts != {op.blocking.cells}:
         what = f"{len(own.ingress_channels)} ingress and {len(own.egress_channels)} egress channels"
         yield Finding(op.at("attributes"), f"{what}, one is needed for each of {op.blocking.cells} cells")
 

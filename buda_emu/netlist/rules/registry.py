@@ -14,7 +14,6 @@ from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
 from buda_emu.records import dataclass
-from buda_emu.spec.ops import OP_TYPES
 
 RULES: Mapping[str, Rule] = CATALOGUE
 """The whole catalogue by id."""
@@ -32,11 +31,11 @@ class Checks(Generic[T]):
     def __call__(
         self, rule: str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
     ) -> Callable[[Callable[[Context, T], Findings]], Callable[[Context, T], Findings]]:
-        """Decorator that attaches a check to `rule`. `types`: op types or families of spec.ops; none means all."""
+        """Decorator that attaches a check to `rule`. `types`: op types, families or traits (`spec.ops`); none: all."""
 
         def register(function: Callable[[Context, T], Findings]) -> Callable[[Context, T], Findings]:
-            names = frozenset(op.name for op in OP_TYPES.values() if op.name in types or op.family in types)
-            self.all.append(Check(RULES[rule], function, basic, frozenset(unless), names if types else None))
+            kinds = frozenset(types) or None
+            self.all.append(Check(RULES[rule], function, basic, frozenset(unless), kinds))
             return function
 
         return register

@@ -133,9 +133,8 @@ def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
     """Of each input of an op with these values in place of its own m_k and u_kt."""
     own = op.attributes
     t, rows, columns = op.blocking.shape
-    family = OP_TYPES[op.type].family
     inner = m_k * u_kt
-    if family in ("unary", "ethernet", "sfpu", "binary", "quantization", "tilizer"):
+    if OP_TYPES[op.type].has("keeps shape"):
         yield from [(t, rows, columns)] * len(op.inputs)
     elif op.type == "matmul" and own.identity:
         yield (None, None, None)

@@ -3,12 +3,10 @@
 from buda_emu.netlist.model import Op
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark, transposes
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
-from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import FULL_TILE
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
 
 SMALL_TILES = ((2, 32), (4, 32), (8, 32), (16, 32), (32, 16))
-WIDTH_KEEPERS = ("unary", "ethernet", "binary", "quantization", "sfpu", "tilizer")
 
 
 @op_check("V055")
@@ -37,7 +35,7 @@ def integer_tiles(_: Context, op: Op) -> Findings:
         yield Finding(op.at("tile_dim", "inputs"), f"tiles of {list(small[0])} together with {min(formats)}")
 
 
-@op_check("V059", "sfpu")
+@op_check("V059", "vector unit")
 def vector_covers_tile(_: Context, op: Op) -> Findings:
     """NETLIST 11.1 A2: the tile of input 0 decides, not the output's."""
     dims = op.input_tile_dims[0]
@@ -55,7 +53,7 @@ def equal_tiles(_: Context, op: Op) -> Findings:
         yield Finding(op.at("inputs"), f"input 0 has tiles of {list(first)}, input 1 of {list(second)}")
 
 
-@op_check("V061", *WIDTH_KEEPERS)
+@op_check("V061", "keeps shape")
 def width_kept(_: Context, op: Op) -> Findings:
     """Half-width tiles stay half-width."""
     yield from _half_width(op, 0)
@@ -111,7 +109,7 @@ def _takes_small_tiles(op: Op, index: int, *, bias: bool) -> bool:
     known = OP_TYPES[op.type]
     if known.family == "matmul":
         return index == 1 if op.attributes.identity else bias or index < 2
-    return known.family in WIDTH_KEEPERS
+    return known.has("keeps shape")
 
 
 def _half_width(op: Op, index: int) -> Findings:

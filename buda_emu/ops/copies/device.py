@@ -1,7 +1,7 @@
 """nop, datacopy, ethernet_datacopy (DEVICE_NUMERICS 2.7, 6.2)."""
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.kernels.gather import AS_IS
+from buda_emu.kernels.tiles.gather import AS_IS
 from buda_emu.ops.on_device.base import DeviceCall, Filler, Job, Made, Maker, kept_dims, on_device
 from buda_emu.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.ops.on_device.units import Units, float_mode

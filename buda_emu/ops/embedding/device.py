@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.embedding import op as embedding
 from buda_emu.ops.on_device.base import DeviceCall, Job, Maker, on_device
 from buda_emu.ops.on_device.moves import copied_mode, copy_of, elements_of

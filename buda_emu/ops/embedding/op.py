@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels.embedding import embedding_tiles
+from buda_emu.kernels.tiles.embedding import embedding_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import items, kernel_operand, require_operands
 from buda_emu.ops.operands import after_tms, all_entries, gathered

@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import chain
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import Parallel, Work
 from buda_emu.ops.binary.device import binary_maker
 from buda_emu.ops.copies.device import copy_maker
@@ -32,7 +32,7 @@ from buda_emu.ops.on_device.units import Index, Units
 from buda_emu.ops.reduce.device import pool_maker
 from buda_emu.ops.sfpu.device import sfpu_maker
 from buda_emu.spec.ops import OP_TYPES
-from buda_emu.tensix.functions import bind, fp16_constant
+from buda_emu.tensix.functions.table import bind, fp16_constant
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import REGISTERS, OpRegisters
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from buda_emu.formats import quantise
 from buda_emu.netlist.model import Tm
-from buda_emu.numerics import quantise
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements, serial
 from buda_emu.ops.common import relu
 from buda_emu.ops.fused.parts import Part, fused_parts

@@ -120,7 +120,7 @@ class _Planner:
         shape = implementation.shape(call)
         convert = self._integer_format(sub, call)
         content = _Content(shape, convert or implementation.label(call))
-        in_place = op_type.family == "sfpu" and call.vector != "rc" and target in read
+        in_place = op_type.has("vector unit") and call.vector != "rc" and target in read
         if in_place and operands[0].map.shape != self._live[target].shape:
             raise UnsupportedError(f"op {name}: vector mode on a broadcast input that is also the output")
         emptied = dropped + self._store(name, sub, call, target, content, read)
@@ -200,7 +200,7 @@ class _Planner:
 
     def _integer_format(self, sub: SubOp, call: OpCall) -> str:
         """OPS 8.1 step 5."""
-        if sub.type in ("quantization", "requantization"):
+        if OP_TYPES[sub.type].has("rounds to Int8"):
             return "Int8"
         return call.out_df if call.out_df in ("Int8", "Int32") else ""
 

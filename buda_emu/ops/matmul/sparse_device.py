@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.gather import TRANSPOSE
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.kernels.tensix.picks import Picks
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.kernels.tiles.gather import TRANSPOSE
 from buda_emu.ops.base import OpCall
 from buda_emu.ops.matmul import sparse
 from buda_emu.ops.on_device.accumulation import Accumulation

@@ -6,13 +6,13 @@ from typing import Final
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import gather
-from buda_emu.kernels.matmul_tail import count_beyond
+from buda_emu.kernels.products.matmul_tail import count_beyond
+from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import blank, items, kernel_operand
 from buda_emu.ops.operands import blank_in_place, run_add, run_binary
-from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import SFPU_TYPES
 
 EXACT_LIMIT: Final = np.float32(1 << 24)
 """Whole numbers beyond this magnitude are not all exact in float32."""
@@ -92,7 +92,7 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
     """The kernels of what comes after the bias, in place on the product in `out`."""
     attributes = call.attributes
     if attributes.requant or attributes.dequant:
-        from buda_emu.kernels import binary as binary_kernel
+        from buda_emu.kernels.tiles import binary as binary_kernel
 
         if _must_be_exact(call):
             counts = np.zeros(items(out), np.int64)

@@ -1,8 +1,8 @@
 """What ops share whose elements find new places and pass the units as in a datacopy (DEVICE_NUMERICS 6.2, inferred)."""
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
 from buda_emu.ops.on_device.base import DeviceCall, Made, Maker
 from buda_emu.ops.on_device.operands import Source, Stored
 from buda_emu.ops.on_device.units import Units, float_mode

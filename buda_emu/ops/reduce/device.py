@@ -3,7 +3,7 @@
 import numpy as np
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.stored import TILE_ELEMENTS
+from buda_emu.formats.stored import TILE_ELEMENTS
 from buda_emu.ops.base import OpCall, Parallel
 from buda_emu.ops.on_device.base import (
     DeviceCall,
@@ -19,7 +19,7 @@ from buda_emu.ops.on_device.base import (
 )
 from buda_emu.ops.on_device.operands import InDest, Source, Stored
 from buda_emu.ops.on_device.units import Index, Units, Words
-from buda_emu.tensix.functions import bind
+from buda_emu.tensix.functions.table import bind
 from buda_emu.tensix.lanes import DstMode
 from buda_emu.tensix.registers import OpRegisters
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import reduce
-from buda_emu.kernels.gather import TRANSPOSE
+from buda_emu.kernels.tiles import reduce
+from buda_emu.kernels.tiles.gather import TRANSPOSE
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import items, kernel_operand, require_operands
 from buda_emu.spec.blocking import Shape

@@ -6,19 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.kernels.dropout import keep_scale
-from buda_emu.kernels.tensix.dropout import random_words as random_words_kernel
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS
+from buda_emu.kernels.functions.dropout import keep_scale
+from buda_emu.kernels.tensix.functions.dropout import random_words as random_words_kernel
 from buda_emu.ops.base import OpCall
 from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device, vector_mode
 from buda_emu.ops.on_device.operands import Source
 from buda_emu.ops.on_device.units import Units
 from buda_emu.ops.splice.op import core_blocks, ublock_tiles
-from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.blocking import Shape
-from buda_emu.tensix.dropout import seeded, threshold
-from buda_emu.tensix.functions import Bound, bf16_cut, bind
+from buda_emu.spec.ops import SFPU_TYPES
+from buda_emu.tensix.functions.dropout import seeded, threshold
+from buda_emu.tensix.functions.table import Bound, bf16_cut, bind
 from buda_emu.tensix.lanes import DstMode, VectorMode, touched
 from buda_emu.tensix.registers import OpRegisters
 from buda_emu.tensix.words import Core

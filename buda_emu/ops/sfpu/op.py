@@ -6,15 +6,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels import elementary, transcendental
-from buda_emu.kernels.dropout import keep_mask, keep_scale
-from buda_emu.kernels.gather import gather_tiles
+from buda_emu.kernels.functions import elementary, transcendental
+from buda_emu.kernels.functions.dropout import keep_mask, keep_scale
+from buda_emu.kernels.tiles.gather import gather_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
 from buda_emu.ops.operands import blank_in_place
 from buda_emu.records import dataclass
-from buda_emu.spec.attributes import SFPU_TYPES, Attributes
+from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import SFPU_TYPES
 
 _BLOCK: Final = 256  # tiles that are gathered, then computed on: 1 MiB, so that they stay in the cache in between
 
@@ -146,10 +147,10 @@ def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel
     function = _FUNCTIONS[type]
     arguments = function.arguments(call.attributes, region)
     if not function.marks:
-        parallel(function.kernel, items(tiles), tiles, *region.runs, *arguments)
+        parallel(function.kernel, items(tiles), tiles, region.runs, *arguments)
         return
     failed = np.zeros(items(tiles), np.bool_)
-    parallel(function.kernel, items(tiles), tiles, *region.runs, failed, *arguments)
+    parallel(function.kernel, items(tiles), tiles, region.runs, failed, *arguments)
     _require_none(call, type, int(failed.sum()))
 
 
@@ -186,8 +187,8 @@ class Sfpu:
         for begin in range(0, entries, at_once):
             part = out[begin : begin + at_once]
             some = source if len(source) == 1 else source[begin : begin + at_once]
-            parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, *FULL_TILE)
+            parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, FULL_TILE)
             if region != FULL_TILE:
-                parallel(elementary.clear_outside, items(part), part, *region.runs)
+                parallel(elementary.clear_outside, items(part), part, region.runs)
             run_in_place(call, call.type, region, part, parallel)
             blank_in_place(part, dims, parallel)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from buda_emu.numerics.stored import TILE_ELEMENTS
+from buda_emu.formats.stored import TILE_ELEMENTS
 from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device
 from buda_emu.ops.on_device.moves import copied_mode
 from buda_emu.ops.splice import op as splice

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels.splice import place_tiles
+from buda_emu.kernels.tiles.splice import place_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import kernel_operand
 from buda_emu.ops.operands import all_entries

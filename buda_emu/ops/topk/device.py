@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from buda_emu import ops
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.on_device.base import DeviceCall, Job, Made, Maker, on_device, require_float
 from buda_emu.ops.on_device.operands import Stored

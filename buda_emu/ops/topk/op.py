@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.kernels.topk import topk_rows
+from buda_emu.kernels.tiles.topk import topk_rows
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import blank, kept_dims, kernel_operand, require_operands, require_same_shape
 from buda_emu.ops.operands import all_entries
@@ -160,7 +160,8 @@ class TopK:
         argmax = attributes.sort != "max"
         count = out.shape[0] * t * rows * cores
         steps = network(cols // cores * 32, attributes.k, attributes.kreduce)
-        parallel(topk_rows, count, out, values, indices, steps, cores, attributes.k, argmax, *kept_dims(call))
+        wanted = cores, attributes.k, argmax
+        parallel(topk_rows, count, out, values, indices, steps, wanted, kept_dims(call))
 
 
 def _rows(tiles: Tiles) -> Tiles:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from buda_emu.checker.text import shown
 from buda_emu.darwinn.assumptions import LINKS, Assumptions
-from buda_emu.darwinn.checking import Report
+from buda_emu.darwinn.document import Report
 from buda_emu.darwinn.summary import LayerSummary, Summary
 from buda_emu.report.terminal.text import plural, shape, table
 

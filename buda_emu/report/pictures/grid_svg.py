@@ -8,9 +8,9 @@ from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.report.pictures.core_use import LEGEND, STYLE, Uses, drawn, of_op
 from buda_emu.report.pictures.floorplan import CELL, GAP, INSET, Box, Panel, memory, panels
 from buda_emu.report.pictures.svg import clean, fitted, number, text
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops import OP_TYPES, Group
 
-FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
+FAMILIES: Final[Mapping[Group, tuple[str, str]]] = {
     "matmul": ("matmul, depthwise", "#0072b2"),
     "binary": ("binary, quantisation", "#009e73"),
     "sfpu": ("SFPU", "#b07800"),
@@ -19,10 +19,6 @@ FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     "move": ("data movement", "#6b7280"),
 }
 """Group of op types -> what the legend says, and its colour (distinct for the colour-blind)."""
-_GROUP_OF: Final = {
-    "matmul": "matmul", "depthwise": "matmul", "binary": "binary", "quantization": "binary", "sfpu": "sfpu",
-    "reduce": "reduce", "topk": "reduce", "fused": "fused",
-}  # fmt: skip
 _MARGIN: Final = 12
 _PANEL_GAP: Final = 24
 _SMALL: Final = 10.0
@@ -177,7 +173,7 @@ class _Painter:
         return [f'<path class="bg-core" d="{lines}"/>', *numbers]
 
     def _op(self, op: Op, box: Box) -> str:
-        colour = FAMILIES[_GROUP_OF.get(OP_TYPES[op.type].family, "move")][1]
+        colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12

@@ -5,7 +5,6 @@ from typing import Final, Literal
 
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.spec.archs import ARCHS
-from buda_emu.spec.attributes import SFPU_TYPES
 from buda_emu.spec.formats import FORMATS
 from buda_emu.spec.ops import OP_TYPES
 
@@ -14,9 +13,6 @@ ReduceDim = Literal["", "r", "c", "z"]
 
 PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi2_A": 2, "HiFi2_B": 2, "HiFi3": 3, "HiFi4": 4}
 """FPU passes over a tile product for each math fidelity (PERF 1.3)."""
-
-PRODUCT_TYPES: Final = ("matmul", "depthwise")
-"""Op types with an inner dimension: `m_k` blocks of `u_kt` tiles."""
 
 _LEAST = {"t": 1, "mblock_m": 1, "mblock_n": 1, "ublock_rt": 1, "ublock_ct": 1, "m_k": 0, "u_kt": 0, "z": 0,
           "nz_tiles": 0, "nz_ublocks": 0, "nz_strips": 0}  # fmt: skip
@@ -85,7 +81,7 @@ class OpCall:
     @property
     def kind(self) -> str:
         """The op type, told apart by what changes how it is computed."""
-        if self.op_type == "reduce":
+        if OP_TYPES[self.op_type].has("reduces"):
             return f"reduce_{self.reduce_dim}"
         return "matmul_sparse" if self.sparse else self.op_type
 
@@ -107,18 +103,24 @@ class OpCall:
     @property
     def products(self) -> int:
         """Tile products of a dense matmul or depthwise, 0 for other ops."""
-        return self.tiles * self.m_k * self.u_kt if self.op_type in PRODUCT_TYPES and not self.sparse else 0
+        return self.tiles * self.m_k * self.u_kt if self.has_inner and not self.sparse else 0
+
+    @property
+    def has_inner(self) -> bool:
+        """Has it an inner dimension of `m_k` blocks of `u_kt` tiles."""
+        return OP_TYPES[self.op_type].has("inner dimension")
 
     @property
     def is_sfpu(self) -> bool:
         """Does the vector unit compute it, which is what vector modes shorten."""
-        return self.op_type in SFPU_TYPES
+        return OP_TYPES[self.op_type].has("vector unit")
 
 
 def _check_words(call: OpCall) -> None:
-    if call.op_type == "fused_op":
-        raise UnsupportedError("fused_op has no cost of its own: add up the ops of its schedule")
-    if call.op_type not in OP_TYPES or OP_TYPES[call.op_type].family == "refused":
+    declared = OP_TYPES.get(call.op_type)
+    if declared is not None and declared.has("sub-ops"):
+        raise UnsupportedError(f"{call.op_type} has no cost of its own: add up the ops of its schedule")
+    if declared is None or not declared.runs:
         raise HostError(f"op_type: '{call.op_type}' is no op type (buda-emu ops lists them)")
     if call.arch not in ARCHS or not ARCHS[call.arch].documented:
         raise HostError(f"arch: '{call.arch}' is none of {', '.join(a.name for a in ARCHS.values() if a.documented)}")
@@ -130,7 +132,7 @@ def _check_words(call: OpCall) -> None:
         raise HostError(f"fidelity: '{call.fidelity}' is none of {', '.join(PHASES)}")
     if call.vector_mode not in ("rc", "r", "c"):
         raise HostError(f"vector_mode: '{call.vector_mode}' is none of rc, r, c")
-    if call.op_type == "reduce" and call.reduce_dim not in ("r", "c", "z"):
+    if declared.has("reduces") and call.reduce_dim not in ("r", "c", "z"):
         raise HostError(f"reduce_dim: '{call.reduce_dim}' is none of r, c, z")
 
 
@@ -139,7 +141,7 @@ def _check_sizes(call: OpCall) -> None:
         value = getattr(call, column)
         if not least <= value <= _MOST:
             raise HostError(f"{column}: {value} is not between {least} and {_MOST}")
-    if call.op_type in PRODUCT_TYPES:
+    if call.has_inner:
         for column in ("m_k", "u_kt"):
             if not getattr(call, column):
                 raise HostError(f"{column}: {call.op_type} needs it, at least 1")

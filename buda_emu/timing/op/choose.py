@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.features import packed_bytes
 from buda_emu.timing.op.forms import FORMS, Weights
@@ -29,17 +30,6 @@ ARCH_RELATIVES: Final[Mapping[str, tuple[str, ...]]] = {
     "blackhole": ("wormhole_b0", "grayskull"),
 }
 """Where to look for measurements; the vendor gives blackhole the parameters of wormhole_b0 too (PERF 2)."""
-
-KIND_RELATIVES: Final[Mapping[str, str]] = {
-    "datacopy": "nop",
-    "ethernet_datacopy": "nop",
-    "tilizer": "nop",
-    "embedding": "nop",
-    "topk": "maximum",
-}
-"""Ops that nobody measured, and the op whose work is nearest: copies, and a comparison for each tile."""
-
-_FIDELITY_MATTERS = ("matmul", "matmul_sparse", "depthwise", "multiply", "reduce_z", "reduce_r", "reduce_c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +67,12 @@ def _provenance(own: ParameterSet, call: OpCall) -> str:
     if any(not least <= sizes[name] <= most for name, (least, most) in own.ranges.items()):
         return f"estimated from {own.label}, beyond the measured sizes"
     same_formats = call.data_df in own.in_dfs and call.result_df in own.out_dfs
-    same_phases = call.phases in own.phases or call.kind not in _FIDELITY_MATTERS
+    same_phases = call.phases in own.phases or not OP_TYPES[call.op_type].has("multiplies")
     return "measured" if same_formats and same_phases else "interpolated"
 
 
 def _nearest(call: OpCall) -> ParameterSet:
-    kinds = [call.kind, KIND_RELATIVES.get(call.kind, "nop")]
+    kinds = [call.kind, OP_TYPES[call.op_type].costs_as]
     sets = [one for one in parameter_sets().values() if one.kind in kinds and one.arch in ARCH_RELATIVES[call.arch]]
     return min(sets, key=lambda one: _distance(one, call, kinds))
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 
 from buda_emu.netlist.model import Netlist, Op, SubOp
-from buda_emu.spec.attributes import SFPU_TYPES, Attributes
+from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import is_raw
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
 from buda_emu.timing.op.call import OpCall, ReduceDim, VectorMode
 
 _OUTSIDE = re.compile(r"input_?([0-9]{1,3})")  # an input of the fused op, not an intermediate
@@ -17,10 +17,10 @@ _AS = {"datacopy": "nop"}  # PERF 2: reports call them the same
 def calls_of(netlist: Netlist, op: Op) -> tuple[OpCall, ...]:
     """What one core of the op computes for one input; a vector op behind a product (`sfpu_op`) as if it stood alone.
     Raises HostError, UnsupportedError for what has no cost."""
-    if op.type != "fused_op":
+    if not OP_TYPES[op.type].has("sub-ops"):
         own = _call(netlist, op, op.type, op.attributes, op.blocking, op.vector, _sources(op))
         behind = op.attributes.sfpu_op
-        if not OP_TYPES.get(behind) or behind not in SFPU_TYPES:
+        if behind not in SFPU_TYPES:
             return (own,)
         return own, _call(netlist, op, behind, Attributes(), op.blocking, "", [op.intermed_df])
     fused = netlist.fused_ops[op.attributes.fused_op_id]
@@ -45,6 +45,7 @@ def _sources(op: Op) -> list[str]:
 def _call(
     netlist: Netlist, op: Op, kind: str, attributes: Attributes, blocking: Blocking, vector: str, formats: list[str]
 ) -> OpCall:
+    declared = OP_TYPES[kind]
     plain = [df for df in formats if not is_raw(df)] or formats
     call = OpCall(
         op_type=_AS.get(kind, kind), arch=_arch(netlist), t=blocking.t, mblock_m=blocking.mblock[0],
@@ -52,11 +53,11 @@ def _call(
         in1_df=plain[1] if len(plain) > 1 else "", out_df=op.out_df, fidelity=op.math_fidelity or "HiFi4",
         approximate=attributes.approximate_mode, vector_mode=_vector(vector), l1_acc=attributes.l1_acc,
         tile_rows=blocking.tile_dim[0], tile_cols=blocking.tile_dim[1], untilize=op.untilize_output,
-        m_k=max(attributes.m_k, 1) if kind in ("matmul", "depthwise") else 0,
-        u_kt=max(attributes.u_kt, 1) if kind in ("matmul", "depthwise") else 0,
-        reduce_dim=_dim(attributes) if kind == "reduce" else "",
+        m_k=max(attributes.m_k, 1) if declared.has("inner dimension") else 0,
+        u_kt=max(attributes.u_kt, 1) if declared.has("inner dimension") else 0,
+        reduce_dim=_dim(attributes) if declared.has("reduces") else "",
     )  # fmt: skip
-    if kind == "reduce":
+    if declared.has("reduces"):
         return _reduced(call, attributes)
     if kind == "matmul" and attributes.identity:
         return _sparse(call, attributes)

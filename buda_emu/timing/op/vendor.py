@@ -8,15 +8,13 @@ from importlib.resources import files
 from typing import Any, Final
 
 from buda_emu.errors import HostError
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.timing.op.call import OpCall
 
 MOST: Final = 1 << 30
 """The result is clamped to it."""
 
 _TABLE_ARCH: Final = {"wormhole": "wormhole_b0", "blackhole": "wormhole_b0"}  # identical parameter files
-_BINARY: Final = (
-    "add", "subtract", "multiply", "maximum", "quantization", "dequantization", "requantization",
-)  # fmt: skip
 _WIDTH: Final = {"Float16": 2.0, "Float16_b": 2.0, "Float32": 4.0, "Tf32": 4.0}
 _HIFI_STRETCH: Final = {"HiFi3": 1.2, "HiFi4": 1.7}
 
@@ -75,7 +73,7 @@ def _cycles(call: OpCall) -> float:
         return _sparse(call)
     if call.op_type == "matmul" and call.arch == "grayskull":
         return _dense_grayskull(call)
-    if call.op_type in ("matmul", "depthwise"):
+    if call.has_inner:
         return _dense(call)
     return _eltwise(call)
 
@@ -97,7 +95,7 @@ def _mul(*factors: float) -> float:
 def _eltwise(call: OpCall) -> float:
     weights = weights_of(call)
     nu, nt = call.mblock_m * call.mblock_n, call.mblock_m * call.mblock_n * call.ublock_tiles
-    width = _WIDTH.get(call.result_df, 1.0) if call.op_type in _BINARY and call.op_type != "maximum" else 1.0
+    width = _WIDTH.get(call.result_df, 1.0) if OP_TYPES[call.op_type].is_binary and call.op_type != "maximum" else 1.0
     rounds, extra = 1, 0.0
     if call.kind == "reduce_z" and call.z > 1:
         rounds, extra = call.z, weights["z_weight"]

@@ -7,7 +7,7 @@ import numpy as np
 
 import buda_emu as be
 from buda_emu import backend_api as api
-from buda_emu.numerics import host_widen
+from buda_emu.formats import host_widen
 from buda_emu.spec.formats import is_raw
 from buda_emu.verify.inputs.default import default_inputs
 from buda_emu.verify.inputs.entries import default_parameters

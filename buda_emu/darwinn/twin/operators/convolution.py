@@ -126,10 +126,9 @@ def _computed(call: Call, name: str, x: Array, kernel: Array, where: Geometry, s
 
     run: Callable[..., Any] = {"conv": kernels.conv, "depthwise": kernels.depthwise}[name]
     out = np.empty((x.shape[0], *where.out, len(scale.bias)), np.int16)
-    run(
-        np.ascontiguousarray(x), kernel, scale.bias.astype(np.int32), scale.by.q, scale.by.e, *where.stride,
-        *where.dilation, *where.before, scale.zero, scale.low, scale.high, out,
-    )  # fmt: skip
+    window = kernels.Window(*where.stride, *where.dilation, *where.before)
+    by = kernels.Scale(scale.bias.astype(np.int32), scale.by.q, scale.by.e, scale.zero, scale.low, scale.high)
+    run(np.ascontiguousarray(x), kernel, window, by, out)
     return out.astype(y.dtype)
 
 

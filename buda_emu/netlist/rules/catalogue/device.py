@@ -57,7 +57,8 @@ RULES = (
         "N",
         "buf_size_mb does not divide t",
         "Above one mblock the output buffer is double, so its size is even; half of it holds a number of mblocks "
-        "that divides t or is a multiple of it.",
+        "that divides t or is a multiple of it. Operand and result of a copy over Ethernet are the same bytes: one of "
+        "their sizes in tiles divides the other.",
         "{t: 3, buf_size_mb: 4}",
         "{t: 4, buf_size_mb: 4}",
     ),

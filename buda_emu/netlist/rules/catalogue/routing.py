@@ -335,7 +335,8 @@ RULES = (
         "V359",
         "W",
         "pipes were not judged",
-        "Pipes are made for grayskull and wormhole_b0. Epochs whose chips exchange data over Ethernet, and other "
+        "Pipes are made for grayskull and wormhole_b0; over Ethernet of copies (ethernet_datacopy) whose channels are "
+        "named. What a cluster description decides (copies without channels, ops that read another chip's), and other "
         "architectures, have to be held against the vendor's programs.",
         source=_N2P,
     ),
