@@ -52,7 +52,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"df": "Bfp8", "fuse": False},
     {"effort": "high", "df": "Bfp8_b", "objective": "cores"},
     {"chips": 2},
-    {"chips": 3, "df": "Bfp8_b"},
+    {"chips": 3, "effort": "low", "df": "Bfp8_b"},
 )
 TRAINED = (
     "odd_convolutions", "wide_mlp", "masked_attention", "word_classifier", "gated_recurrent", "mixer",

@@ -59,3 +59,14 @@ def test_no_queue_has_the_name_that_a_copy_of_another_has(tmp_path):
     assert any(name.endswith(".1") for name in names)
     compiled = held(model, "wormhole_b0", tmp_path, chips=2)
     assert compiled.placement.copies == 2
+
+
+def test_inputs_that_are_called_like_copies_of_each_other_are_not_copied(tmp_path):
+    from onnx import TensorProto, helper
+
+    names = ["x", "x.1", "y"]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [40, 33]) for name in names]
+    nodes = [helper.make_node("Mul", names[:2], ["m"]), helper.make_node("Tanh", ["m"], ["y"])]
+    graph = helper.make_graph(nodes, "g", values[:2], values[2:])
+    compiled = held(helper.make_model(graph), "wormhole_b0", tmp_path, chips=2)
+    assert compiled.placement.copies == 1
