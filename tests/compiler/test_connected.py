@@ -16,7 +16,7 @@ from buda_emu.compiler.search import improve
 from buda_emu.compiler.search.connected import Way, connected, ways
 from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.target import Target
-from vendor_router import AVAILABLE, refusal
+from vendor_router import ARCHS, needs_vendor_router, refusal
 
 TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
 SHAPE = (1, 10, 8)
@@ -80,7 +80,7 @@ def attention():
     return b.graph
 
 
-def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch, tmp_path):
+def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
     recipe = Recipe.named(df="Bfp8_b", fidelity="LoFi", microbatch=64)
     compiled = CompiledModel(*recipe.placed(attention()))
     monkeypatch.setattr(improve, "ways", lambda *_: [])
@@ -95,5 +95,11 @@ def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch, t
     given = {name: rng.standard_normal((1, 16, 256, 64)).astype(np.float32) for name in "qk"}
     np.testing.assert_array_equal(compiled.run(given)[0], before.run(given)[0])
     assert compiled.check(strict=True) == ()
-    if AVAILABLE:
-        assert refusal(compiled.text, "wormhole_b0", tmp_path) == ""
+
+
+@pytest.mark.slow
+@needs_vendor_router
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_vendor_takes_grids_that_are_chosen_by_streams(arch, tmp_path):
+    recipe = Recipe.named(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64)
+    assert refusal(CompiledModel(*recipe.placed(attention())).text, arch, tmp_path) == ""
