@@ -12,6 +12,8 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
 
+MOST_BUFFERS = 32
+"""Of a constant that DRAM reads with each input."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
@@ -29,6 +31,9 @@ def add_queues(found: Placement, rounds: int) -> None:
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
+    for name, queue in found.queues.items():
+        for phase, size in moved[name].items() if queue.alias else ():  # two rams, the same bytes
+            moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
     busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
     Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias})
     for queue in busiest:
@@ -166,4 +171,14 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
     df = _HELD.get(item.kind) or (target.picker_df if item.kind == "picker" else target.activation_df)
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
-    return df, "tilized", input_blocks(item.shape, divided_like(reader.op, number, item.shape, reader.blocks.grid))
+    grid = divided_like(reader.op, number, item.shape, reader.blocks.grid)
+    if reader.op.type == "matmul" and number == 1 and name not in reader.held:
+        grid = grid[0], spread(grid[1], c, target.arch.dram_channels)
+    return df, "tilized", input_blocks(item.shape, grid)
+
+
+def spread(columns: int, width: int, channels: int) -> int:
+    """Buffers of a constant that is `width` tiles wide and that DRAM reads with each input, for a reader of so many
+    columns of cores: a multiple of these, of which the fullest channel has the least share."""
+    counts = [n for n in range(columns, min(MOST_BUFFERS, width) + 1, columns) if width % n == 0]
+    return min(counts, key=lambda n: (-(-n // channels) / n, n), default=columns)
