@@ -7,9 +7,9 @@ from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.passes.apart import apart
+from buda_emu.compiler.passes.attend_in_parts import attend_in_parts
 from buda_emu.compiler.passes.decompose import decompose
-from buda_emu.compiler.passes.selected import selected
+from buda_emu.compiler.passes.slice_products import slice_products
 
 RNG = np.random.default_rng(5)
 
@@ -46,7 +46,7 @@ def inputs_of(graph):
 
 def test_attention_over_a_cache_puts_nothing_side_by_side():
     graph = attention()
-    made = apart(graph)
+    made = attend_in_parts(graph)
     assert [node.op for node in made].count("concat") == 0
     assert [node.op for node in graph].count("concat") == 2
     same_values(graph, made, inputs_of(graph))
@@ -54,7 +54,7 @@ def test_attention_over_a_cache_puts_nothing_side_by_side():
 
 @pytest.mark.parametrize("graph", [attention(shown=True), attention(slots=1)], ids=["shown", "no slots"])
 def test_what_is_read_whole_or_comes_of_no_cache_stays_together(graph):
-    assert apart(graph) is graph
+    assert attend_in_parts(graph) is graph
 
 
 def test_what_a_reader_needs_whole_keeps_all_that_it_met_together():
@@ -62,10 +62,10 @@ def test_what_a_reader_needs_whole_keeps_all_that_it_met_together():
     b = Builder(graph)
     mask = next(node for node in graph if node.op == "concat")
     graph.outputs.append(Output("moved", b.linear(mask, dim=1, matrix=Sparse.gather([3, 5], 160)).name, "float32"))
-    made = apart(graph)  # a selection is a sum over both parts, of which one gives nothing
+    made = attend_in_parts(graph)  # a selection is a sum over both parts, of which one gives nothing
     same_values(graph, made, inputs_of(graph))
     graph.outputs.append(Output("mask", mask.name, "float32"))
-    assert apart(graph) is graph
+    assert attend_in_parts(graph) is graph
 
 
 def product(columns, *, bias=True, also=False):
@@ -84,7 +84,7 @@ def product(columns, *, bias=True, also=False):
 @pytest.mark.parametrize("bias", [True, False])
 def test_columns_of_a_product_are_products_by_columns(bias):
     graph = product([range(4), range(4, 8), range(11, 7, -1)], bias=bias)
-    made = selected(graph)
+    made = slice_products(graph)
     assert not any(node.op == "linear" for node in made)
     assert [node.shape for node in made if node.op == "matmul"] == [(1, 8, 4)] * 3
     same_values(graph, made, inputs_of(graph))
@@ -96,4 +96,4 @@ def test_columns_of_a_product_are_products_by_columns(bias):
     ids=["read by another op", "more columns than there are", "a zero"],
 )
 def test_products_that_are_read_otherwise_stay(graph):
-    assert selected(graph) is graph
+    assert slice_products(graph) is graph
