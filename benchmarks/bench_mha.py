@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import buda_emu as be
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.verify.inputs.default import default_inputs
 from buda_emu.verify.inputs.entries import default_parameters
 from conditions import ROOT, SHARED, conditions

@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.tensix import l1_acc
-from buda_emu.kernels.tensix.dropout import random_words
-from buda_emu.kernels.tensix.pack import pack
+from buda_emu.kernels.tensix.conversions import l1_acc
+from buda_emu.kernels.tensix.conversions.pack import Conversion, pack
+from buda_emu.kernels.tensix.functions.dropout import random_words
 from buda_emu.spec.formats import FORMATS, is_block
-from buda_emu.tensix.dropout import seeded
-from buda_emu.tensix.functions import FUNCTIONS, Bound, bf16_cut, bind, run, single
-from buda_emu.tensix.intermediate import intermediate
+from buda_emu.tensix.conversions.intermediate import intermediate
+from buda_emu.tensix.functions.dropout import seeded
+from buda_emu.tensix.functions.table import FUNCTIONS, Bound, bf16_cut, bind, run, single
 from buda_emu.tensix.lanes import store, touched
 from conditions import conditions
 
@@ -113,7 +113,7 @@ def packer(bench: Bench, values: NDArray[np.uint32]) -> None:
         for out_df in ("Int32", "Int8") if mode == "int32" else ("Float32", "Float16_b", "Float16", "Bfp8_b", "Bfp4_b"):
             stored = np.empty(image.shape, types.get(FORMATS[out_df].bits, np.uint8))
             exponents = np.empty((len(image), 32, 2), np.uint8) if is_block(out_df) else None
-            setting = (mode, intermediate(mode, out_df), out_df, 2, 0, "wormhole_b0", stored, exponents)
+            setting = (Conversion(mode, intermediate(mode, out_df), out_df, 2), stored, exponents)
             moved = np.empty((image.nbytes + stored.nbytes) // 2, np.uint8)
             bench.show(
                 f"pack {mode} to {out_df}, relu",

@@ -77,7 +77,7 @@ def sgemm(seconds: float) -> float:
 
 def own_jobs() -> list[Job]:
     """The project's own netlists, four loops each."""
-    from buda_emu.netlist.test_config import read_test_config
+    from buda_emu.netlist.testing.config import read_test_config
     from buda_emu.verify.inputs.default import default_inputs
     from buda_emu.verify.inputs.entries import default_parameters
 

@@ -60,6 +60,7 @@ _LAZY = {
     "Advice": "buda_emu.advice.result",
     "advise": "buda_emu.api.advise",
     "Explained": "buda_emu.api.numerics",
+    "numerics": "buda_emu.api.numerics",
     "Perf": "buda_emu.api.perf",
     "perf": "buda_emu.api.perf",
     "test": "buda_emu.api.test",
@@ -105,8 +106,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, and keep it."""
-    if name == "numerics":  # a room, and what is called by its name: see its __init__
-        return import_module("buda_emu.numerics")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LAZY[name]), name)

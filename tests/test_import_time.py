@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from buda_emu.kernels.machine_code import placing
+from buda_emu.jit.machine_code import placing
 
 HEAVY = {"numpy", "numba", "yaml", "jsonschema", "networkx", "llvmlite", "jinja2", "rich", "shtab"}
 BUDGET_SECONDS = 0.040

@@ -43,11 +43,11 @@ def test_what_is_changed(text: str, expected: list[str], tmp_path: Path) -> None
 
 
 def test_a_sample_is_the_same_each_time_and_another_for_another_seed() -> None:
-    paths = mutate.files("numerics")
+    paths = mutate.files("formats")
     one, again, other = (sample(paths, 10, seed) for seed in (1, 1, 2))
     assert [str(item) for item in one] == [str(item) for item in again]
     assert [str(item) for item in one] != [str(item) for item in other]
-    assert len(sample([PACKAGE / "numerics/bits.py"], None, 0)) == count(PACKAGE / "numerics/bits.py")
+    assert len(sample([PACKAGE / "formats/bits.py"], None, 0)) == count(PACKAGE / "formats/bits.py")
 
 
 def test_a_sample_does_not_depend_on_other_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +70,9 @@ def test_the_lines_of_a_mutant_and_when_they_run(tmp_path: Path) -> None:
 
 
 def test_tests_that_run_the_line_come_first_and_quick_ones_before_slow() -> None:
-    path = PACKAGE / "numerics/floats.py"
+    path = PACKAGE / "formats/floats.py"
     one = next(item for item in sample([path], None, 0) if not item.at_import)
-    file, own, far = str(path.relative_to(ROOT)), "tests/numerics/test_floats.py::a", "tests/numerics/test_x.py::b"
+    file, own, far = str(path.relative_to(ROOT)), "tests/formats/test_floats.py::a", "tests/formats/test_x.py::b"
     line = one.lines[0]
     found = Touched(
         {own: 2.0, far: 1.0, "t.py::slow": 5.0, "t.py::quick": 0.1, "u.py::starts": 0.1, "u.py::none": 0.1,
@@ -145,7 +145,7 @@ def test_a_survivor_is_printed_and_fails_the_run(tmp_path: Path) -> None:
 
 
 WHOLE = (
-    "numerics/ulp.py",
+    "formats/ulp.py",
     *(f"verify/comparison/{name}.py" for name in ("allclose", "compare", "figures", "moments", "pcc")),
 )
 """Files that decide whether a run is good: no mutant may be left."""

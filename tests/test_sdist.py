@@ -48,7 +48,7 @@ def test_its_own_tests_run(tmp_path: Path) -> None:
     found = subprocess.run(where, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()).is_relative_to(there)
     tests = [
-        "checker", "device", "numerics", "program", "spec", "tensor", "timeline", "docs/test_pages.py", "test_sdist.py",
+        "checker", "device", "formats", "program", "spec", "tensor", "timeline", "docs/test_pages.py", "test_sdist.py",
     ]  # fmt: skip
     run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{part}" for part in tests)]
     found = subprocess.run(run, cwd=there, env=environment, capture_output=True, text=True)

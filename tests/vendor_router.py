@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
-from buda_emu.routing.streams.model import CoreUse
+from buda_emu.routing.streams.model import CoreUse, Place
 from shared_files import SHARED
 
 ROUTING = SHARED / "routing"
@@ -64,12 +65,18 @@ class Streams:
         return f"{self.ids} with phases {self.operands} {dict(self.others)}"
 
 
-def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False) -> str:
-    """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone."""
+def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1) -> str:
+    """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone; several `chips`
+    stand in a row, each connected with the next."""
     netlist, out = folder / "netlist.yaml", folder / "out"
-    out.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     netlist.write_text(text)
-    done = _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch])
+    words: list[object] = [netlist, out, 0, ROUTING / "soc" / _SOC[arch]]
+    if chips > 1:
+        (folder / "cluster.yaml").write_text(row_of_chips(arch, chips))
+        words.append(folder / "cluster.yaml")
+    done = _run("net2pipe", arch, *words)
     if done.returncode or pipes_only:
         return _told("net2pipe", done)
     for epoch in sorted(out.glob("temporal_epoch_*")):
@@ -78,6 +85,17 @@ def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False) -> 
         if said := _told("pipegen2", _run("pipegen2", arch, *words)):
             return f"epoch {number}: {said}"
     return ""
+
+
+def row_of_chips(arch: str, chips: int) -> str:
+    """A cluster's file (NETLIST 7.3): chips in a row, on wormhole_b0 four links between neighbours (PERF 1)."""
+    near = [(n, n + 1, channel) for n in range(chips - 1) for channel in range(4)] if arch == "wormhole_b0" else []
+    lines = [f"arch: {{{', '.join(f'{n}: {arch.capitalize()}' for n in range(chips))}}}"]
+    lines += [f"chips: {{{', '.join(f'{n}: [{n}, 0, 0, 0]' for n in range(chips))}}}", "ethernet_connections:"]
+    lines += [f"  - [{{chip: {a}, chan: {c}}}, {{chip: {b}, chan: {8 + c}}}]" for a, b, c in near] or ["  []"]
+    lines += [f"chips_with_mmio: [{', '.join(f'{{{n}: {n}}}' for n in range(chips))}]", "harvesting:"]
+    lines += [f"  {n}: {{noc_translation: false, harvest_mask: 0}}" for n in range(chips)]
+    return "\n".join(lines) + "\n"
 
 
 def _told(program: str, done: subprocess.CompletedProcess[bytes]) -> str:
@@ -100,6 +118,19 @@ def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:
     for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
         found[int(chip), int(y), int(x)][int(stream)] += 1
     return {core: Streams(phases) for core, phases in found.items()}, ""
+
+
+def stream_counts(pipes: Path, arch: str) -> dict[Place, int]:
+    """How many streams each core has in the blob that pipegen2 wrote beside its pipes."""
+    limits = LIMITS[arch]
+    text = pipes.with_name("blob.yaml").read_text()
+    found: dict[Place, set[str]] = defaultdict(set)
+    for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
+        row, column = int(y), int(x)
+        ethernet = (row, column) in limits.ethernet_cores
+        place = (row, column) if ethernet else (limits.rows.index(row), limits.columns.index(column))
+        found[Place(int(chip), *place, ethernet)].add(stream)
+    return {place: len(ids) for place, ids in found.items()}
 
 
 def _first_phase(blob: str) -> int:

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.timing.features import features
-from buda_emu.timing.forms import Form, Serial, Stage, evaluate, form_of, fpu_cycles, stages
-from buda_emu.timing.op_call import OpCall
-from buda_emu.timing.op_cost import MODELS, op_cycles
-from buda_emu.timing.parameters import Family, family_of, sizes_of
-from buda_emu.timing.table import COLUMNS, read_row
+from buda_emu.timing.op.call import OpCall
+from buda_emu.timing.op.cost import MODELS, op_cycles
+from buda_emu.timing.op.features import features
+from buda_emu.timing.op.forms import Form, Serial, Stage, evaluate, form_of, fpu_cycles, stages
+from buda_emu.timing.op.parameters import Family, family_of, sizes_of
+from buda_emu.timing.op.table import COLUMNS, read_row
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "buda_emu" / "timing" / "data" / "op_cost.json"

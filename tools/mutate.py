@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Mutation testing: do the tests of a room fail when a line of its code changes?
 
-    python tools/mutate.py numerics                  30 mutants of the room, drawn by --seed
-    python tools/mutate.py numerics --sample 100 --seed 7
-    python tools/mutate.py numerics/floats.py --all  every mutant of one file
-    python tools/mutate.py numerics --keep           and its row of tools/mutants-tried.tsv
+    python tools/mutate.py formats                   30 mutants of the room, drawn by --seed
+    python tools/mutate.py formats --sample 100 --seed 7
+    python tools/mutate.py formats/floats.py --all  every mutant of one file
+    python tools/mutate.py formats --keep            and its row of tools/mutants-tried.tsv
 
 A mutant replaces one number, comparison, arithmetic or logical operator. Its tests run in a process of their own: a
 copy of one that has imported everything, in which the function changes; where none of them notices, one that imports
@@ -134,7 +134,8 @@ def main() -> int:
     import_what_all_need(compiling=room != UNCOMPILED)
     noticing = tell if args.verbose else lambda _text: None
     found = Outcome(0, [], [])
-    for name, part in ((room, [m for m in drawn if not m.compiles]), (COMPILED, [m for m in drawn if m.compiles])):
+    compiling = COMPILED if room == UNCOMPILED else room
+    for name, part in ((room, [m for m in drawn if not m.compiles]), (compiling, [m for m in drawn if m.compiles])):
         os.environ["NUMBA_DISABLE_JIT"] = str(int(name == UNCOMPILED))
         if part and args.likely:
             first = touched(name, set().union(*(likely(item.path) for item in part)))

@@ -20,12 +20,12 @@ from buda_emu.ops.operands import run_relu
 from buda_emu.runtime.graph.plan import Run, build_plan, relu_behind
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.spec.formats import is_integer, is_raw
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensix.words import core_of
 from buda_emu.verify.op_by_op.op_apart import ErrorSum
 from buda_emu.verify.op_by_op.op_variants import Ideal, computed
 
 MOST_PRODUCTS: Final = 20_000  # tile products, or tiles, of an op that is computed to see
-_POSITIVE: Final = frozenset(("log", "sqrt", "reciprocal", "power"))
 _LEAST: Final = 1 / 16
 
 
@@ -100,7 +100,7 @@ class Accuracy:
         blocking = (netlist.queues.get(name) or netlist.ops[name]).blocking
         made = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         values = made.standard_normal((1, blocking.t * blocking.rows * blocking.cols, 1024), np.float32)
-        return np.abs(values) + np.float32(_LEAST) if op.type in _POSITIVE else values
+        return np.abs(values) + np.float32(_LEAST) if OP_TYPES[op.type].has("takes positive numbers") else values
 
 
 def _unfit(op: Op) -> str:

@@ -9,8 +9,8 @@ from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.model import EpochModel
 from buda_emu.timing.program import epochs
-from buda_emu.timing.rates import speed
 from buda_emu.timing.result import EpochReport
+from buda_emu.timing.transfers.rates import speed
 
 _NEAR = 0.25  # units that work at least this share of the pace count among those that may set it
 _POWER = 8

@@ -9,7 +9,7 @@ from buda_emu.advice.evaluate import Evaluator, Variant
 from buda_emu.advice.moves import MOVES
 from buda_emu.advice.moves.move import Move, Situation, Target
 from buda_emu.advice.patch import UnwritableError, checked
-from buda_emu.timing.critical import critical_steps
+from buda_emu.timing.epoch.critical import critical_steps
 from buda_emu.timing.result import EpochReport
 
 _TARGETS = 4  # of an epoch that are looked at

@@ -13,7 +13,7 @@ from buda_emu.advice.search import Search
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, InternalError, NetlistError
 from buda_emu.netlist.load import check_bytes
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.netlist.yaml_reader import UnreadableError, read_bytes
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 

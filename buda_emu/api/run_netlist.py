@@ -12,9 +12,9 @@ import numpy as np
 from buda_emu.api.report import OutputSummary, ProgramSummary, RunReport, Summariser, summarise
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
-from buda_emu.kernels.jit import compilations
+from buda_emu.jit.kernel import compilations
 from buda_emu.netlist.model import Netlist
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout

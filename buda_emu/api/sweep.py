@@ -10,7 +10,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import BudaError, HostError
 from buda_emu.image.opened import netlist_of
 from buda_emu.netlist.model import Netlist
-from buda_emu.timing.rates import WHAT_IF
+from buda_emu.timing.transfers.rates import WHAT_IF
 
 MOST_POINTS: Final = 100_000
 AXES: Final = (*WHAT_IF, "grid", "harvest")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
-from buda_emu.compiler.emit.netlist_text import netlist_text
+from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
@@ -20,7 +20,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.streaming import joined, stream
 from buda_emu.errors import HostError
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
-from buda_emu.netlist.load import CheckResult, check_text
+from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator
@@ -70,7 +70,6 @@ class CompiledModel:
         self.origin = origin
         self._examples = examples
         self.placement = placement
-        self._title = title
         self.text: str = netlist_text(placement, title)
         self._emulators: dict[tuple[str, int], Emulator] = {}
 
@@ -80,7 +79,7 @@ class CompiledModel:
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
-    def _checked(self) -> CheckResult:
+    def _checked(self) -> NetlistResult:
         return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
@@ -109,10 +108,7 @@ class CompiledModel:
         placement: the same ops on the same cores."""
         if self.placement.copies == 1:
             return of_microbatch(self.netlist, 1)
-        text = netlist_text(replace(self.placement, copies=1), self._title)
-        found = check_text(text, f"{self.graph.name}.yaml").netlist
-        assert found is not None, "a copy is refused where all copies are not"
-        return of_microbatch(found, 1)
+        return of_microbatch(netlist_of(replace(self.placement, copies=1), f"{self.graph.name}.yaml"), 1)
 
     @cached_property
     def io(self) -> ModelIo:

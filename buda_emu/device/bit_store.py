@@ -14,7 +14,7 @@ from buda_emu.device.pages import address_of
 from buda_emu.device.spare import SPARE
 from buda_emu.device.store import TILE_ELEMENTS, Arrays, EntryView, MemoryBudget, TileStore, consecutive
 from buda_emu.errors import InternalError
-from buda_emu.numerics.stored import Bits, floats_for, stored_tile_bytes
+from buda_emu.formats.stored import Bits, floats_for, stored_tile_bytes
 from buda_emu.spec.formats import FORMATS
 
 _LARGEST_NARROW: Final = 31

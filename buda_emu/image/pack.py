@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.image.checks import CONFIG, queues_by_name
+from buda_emu.formats import host_decode
+from buda_emu.image.checking.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
 from buda_emu.image.mismatch import DEVICE
@@ -27,8 +28,7 @@ from buda_emu.image.names import TOP, check_unique, checked_name
 from buda_emu.image.rules import ImageError, Place
 from buda_emu.image.tensors import ELEMENTS
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.netlist.test_config import read_test_config
-from buda_emu.numerics import host_decode
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.spec.formats import is_raw
 from buda_emu.tensor.layout import EntryLayout, pack_entry
 from buda_emu.tensor.tilize import tilize

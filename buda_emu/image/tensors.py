@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from buda_emu.checker.text import shown
 from buda_emu.errors import HostError
+from buda_emu.formats import host_decode
 from buda_emu.image.rules import Place
 from buda_emu.image.tensor_entry import TensorEntry
 from buda_emu.netlist.model import Queue
-from buda_emu.numerics import host_decode
 from buda_emu.spec.formats import is_raw
 from buda_emu.spec.host_shape import expand_shape
 from buda_emu.tensor.layout import EntryLayout, unpack_entry

@@ -36,11 +36,11 @@ def judge(
     read = {item.rule for item in findings}
     findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read)]
     if "test-config" in netlist.sections:
-        from buda_emu.netlist import test_config  # only where it is needed: check is quick
+        from buda_emu.netlist.testing import config as test_config  # only where it is needed: check is quick
 
         findings += test_config.findings(path, netlist.sections, strict=strict)
     if "performance-check" in netlist.sections:
-        from buda_emu.netlist import performance_check
+        from buda_emu.netlist.testing import performance_check
 
         findings += performance_check.findings(path, netlist.sections, strict=strict)
     return netlist, root, findings

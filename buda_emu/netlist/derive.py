@@ -52,7 +52,7 @@ def _transposes(tms: tuple[Tm, ...]) -> int:
 def _default_vector(op_type: str, tile: TileDim) -> str:
     """The region that an sfpu op covers: it follows the tile of input 0 (NETLIST 1.5, 11.1 A2); rc for all others."""
     known = OP_TYPES.get(op_type)
-    if known is None or known.family != "sfpu" or tile == (32, 32):
+    if known is None or not known.has("vector unit") or tile == (32, 32):
         return "rc"
     return "c" if tile == (32, 16) else "r"
 
@@ -93,9 +93,19 @@ def _instructions(program: Program, queues: Mapping[str, Queue]) -> tuple[Instru
 
 
 def _settings(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
-    queue = queues.get(setting.queue)
-    if queue is None:
-        return setting
-    defaults = _RAM_AUTOINC if queue.is_ram else _QUEUE_AUTOINC
+    defaults = _autoincrements(setting, queues)
     missing = {name: value for name, value in defaults.items() if not getattr(setting, name)}
     return evolve(setting, **missing) if missing else setting
+
+
+def without_derived(setting: QueueSettings, queues: Mapping[str, Queue]) -> QueueSettings:
+    """The setting without the autoincrements that would be derived anyway."""
+    defaults = _autoincrements(setting, queues)
+    same = {name: "" for name, value in defaults.items() if getattr(setting, name) == value}
+    return evolve(setting, **same) if same else setting
+
+
+def _autoincrements(setting: QueueSettings, queues: Mapping[str, Queue]) -> Mapping[str, str]:
+    """Those of its queue; none where there is no such queue."""
+    queue = queues.get(setting.queue)
+    return {} if queue is None else _RAM_AUTOINC if queue.is_ram else _QUEUE_AUTOINC

@@ -112,22 +112,5 @@ class Implementation(Protocol):
         ...
 
 
-OPS: Final = Registry[Implementation](
-    "buda_emu.ops",
-    {
-        "matmul": "matmul",
-        "depthwise": "depthwise",
-        "binary": "binary",
-        "quantization": "quantization",
-        "unary": "unary",
-        "ethernet": "unary",
-        "sfpu": "sfpu",
-        "reduce": "reduce",
-        "splice": "splice",
-        "embedding": "embedding",
-        "tilizer": "tilizer",
-        "topk": "topk",
-        "fused": "fused",
-    },
-)
+OPS: Final = Registry[Implementation]("op")
 implements = OPS.implements

@@ -7,9 +7,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels import binary, gather
-from buda_emu.kernels.pack import accumulate_tiles, relu_tiles
-from buda_emu.kernels.quantise import quantisers
+from buda_emu.kernels.tiles import binary, gather
+from buda_emu.kernels.tiles.pack import accumulate_tiles, relu_tiles
+from buda_emu.kernels.tiles.quantise import quantisers
 from buda_emu.ops.base import Implementation, OpCall, Parallel, Relu, Tiles
 from buda_emu.ops.common import items, operand_map, relu_arguments
 from buda_emu.spec.blocking import FULL_TILE
@@ -44,7 +44,7 @@ def blanked(
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
     copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
-    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *operand.tile_dim)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, operand.tile_dim)
     return plain(copy)
 
 
@@ -54,7 +54,7 @@ def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
     if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
         return source
     copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
-    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *FULL_TILE)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
     return copy
 
 
@@ -72,8 +72,8 @@ def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: in
 
 def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0) -> None:
     """out = out OP operand, with a code of `kernels.binary`."""
-    settings = np.float32(zero_point), *FULL_TILE, *relu_arguments(None)
-    parallel(binary.binary_tiles, items(out), out, plain(out), operand, code, *settings)
+    operation = code, np.float32(zero_point)
+    parallel(binary.binary_tiles, items(out), out, plain(out), operand, operation, FULL_TILE, relu_arguments(None))
 
 
 def run_onto(

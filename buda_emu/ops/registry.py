@@ -1,25 +1,24 @@
 """Who behaves how: op types and the classes that implement them, for one way of computing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from buda_emu.errors import InternalError, UnsupportedError
-from buda_emu.spec.ops import OP_TYPES, Family
+from buda_emu.spec.ops import OP_TYPES
 
 T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Implementations by op type. `modules` of `package` hold those of each family.
+    """Implementations by op type. `module` is the field of a declaration that names the file of one.
 
-    A module is imported when its family is first used, so that a run loads and compiles only the kernels it needs.
-    `how` is added to what is said of a type that is not there.
+    It is imported when such an op is first used, so that a run loads and compiles only the kernels it needs. `how` is
+    added to what is said of a type that is not there.
     """
 
-    def __init__(self, package: str, modules: Mapping[Family, str], how: str = "") -> None:
-        self._package = package
-        self._modules = modules
+    def __init__(self, module: Literal["op", "device"], how: str = "") -> None:
+        self._module = module
         self._how = how
         self._found: dict[str, T] = {}  # filled as modules are imported, read-only afterwards
 
@@ -42,9 +41,10 @@ class Registry(Generic[T]):
         if found is not None:
             return found
         op_type = OP_TYPES.get(type)
-        if op_type is None or op_type.family not in self._modules:
+        module: str = getattr(op_type, self._module, "")
+        if not module:
             raise UnsupportedError(f"op type {type!r} cannot be run{self._how}")
-        import_module(f"{self._package}.{self._modules[op_type.family]}")
+        import_module(module)
         if type not in self._found:
             raise InternalError(f"op type {type} has no implementation{self._how}")
         return self._found[type]

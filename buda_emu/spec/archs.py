@@ -35,7 +35,17 @@ ARCHS: Mapping[str, Arch] = {
         # The 10x14 file of NETLIST 2.1: the larger of the two published ones.
         Arch("blackhole", (10, 14), 1499136, 8, 4 * GIB, 14, 4, 64, 8, False),
         Arch(
-            "jawbridge", (10, 8), 1499136, 6, 2 * GIB, 16, 4, 32, 8, False, documented=False,
+            "jawbridge",
+            (10, 8),
+            1499136,
+            6,
+            2 * GIB,
+            16,
+            4,
+            32,
+            8,
+            False,
+            documented=False,
             about="an internal name that the reference accepts (NETLIST 1.2), of which nothing is published; "
             "netlists are read for it with the sizes of wormhole_b0",
         ),

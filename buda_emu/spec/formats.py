@@ -1,6 +1,6 @@
 """The number formats of a netlist: one table, and the size of a tile in each (FORMATS 1, 2; NETLIST 1.9).
 
-Pure facts without third-party imports. How a format encodes values is `buda_emu.numerics`.
+Pure facts without third-party imports. How a format encodes values is `buda_emu.formats`.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.bits import U32
+from buda_emu.formats.bits import U32
 
 DstMode = Literal["bf16", "fp16", "fp32", "int32"]
 """What the datums of Dst are: 16 bits of family B or A, or 32 bits."""

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
-from buda_emu.numerics.blocks import Rounding
-from buda_emu.numerics.packing import pack_datums, pack_tiles, unpack_datums, unpack_tiles
+from buda_emu.formats.blocks import Rounding
+from buda_emu.formats.packing import pack_datums, pack_tiles, unpack_datums, unpack_tiles
 from buda_emu.records import dataclass
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.formats import FORMATS, is_raw, tile_bytes

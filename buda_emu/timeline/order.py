@@ -36,7 +36,7 @@ class Order:
 
     def before_each(self, first: Ints, second: Ints) -> Flags:
         """The same for pairs of tasks, [pairs] each; many at once are as quick as one. Raises HostError."""
-        from buda_emu.kernels.timeline_order import ask_before  # and LLVM with it
+        from buda_emu.kernels.timeline.order import ask_before  # and LLVM with it
 
         for tasks in (first, second):
             if tasks.size and not 0 <= int(tasks.min()) <= int(tasks.max()) < self.tasks:
@@ -52,7 +52,7 @@ class Order:
 
         Raises UnsupportedError for more than two million.
         """
-        from buda_emu.kernels.timeline_order import racing_accesses
+        from buda_emu.kernels.timeline.order import racing_accesses
 
         ranks = np.ascontiguousarray(self._rank[task])
         found: list[Ints] = []
@@ -71,7 +71,7 @@ class Order:
 
     def _blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
         """For a block of tasks at a time: the rank of its first, and the bits of who comes after them."""
-        from buda_emu.kernels.timeline_order import fill_before
+        from buda_emu.kernels.timeline.order import fill_before
 
         nodes = len(self._rank)
         for start in range(0, nodes, _BLOCK):

@@ -6,19 +6,21 @@ from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
 from buda_emu.netlist.rules.graphs import rectangle
 from buda_emu.spec.devices import Device, device
-from buda_emu.timing.bounds import ideal_threads, math_active_cycles
-from buda_emu.timing.epoch import Cost, epoch_timing
-from buda_emu.timing.flows import Flow, flows
-from buda_emu.timing.from_netlist import calls_of
-from buda_emu.timing.in_graph import in_graph
-from buda_emu.timing.loading import epoch_load
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.timing.epoch.pipeline import epoch_timing
+from buda_emu.timing.epoch.result import Cost
 from buda_emu.timing.memory_use import dram_use, l1_use
-from buda_emu.timing.noc import paths
-from buda_emu.timing.op_call import OpCall
-from buda_emu.timing.op_cost import OPERANDS, Model, OpCost, op_cost
+from buda_emu.timing.op.bounds import ideal_threads, math_active_cycles
+from buda_emu.timing.op.call import OpCall
+from buda_emu.timing.op.cost import OPERANDS, Model, OpCost, op_cost
+from buda_emu.timing.op.from_netlist import calls_of
+from buda_emu.timing.op.in_graph import in_graph
 from buda_emu.timing.program import Epoch, epochs
-from buda_emu.timing.rates import Speed, speed
 from buda_emu.timing.result import EpochReport, PerfRun, assumptions, bottleneck
+from buda_emu.timing.transfers.flows import Flow, flows
+from buda_emu.timing.transfers.loading import epoch_load
+from buda_emu.timing.transfers.noc import paths
+from buda_emu.timing.transfers.rates import Speed, speed
 
 
 def model_netlist(
@@ -141,7 +143,7 @@ class _Costs:
         """The sum over its parts. What was measured reads from DRAM: an operand that does not is spared what that adds,
         and an op that another op feeds takes what a graph adds."""
         from_memory, from_op = sources.from_memory.get(op.name), op.name in sources.from_op
-        if from_memory is not None and op.type == "fused_op":
+        if from_memory is not None and OP_TYPES[op.type].has("sub-ops"):
             from_memory = OPERANDS  # of its parts nobody knows which read what
         calls = calls_of(netlist, op)
         key = (calls, from_memory, from_op)

@@ -5,15 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.spec.devices import Device, device
-from buda_emu.timing.contention import contention
-from buda_emu.timing.epoch import INPUT_BUFFERS, EpochTiming
-from buda_emu.timing.flows import Flow
-from buda_emu.timing.loading import EpochLoad
+from buda_emu.timing.epoch.contention import contention
+from buda_emu.timing.epoch.result import INPUT_BUFFERS, EpochTiming
 from buda_emu.timing.memory_use import ChannelUse
-from buda_emu.timing.noc import Path
+from buda_emu.timing.transfers.flows import Flow
+from buda_emu.timing.transfers.loading import EpochLoad
+from buda_emu.timing.transfers.noc import Path
 
-SCHEMA_VERSION: Final = 1
-"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
 UNHELD: Final = 0.9
 """Share of the time that a link or port works from which on silicon was never looked at."""
 

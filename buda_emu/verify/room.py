@@ -6,8 +6,8 @@ from math import prod
 from buda_emu.device.host_memory import SHARE, default_memory_limit, size_text
 from buda_emu.device.store import TILE_ELEMENTS
 from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.formats.stored import stored_tile_bytes
 from buda_emu.netlist.model import Allocate, Netlist, Program, Queue
-from buda_emu.numerics.stored import stored_tile_bytes
 from buda_emu.runtime.host.exchange import PART_BYTES
 from buda_emu.verify.inputs.entries import Walked, walked
 

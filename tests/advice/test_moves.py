@@ -14,7 +14,7 @@ from buda_emu.advice.layout import Layout
 from buda_emu.advice.moves import MOVES, cores
 from buda_emu.advice.moves.move import Situation, Target
 from buda_emu.netlist.load import check, check_text
-from buda_emu.timing.flows import channel_name
+from buda_emu.timing.transfers.flows import channel_name
 from buda_emu.verify.inputs.entries import default_parameters
 from shared_files import ROOT
 from small_netlists import execute, fifo_settings, graph, op, program, queue, text

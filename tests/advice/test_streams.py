@@ -9,7 +9,7 @@ from buda_emu.advice.evaluate import Evaluator
 from buda_emu.advice.moves import channels, formats
 from buda_emu.advice.moves.move import Situation, Target, streams
 from buda_emu.netlist.load import check_bytes
-from buda_emu.timing.flows import channel_name, channel_of
+from buda_emu.timing.transfers.flows import channel_name, channel_of
 from shared_files import ROOT
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from buda_emu.api.report import digest
 from buda_emu.cli.main import main
-from buda_emu.cli.run import compiled_line
+from buda_emu.cli.verbs.run import compiled_line
 
 NETLIST = "netlists/matmul.yaml"
 
@@ -309,7 +309,7 @@ def test_compiling_is_no_part_of_a_programs_time(root, monkeypatch):
 
     import buda_emu as be
     from buda_emu.api import run_netlist as module
-    from buda_emu.kernels.jit import Compilation
+    from buda_emu.jit.kernel import Compilation
 
     found = []
 

@@ -16,7 +16,7 @@ from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Aim, Target
-from buda_emu.timing.loading import EpochLoad
+from buda_emu.timing.transfers.loading import EpochLoad
 
 
 def network(width=512, hidden=1024, rows=1, *, gated=False):

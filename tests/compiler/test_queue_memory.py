@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.emit.netlist_text import netlist_text
+from buda_emu.compiler.emit.netlist import netlist_text
 from buda_emu.compiler.place.cost import DRAM_BASE
 from buda_emu.compiler.place.memory import Channel, Memory, MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.queues import add_queues

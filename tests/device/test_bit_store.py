@@ -4,8 +4,8 @@ import pytest
 from buda_emu.device.bit_store import BitStore, BitView
 from buda_emu.device.store import MemoryBudget
 from buda_emu.errors import HostError, InternalError
-from buda_emu.numerics import quantise
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats import quantise
+from buda_emu.formats.stored import Bits
 
 
 def view(df="Bfp8_b", entries=4, t=1, tiles=2, limit=1 << 20):

@@ -9,7 +9,7 @@ from buda_emu.gemini.boxes import Box
 from buda_emu.gemini.execution.memory import L2, Fault, weight_image
 from buda_emu.gemini.execution.seeded import hashes, seeded_input, seeded_weights
 from buda_emu.gemini.model import Tensor
-from buda_emu.kernels.integer_product import integer_product
+from buda_emu.kernels.products.integer_product import integer_product
 from gemini_schedules import EXPECTED, NAMES, drop, edited, network, put, schedule
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from buda_emu.jit.kernel import kernel
 from buda_emu.kernels.fma import fma, fma_f32
-from buda_emu.kernels.jit import kernel
 
 F32_MAX = Fraction(2**24 - 1) * 2**104
 F32_TINY = Fraction(1, 2**149)

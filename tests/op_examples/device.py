@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from buda_emu.errors import BudaError
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel, serial
 from buda_emu.ops.on_device.base import DeviceCall, result_shape, run
 from buda_emu.ops.on_device.kernel_units import KernelUnits

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.stored import Bits
 from buda_emu.ops.on_device.base import DeviceCall, reference
 from buda_emu.spec.blocking import Blocking
-from buda_emu.tensix import l1_acc
-from buda_emu.tensix.eltwise import elwadd
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.functions import bind
-from buda_emu.tensix.functions import reference as function
-from buda_emu.tensix.intermediate import intermediate
-from buda_emu.tensix.maxpool import reduce_max
-from buda_emu.tensix.moves import copy_to_dst
-from buda_emu.tensix.pack import pack
-from buda_emu.tensix.tile_matmul import tile_matmul
-from buda_emu.tensix.unpack import unpack
+from buda_emu.tensix.conversions import l1_acc
+from buda_emu.tensix.conversions.intermediate import intermediate
+from buda_emu.tensix.conversions.pack import pack
+from buda_emu.tensix.conversions.unpack import unpack
+from buda_emu.tensix.elementwise.eltwise import elwadd
+from buda_emu.tensix.elementwise.maxpool import reduce_max
+from buda_emu.tensix.elementwise.moves import copy_to_dst
+from buda_emu.tensix.functions.table import bind
+from buda_emu.tensix.functions.table import reference as function
+from buda_emu.tensix.products.fidelity import PHASES
+from buda_emu.tensix.products.tile_matmul import tile_matmul
 from buda_emu.tensor.tilemap import TileMap
 from op_examples.example import make_call, operand
 from op_examples.fused import fused_call, sub

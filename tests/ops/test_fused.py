@@ -6,9 +6,9 @@ import pytest
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.netlist.model import Tm
-from buda_emu.ops import fused
-from buda_emu.ops.fused_parts import is_tile_wise
-from buda_emu.ops.fused_plan import fused_plan
+from buda_emu.ops.fused import op as fused
+from buda_emu.ops.fused.parts import is_tile_wise
+from buda_emu.ops.fused.plan import fused_plan
 from op_examples.example import operand, reference, run
 from op_examples.fused import broadcast, fused_call, sub, tile_broadcast
 

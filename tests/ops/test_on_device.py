@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.stored import Bits
 from buda_emu.ops.on_device import device_op
 from buda_emu.ops.on_device.base import reference
 from buda_emu.spec.ops import OP_TYPES

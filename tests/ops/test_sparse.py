@@ -4,7 +4,7 @@ import pytest
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.ops.base import Operand
-from buda_emu.ops.sparse_encoding import Encoding, TileTerm
+from buda_emu.ops.matmul.sparse_encoding import Encoding, TileTerm
 from buda_emu.spec.blocking import Blocking
 from buda_emu.tensor.tilemap import TileMap
 from op_examples.encoding import Strip, encoding_tiles, stream

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.ops.base import Operand
-from buda_emu.ops.topk import Row, network
+from buda_emu.ops.topk.op import Row, network
 from buda_emu.spec.blocking import Blocking
 from buda_emu.tensor.tilemap import TileMap
 from op_examples.example import assert_same_bits, make_call, operand, reference, run

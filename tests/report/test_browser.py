@@ -10,8 +10,8 @@ import buda_emu as be
 from buda_emu.report.folder import write_report
 from buda_emu.report.pages.perf import perf_page
 from buda_emu.report.pages.testing import Picture, html_page
-from buda_emu.timing.critical import critical_steps
-from buda_emu.timing.steady import filled, steady
+from buda_emu.timing.epoch.critical import critical_steps
+from buda_emu.timing.epoch.steady import filled, steady
 from report.browsing import in_browser, opened, opens_all, problems, settled
 from report.results import finished_run
 from shared_files import corpus_files
@@ -209,6 +209,26 @@ def test_by_keyboard_alone(browser, perf_file):
         page.focus(".ops th button")
         page.keyboard.press("Enter")
         assert page.get_attribute(".ops th", "aria-sort") == "ascending"
+
+
+def test_names_of_ops_leave_room_for_what_their_cores_take(browser, perf_file):
+    with opened(browser, perf_file) as page:
+        for zoom in ("all", "+", "+"):
+            page.click(f".grid-view button:text-is('{zoom}')")
+            settled(page)
+            ends = page.evaluate(_LOWEST_WORDS)
+            assert ends
+            assert all(words <= use for words, use in ends)
+
+
+_LOWEST_WORDS = """() => [...document.querySelectorAll('.grid-view .bg-use')].flatMap(use => {
+  const top = use.querySelector('text').getBoundingClientRect().top + 3, left = use.getBoundingClientRect().left;
+  return [...document.querySelectorAll('.grid-view .bg-op')].flatMap(op => {
+    const box = op.querySelector('rect').getBoundingClientRect(), first = box.top > top - box.height;
+    const words = op.querySelector('text').getBoundingClientRect();
+    return first && box.left < left && left < box.right && box.top < top && words.height ? [[words.bottom, top]] : [];
+  });
+})"""
 
 
 def test_a_timeline_chooses_too(browser, perf_file):

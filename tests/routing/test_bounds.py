@@ -8,7 +8,8 @@ from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.load import check_text as loaded
 from buda_emu.routing.checking import check_text
 from buda_emu.routing.epochs import route_netlist
-from buda_emu.routing.pipes import build, edge
+from buda_emu.routing.pipes import build
+from buda_emu.routing.pipes.maps import edge
 from buda_emu.routing.streams import flow, phases
 from routing.texts import netlist, op, queue
 

@@ -15,7 +15,7 @@ from buda_emu.errors import BudaError, InternalError, ProgramError
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import EndLoop, Execute, Loop, Netlist, Param, Program
 from buda_emu.netlist.rules import RULES
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.timing.program import epochs
 from buda_emu.verify.inputs.default import default_inputs
 from buda_emu.verify.inputs.entries import default_parameters

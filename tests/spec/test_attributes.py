@@ -2,8 +2,8 @@
 
 import pytest
 
-from buda_emu.spec.attributes import ATTRIBUTES, SFPU_TYPES
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.attributes import ATTRIBUTES
+from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
 
 # OPS 1: the defaults that its table gives; all others are false, 0, or nothing.
 DEFAULTS = {

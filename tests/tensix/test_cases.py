@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import buda_emu as be
-from buda_emu.numerics.bits import to_bits
+from buda_emu.formats.bits import to_bits
 from buda_emu.spec.formats import FORMATS
-from buda_emu.tensix import l1_acc
-from buda_emu.tensix.functions import bind, fp16_constant, reference, run
-from buda_emu.tensix.pack import Packed, pack
+from buda_emu.tensix.conversions import l1_acc
+from buda_emu.tensix.conversions.pack import Packed, pack
+from buda_emu.tensix.functions.table import bind, fp16_constant, reference, run
 from device_vectors import CORES, FOLDER, mismatches, needs_vectors, vectors
-from tensix.test_pack import by_kernel, l1_bytes
+from tensix.conversions.test_pack import by_kernel, l1_bytes
 
 CASES = FOLDER / "cases"
 

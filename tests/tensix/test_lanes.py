@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 from buda_emu.errors import UnsupportedError
-from buda_emu.tensix.elementary import cast_to_fp16
-from buda_emu.tensix.functions import bind, reference
+from buda_emu.tensix.functions.elementary import cast_to_fp16
+from buda_emu.tensix.functions.programs import record
+from buda_emu.tensix.functions.table import bind, reference
+from buda_emu.tensix.functions.vector_unit import NumpyUnit
 from buda_emu.tensix.lanes import (
     from_sign_magnitude,
     greater,
@@ -15,8 +17,6 @@ from buda_emu.tensix.lanes import (
     to_sign_magnitude,
     touched,
 )
-from buda_emu.tensix.programs import record
-from buda_emu.tensix.vector_unit import NumpyUnit
 from device_vectors import mismatches, needs_vectors, vectors
 from lane_words import KINDS, datums
 

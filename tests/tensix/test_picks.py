@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buda_emu.kernels.jit import kernel
+from buda_emu.formats.stored import Bits
+from buda_emu.jit.kernel import kernel
 from buda_emu.kernels.tensix.picks import Picks
-from buda_emu.kernels.tensix.spills import SPILLS, spill_any
+from buda_emu.kernels.tensix.products.spills import SPILLS, spill_any
 from buda_emu.kernels.tensix.words import MODES
-from buda_emu.numerics.stored import Bits
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
 from buda_emu.ops.on_device.units import Picking, Product, Spill, Words
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.moves import copy_to_dst
-from buda_emu.tensix.pack import pack
-from buda_emu.tensix.unpack import unpack
+from buda_emu.tensix.conversions.pack import pack
+from buda_emu.tensix.conversions.unpack import unpack
+from buda_emu.tensix.elementwise.moves import copy_to_dst
+from buda_emu.tensix.products.fidelity import PHASES
 
 NONE = np.uint32(0)
 WAYS = {
@@ -101,7 +101,7 @@ def both(
     in1 = Words(register, words, index.reshape(4, 2)[act_row].reshape(-1), pad, transposed)
     images = np.zeros((1, 2, 1024), np.uint32)
     product = Product(1, terms, 2, 2, fidelity)
-    products(core).matmul(images, 0, 2, in0, in1, product, mode, range(terms), spill)
+    products(core).matmul(images, range(2), (in0, in1), product, mode, range(terms), spill)
     return picked, images[0]
 
 
@@ -158,7 +158,7 @@ def compare_with_the_definition(columns, weights, fidelity):
     words = units.unpack(acts.rows(), "Float16_b")[None]
     product, by_products = Product(1, len(columns), 1, 2, fidelity), np.zeros((1, 1, 1024), np.uint32)
     operands = Words("Float16_b", tiles[None], index, NONE), Words("Float16_b", words, index, NONE)
-    ReferenceUnits("wormhole_b0").matmul(by_products, 0, 1, *operands, product, "bf16", range(len(columns)))
+    ReferenceUnits("wormhole_b0").matmul(by_products, range(1), operands, product, "bf16", range(len(columns)))
     assert np.array_equal(image, by_products[0])
 
 

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from buda_emu.tensix.eltwise import elwadd, elwmul, elwsub
-from buda_emu.tensix.maxpool import reduce_max
-from buda_emu.tensix.moves import copy_to_dst
-from buda_emu.tensix.tile_matmul import tile_matmul
+from buda_emu.tensix.elementwise.eltwise import elwadd, elwmul, elwsub
+from buda_emu.tensix.elementwise.maxpool import reduce_max
+from buda_emu.tensix.elementwise.moves import copy_to_dst
+from buda_emu.tensix.products.tile_matmul import tile_matmul
 from buda_emu.tensix.words import to_image
 from register_words import PAIRINGS, family
 

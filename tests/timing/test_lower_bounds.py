@@ -4,9 +4,9 @@ from collections import defaultdict
 
 from buda_emu.netlist.load import check, load
 from buda_emu.spec.devices import GIB, device
-from buda_emu.timing.bounds import ideal_threads
-from buda_emu.timing.from_netlist import calls_of
 from buda_emu.timing.model import model_netlist
+from buda_emu.timing.op.bounds import ideal_threads
+from buda_emu.timing.op.from_netlist import calls_of
 from buda_emu.verify.inputs.entries import default_parameters
 
 _ROUNDED = 64  # cycles: each part of an input takes whole ones, and the pace is that of a stretch

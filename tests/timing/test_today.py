@@ -9,9 +9,9 @@ from pathlib import Path
 
 import buda_emu as be
 from buda_emu.errors import BudaError
-from buda_emu.timing.bounds import ideal_threads
-from buda_emu.timing.op_call import OpCall
-from buda_emu.timing.op_cost import op_cost
+from buda_emu.timing.op.bounds import ideal_threads
+from buda_emu.timing.op.call import OpCall
+from buda_emu.timing.op.cost import op_cost
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEPT = Path(__file__).with_name("today.txt")

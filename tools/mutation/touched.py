@@ -28,14 +28,16 @@ OPTIONS = (
 MOST_CASES = 24  # of one test, evenly chosen: thousands of vectors would be recorded for an hour
 MOST_SECONDS = 6.0, 40.0  # of processor time, for the cases of one test, for the tests of one file; the others are left
 UNCOMPILED = "kernels"  # numba shows neither a changed line nor one that runs
-COMPILED = "kernels-compiled"  # what compiles, keeps and loads them is Python: its mutants compile all anew
+COMPILED = "kernels-compiled"  # their intrinsics, which are Python: its mutants compile all anew
+JIT = "jit"  # what compiles, keeps and loads them: likewise
 LONGEST = 20.0  # of processor time, for one test: a longer one is not recorded
 ALSO = {
     "api": ("api", "cli/test_run.py"),
     "cli": ("cli", "vpux/test_comparison.py"),
     "gemini": ("gemini", "cli/test_gemini.py"),
-    UNCOMPILED: ("kernels", "ops", "numerics", "tensix", "timeline", "darwinn/test_twin.py"),
-    COMPILED: ("kernels", "tensix/test_eltwise_by_singles.py"),
+    UNCOMPILED: ("kernels", "jit", "ops", "formats", "tensix", "timeline", "darwinn/test_twin.py"),
+    JIT: ("jit", "runtime/graph/test_worker_pool.py", "tensix/elementwise/test_eltwise_by_singles.py"),
+    COMPILED: ("kernels", "jit", "tensix/elementwise/test_eltwise_by_singles.py"),
     "report": (
         "report",
         "darwinn/test_replay.py",
@@ -43,7 +45,7 @@ ALSO = {
         "cli/test_perf_sweep.py",
         "cli/test_tables.py",
     ),
-    "spec": ("spec", "numerics", "docs/test_pages.py"),
+    "spec": ("spec", "formats", "docs/test_pages.py"),
 }  # fmt: skip
 """Tests that hold a room beside those of its own name."""
 
@@ -127,7 +129,7 @@ def touched(room: str, only: Collection[str] | None = None) -> Touched:
         part = KEPT / f"{room}.part.json"
         command = [sys.executable, "-m", "mutation.touched", room, str(sources_of), str(part), *new]
         with tempfile.TemporaryDirectory() as empty:  # what is compiled already runs no line of what compiles
-            environment = os.environ | ({"XDG_CACHE_HOME": empty} if room == COMPILED else {})
+            environment = os.environ | ({"XDG_CACHE_HOME": empty} if room in (COMPILED, JIT) else {})
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
         _merge(known, _read(part))
         part.unlink()

@@ -8,7 +8,7 @@ from buda_emu.advice.edits import Edit, Proposal
 from buda_emu.advice.moves.memory import Channels, may_move
 from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.netlist.model import Queue
-from buda_emu.timing.flows import channel_name, channel_of
+from buda_emu.timing.transfers.flows import channel_name, channel_of
 
 _QUEUES: Final = 8  # of a channel that are tried alone, the largest streams first
 _BUFFERS: Final = 64  # that are moved together at most

@@ -10,11 +10,9 @@ from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.advice.moves.sparse import merged_columns
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.netlist.rules.memory import L1_RESERVED, l1_bytes
+from buda_emu.netlist.rules.queues.memory import L1_RESERVED, l1_bytes
+from buda_emu.spec.ops import OP_TYPES
 
-_FIXED: Final = frozenset(
-    ("topk", "splice", "embedding", "tilizer", "ethernet_datacopy", "depthwise", "fused_op")
-)  # what each core does stands in their attributes, or in a definition that others share
 _MOST: Final = 16  # cores
 _SHAPES: Final = 6  # that are tried, the best first
 _SPARE: Final = 0.85  # of the cycles that the op takes now: what a donor may take afterwards
@@ -53,7 +51,8 @@ def can_be_cut(here: Situation, op: Op) -> bool:
     own = op.attributes
     fed = not all(may_move(here.variant, queue) and queue.blocking == op.blocking for queue in _fed(here, op))
     special = own.identity or own.kernel_broadcast or own.kernel_broadcast_per_t or own.single_tile
-    return not (op.type in _FIXED or special or fed or op.gradient_op or op.grid_transpose or len(op.grid_loc) != 2)
+    fixed = OP_TYPES[op.type].has("cut by its attributes") or op.gradient_op or op.grid_transpose
+    return not (fixed or special or fed or len(op.grid_loc) != 2)
 
 
 def _fed(here: Situation, op: Op) -> list[Queue]:

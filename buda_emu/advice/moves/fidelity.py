@@ -5,7 +5,7 @@ from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal, edited
 from buda_emu.advice.moves.move import Move, Situation
-from buda_emu.timing.op_call import PHASES
+from buda_emu.timing.op.call import PHASES
 
 _LOWER: Final = {4: ("HiFi3", "HiFi2", "LoFi"), 3: ("HiFi2", "LoFi"), 2: ("LoFi",)}
 

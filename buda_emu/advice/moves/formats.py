@@ -5,7 +5,7 @@ from typing import Final
 
 from buda_emu.advice.edits import Edit, Proposal
 from buda_emu.advice.moves.move import Move, Situation, streams
-from buda_emu.timing.flows import Flow
+from buda_emu.timing.transfers.flows import Flow
 
 _NARROWER: Final = {"Float32": "Float16_b", "Float16_b": "Bfp8_b", "Float16": "Bfp8"}
 _STREAMS: Final = 6  # of a channel that are tried, the largest first

@@ -9,8 +9,8 @@ from buda_emu.advice.edits import Proposal
 from buda_emu.advice.evaluate import Evaluator, Variant
 from buda_emu.advice.layout import Layout
 from buda_emu.netlist.model import Op
-from buda_emu.timing.flows import Flow, channel_of
 from buda_emu.timing.result import EpochReport
+from buda_emu.timing.transfers.flows import Flow, channel_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from buda_emu.api.backend.warn import say
 from buda_emu.errors import BudaError, HostError
 
 if TYPE_CHECKING:
-    from buda_emu.timing.op_call import OpCall
+    from buda_emu.timing.op.call import OpCall
 
 _VERSIONS: Final = {"grayskull": 2, "wormhole_b0": 3, "blackhole": 1}
 _AS_NOP: Final = ("datacopy", "fused_op", "tilizer", "embedding", "topk")  # PERF 2: types without a set of their own
@@ -44,7 +44,7 @@ class OpModelDesc:
 
 def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
     """Cycles for one input, a whole number of at least 1. Raises RuntimeError where the vendor's model does."""
-    from buda_emu.timing.vendor import vendor_cycles
+    from buda_emu.timing.op.vendor import vendor_cycles
 
     try:
         return vendor_cycles(_call(desc))
@@ -57,7 +57,7 @@ def get_op_model_param(desc: OpModelDesc, name: str) -> int:
 
     Raises RuntimeError where `get_op_model_execution_cycles` does.
     """
-    from buda_emu.timing import vendor
+    from buda_emu.timing.op import vendor
 
     try:
         call = _call(desc)
@@ -73,7 +73,7 @@ def get_op_model_param(desc: OpModelDesc, name: str) -> int:
 
 def _call(desc: OpModelDesc) -> "OpCall":
     """The op as the cost model takes it. Raises HostError or UnsupportedError."""
-    from buda_emu.timing.op_call import OpCall
+    from buda_emu.timing.op.call import OpCall
 
     arch, word = str(desc.arch).lower(), format_word(desc.data_format)
     if arch not in _VERSIONS or not 1 <= desc.version <= _VERSIONS[arch]:

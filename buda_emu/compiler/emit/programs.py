@@ -2,13 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from buda_emu.compiler.emit.yaml_text import flow
 from buda_emu.compiler.place.placement import GraphPlace, Placement, Queue
+from buda_emu.netlist.microbatch import SIZE as _SIZE
+from buda_emu.netlist.model import (
+    Allocate,
+    Deallocate,
+    Declare,
+    EndLoop,
+    Execute,
+    Instruction,
+    Loop,
+    Param,
+    Program,
+    QueueSettings,
+    VarInst,
+)
 
 LOOP = "$p_loop_count"
 ZERO = "$p_zero_grad"
+_INDEX: Final = "$v_cache_write_index"
 
 
 class Cache(NamedTuple):
@@ -42,15 +56,15 @@ def graph_names(placement: Placement) -> dict[GraphPlace, str]:
     }
 
 
-def programs_text(placement: Placement) -> Iterator[str]:
+def programs(placement: Placement) -> Iterator[Program]:
     """All of them, in the order in which they run."""
     last = {name: program for program, graphs in placement.programs.items() for graph in graphs
             for name in placement.read_by(graph)}  # fmt: skip
     for program in placement.programs:
-        yield from _program(placement, program, last)
+        yield Program(name=program_name(program), instructions=tuple(_program(placement, program, last)))
 
 
-def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterator[str]:
+def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterator[Instruction]:
     """One loop; all queues advance together at its end.
 
     What a later program reads, too, keeps its entries until that one is done: here its global pointer stays for the
@@ -67,13 +81,11 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
     entries = sorted({queue.entries for queue in moving}, reverse=True)
     popped = frozenset(queue.entries for queue in moving if last[queue.name] == program)
     form = _Form(tuple(entries), popped, fed, held, bool(sums), slots, placement.count(program))
-    yield f"  - {program_name(program)}:"
     yield from form.begin()
     allocated, freed = _lives(placement, graphs, reads)
     for graph in graphs:
         if graph in allocated:
-            yield f"    -   allocate_queue: [{', '.join(allocated[graph])}]"
-        yield f"    -   execute: {{graph_name: {names[graph]}, queue_settings: {{"
+            yield Allocate(queues=tuple(allocated[graph]))
         settings = {
             name: _setting(placement.queues[name], form, last[name] != program, kept)
             for name, kept in reads[graph].items()
@@ -81,10 +93,10 @@ def _program(placement: Placement, program: str, last: dict[str, str]) -> Iterat
         for store in stores:
             if placement.ops[store.op].graph == graph:
                 state = placement.tiles.states[store.queue]
-                settings[state.written] = _written(store.accumulate, state.slots > 1)
-        yield ",\n".join(f"          {name}: {flow(fields)}" for name, fields in settings.items()) + "}}"
+                settings[state.written] = _written(state.written, store.accumulate, state.slots > 1)
+        yield Execute(graph=names[graph], queue_settings=tuple(settings.values()))
         if graph in freed:
-            yield f"    -   deallocate_queue: [{', '.join(freed[graph])}]"
+            yield Deallocate(queues=tuple(freed[graph]))
     yield from form.end()
 
 
@@ -131,65 +143,80 @@ class _Form:
         if entries in self.popped:
             yield self.pointer("$gptr", entries)
 
-    def begin(self) -> Iterator[str]:
+    def begin(self) -> Iterator[Instruction]:
         params = [*(CACHE if self.slots > 1 else (LOOP,) if self.fed else ()), *((ZERO,) if self.sums else ())]
         if params:
-            yield f"    - param: [{', '.join(params)}]"
-        more = (", $v_zero_grad: 0" if self.sums else "") + (", $v_cache_write_index: 0" if self.slots > 1 else "")
-        yield f"    - var: {{$c_zero: 0, $c_microbatch_size: {self.inputs}{more}}}"
+            yield Param(names=tuple(params))
+        constants = {"$c_zero": 0, _SIZE: self.inputs}
+        constants |= {"$v_zero_grad": 0} if self.sums else {}
+        constants |= {_INDEX: 0} if self.slots > 1 else {}
+        yield _declared("var", constants)
         if self.entries:
             names = [name for count in self.entries for name in self.pointers(count)]
             names += ["$gptr_held", "$gptr_next"] if self.held else []
-            yield f"    - staticvar: {{{', '.join(f'{name}: 0' for name in names)}}}"
+            yield _declared("staticvar", dict.fromkeys(names, 0))
         if self.held:
-            yield "    - varinst: [$gptr_held, set, $gptr_next]"
+            yield VarInst(out="$gptr_held", opcode="set", args=("$gptr_next",))
         if self.sums:
-            yield f"    - varinst: [$v_zero_grad, set, {ZERO}]"
+            yield VarInst(out="$v_zero_grad", opcode="set", args=(ZERO,))
         if self.slots > 1:
-            yield f"    - varinst: [$v_cache_write_index, set, {CACHE.write_index}]"
-            yield f"    - loop: {CACHE.outer_count}"
-            yield f"    - loop: {CACHE.inner_count}"
+            yield VarInst(out=_INDEX, opcode="set", args=(CACHE.write_index,))
+            yield Loop(count=CACHE.outer_count)
+            yield Loop(count=CACHE.inner_count)
         elif self.fed:
-            yield f"    - loop: {LOOP}"
+            yield Loop(count=LOOP)
 
-    def end(self) -> Iterator[str]:
+    def end(self) -> Iterator[Instruction]:
         if self.sums:
-            yield "    -   varinst: [$v_zero_grad, set, 0]"
+            yield VarInst(out="$v_zero_grad", opcode="set", args=("0",))
         for count in self.entries:
             for pointer in reversed([*self.pointers(count)]):
-                yield f"    -   varinst: [{pointer}, incwrap, $c_microbatch_size, {2 * count}]"
+                yield _moved(pointer, _SIZE, 2 * count)
         if self.held:
-            yield f"    -   varinst: [$gptr_next, incwrap, $c_microbatch_size, {2 * self.entries[0]}]"
+            yield _moved("$gptr_next", _SIZE, 2 * self.entries[0])
         if self.slots > 1:
             for increment in (CACHE.inner_increment, CACHE.outer_increment):
-                yield f"    -   varinst: [$v_cache_write_index, incwrap, {increment}, {self.slots}]"
-                yield "    - endloop"
+                yield _moved(_INDEX, increment, self.slots)
+                yield EndLoop()
         elif self.fed:
-            yield "    - endloop"
+            yield EndLoop()
+
+
+def _declared(kind: Literal["var", "staticvar"], values: Mapping[str, int]) -> Declare:
+    return Declare(kind=kind, variables=tuple((name, str(value)) for name, value in values.items()))
+
+
+def _moved(pointer: str, step: str, wrap: int) -> VarInst:
+    return VarInst(out=pointer, opcode="incwrap", args=(step, str(wrap)))
 
 
 def _moves(queue: Queue) -> bool:
     return queue.role in ("input", "between") and not queue.life
 
 
-def _written(adds: bool, in_slots: bool) -> dict[str, Any]:
+def _word(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _written(name: str, adds: bool, in_slots: bool) -> QueueSettings:
     """A ram that an op of the epoch writes; a sum is kept in L1 from input to input (NETLIST V162)."""
-    fields: dict[str, Any] = {"prologue": adds, "epilogue": adds, "zero": "$v_zero_grad" if adds else False}
-    if in_slots:
-        fields["read_only"] = False
-    index = "$v_cache_write_index" if in_slots else "$c_zero"
-    return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": index}
+    return QueueSettings(
+        queue=name, prologue=_word(adds), epilogue=_word(adds), zero="$v_zero_grad" if adds else "false",
+        rd_ptr_global="$c_zero", wr_ptr_global=_INDEX if in_slots else "$c_zero",
+    )  # fmt: skip
 
 
-def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"prologue": kept, "epilogue": False, "zero": False}
-    if queue.alias:
-        fields["read_only"] = True  # NETLIST 1.10
+def _setting(queue: Queue, form: _Form, held: bool, kept: bool) -> QueueSettings:
+    """A queue that is read, from its pointers on."""
+    local, read, written, step = "$c_zero", "$c_zero", "", ""
     if queue.type == "ram":
-        return {**fields, "rd_ptr_global": "$c_zero", "wr_ptr_global": "$c_zero"}
-    if queue.life:  # empty whenever it is allocated
-        return {**fields, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
-    if queue.role == "constant":
-        return {**fields, "rd_ptr_autoinc": 0, "rd_ptr_local": "$c_zero", "rd_ptr_global": "$c_zero"}
-    local, freed = (form.pointer(name, queue.entries) for name in ("$lptr", "$gptr"))
-    return {**fields, "rd_ptr_local": local, "rd_ptr_global": "$gptr_held" if held else freed}
+        local, written = "", "$c_zero"
+    elif queue.role == "constant":
+        step = "0"
+    elif not queue.life:  # else it is empty whenever it is allocated
+        local, freed = (form.pointer(name, queue.entries) for name in ("$lptr", "$gptr"))
+        read = "$gptr_held" if held else freed
+    return QueueSettings(
+        queue=queue.name, prologue=_word(kept), read_only=_word(bool(queue.alias)),  # NETLIST 1.10
+        rd_ptr_local=local, rd_ptr_global=read, wr_ptr_global=written, rd_ptr_autoinc=step,
+    )  # fmt: skip

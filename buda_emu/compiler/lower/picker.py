@@ -1,6 +1,6 @@
 """A sparse matrix of rows as the operands of an identity matmul: distinct tiles and an encoding (OPS 6.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -93,13 +93,43 @@ class PickTable:
         plain = bool(np.isin(tiles, (0, 1)).all())
         return PickTable(t, rows, out // rows, out % rows, key[1, starts], which, tiles, plain)
 
-    def part(self, start: int, count: int) -> "PickTable":
-        """Of some slices."""
-        mine = np.flatnonzero((self.slice >= start) & (self.slice < start + count))
+    def part(self, start: int, count: int, together: int) -> "PickTable":
+        """Of each group of so many slices that follow each other some."""
+        group, member = self.slice // together, self.slice % together
+        mine = np.flatnonzero((member >= start) & (member < start + count))
         return PickTable(
-            count, self.rows, self.slice[mine] - start, self.row[mine], self.inner[mine], self.which[mine], self.tiles,
-            self.plain,
+            self.t // together * count, self.rows, group[mine] * count + member[mine] - start, self.row[mine],
+            self.inner[mine], self.which[mine], self.tiles, self.plain,
         )  # fmt: skip
+
+    def sliced(self, count: int, together: int) -> "PickTable":
+        """Its slices cut into so many of fewer rows; of each group of `together` slices the first parts follow each
+        other, then the second ones: (group, part, member)."""
+        height = self.rows // count
+        group, member = self.slice // together, self.slice % together
+        slice = (group * count + self.row // height) * together + member
+        return self._of(self.t * count, height, slice, self.row % height)
+
+    def gathered(self, count: int) -> "PickTable":
+        """So many slices below each other in one."""
+        return self._of(
+            self.t // count, self.rows * count, self.slice // count, self.slice % count * self.rows + self.row
+        )
+
+    def repeated(self, count: int, inner: int) -> "PickTable":
+        """For each slice so many, which pick the same rows of as many slices of the operand, of `inner` tile rows each:
+        (slice, part) on both sides."""
+        part = np.repeat(np.arange(count), self.slice.size)
+        slice, row, column, which = (np.tile(own, count) for own in (self.slice, self.row, self.inner, self.which))
+        table = replace(self, which=which, _counts={}, _pickers={})
+        column = (column // inner * count + part) * inner + column % inner
+        return replace(table, inner=column)._of(self.t * count, self.rows, slice * count + part, row)
+
+    def _of(self, t: int, rows: int, slice: Index, row: Index) -> "PickTable":
+        order = np.lexsort((self.inner, row, slice))
+        return PickTable(
+            t, rows, slice[order], row[order], self.inner[order], self.which[order], self.tiles, self.plain
+        )
 
     def counts(self, cut: Cut) -> Counts:
         """What each row of cores works on, without making the words."""

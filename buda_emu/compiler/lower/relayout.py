@@ -83,6 +83,10 @@ def _move(low: Lowering, value: Value, parts: list[Move], extent: Extent, loose:
     expelled = [k for k in in_c if k not in to_c]
     if incoming and not kept and not _side_by_side(parts, in_c, incoming):
         return _again(low, _turned(low, value, parts, incoming), parts, extent, loose)
+    if incoming and kept and expelled and _outside(value.layout, parts, kept, expelled):
+        # Slices of t, though wanted along columns: what they hold leaves these, then rows and columns are swapped.
+        apart = _in_slices(low, value, kept, prod(parts[k].size for k in kept))
+        return _again(low, apart, parts, extent, loose)
     if expelled:
         apart = _expelled(low, value, parts, expelled, kept) if kept else None
         return _again(low, apart or _stood_up(low, value, parts), parts, extent, loose)
@@ -143,6 +147,16 @@ def _turned(low: Lowering, value: Value, parts: list[Move], incoming: list[int])
     return transposed(low, moved)
 
 
+def _outside(layout: Layout, parts: list[Move], outer: list[int], inner: list[int]) -> bool:
+    """Whether some columns stand in blocks of whole tiles of the others, which are to go elsewhere, with no gaps."""
+    count = prod(parts[k].size for k in outer)
+    block = layout.extent[2] // count
+    if layout.extent[2] % (count * TILE):
+        return False
+    by_stride = sorted(outer, key=lambda k: -parts[k].have.stride)
+    return _runs(parts, by_stride, block) and _inside(parts, inner, block)
+
+
 def _stood_up(low: Lowering, value: Value, parts: list[Move]) -> Value:
     """All columns become rows, and no row a column: rows go to z first."""
     z = _others(parts, (), "zr")
@@ -176,13 +190,20 @@ def _expelled(low: Lowering, value: Value, parts: list[Move], expelled: list[int
         count = room
         target = [Move(part.have, wanted.get(k, part.have)) for k, part in enumerate(parts)]
         value = _columns(low, value, target, sorted(wanted), block * count)
-    t, rows, _ = value.layout.extent
+    return _in_slices(low, value, expelled, count)
+
+
+def _in_slices(low: Lowering, value: Value, members: Sequence[int], count: int) -> Value:
+    """Blocks of columns as so many slices of t: the pieces that count the blocks go along z."""
+    t, rows, columns = value.layout.extent
+    block = columns // count
     dims = list(value.layout.dims)
-    for k, part in enumerate(parts):
-        if k in expelled:
-            dims[k] = (Piece(part.size, "z", wanted[k].stride // block),)
-        elif part.have.axis == "z":
-            dims[k] = (Piece(part.size, "z", part.have.stride * count),)
+    for k, dim in enumerate(value.layout.dims):
+        piece = dim[0]
+        if k in members:
+            dims[k] = (Piece(piece.size, "z", piece.stride // block),)
+        elif piece.axis == "z":
+            dims[k] = (Piece(piece.size, "z", piece.stride * count),)
     return low.through(value, ("hslice", count), Layout(tuple(dims), (t * count, rows, block)))
 
 

@@ -53,7 +53,12 @@ class Choice:
 
 def first_choice(target: Target, tiles: TileGraph, op: TileOp) -> Choice:
     """What low effort takes: the smallest grid within a measure of work, parameters in DRAM (FRONTEND 4.6)."""
-    blocks = choose_blocks(target, op)
+    try:
+        blocks = choose_blocks(target, op)
+    except UnsupportedError:
+        if "table" not in op.attrs:
+            raise
+        return choices(target, tiles, op)[0]  # its strips and ublocks cut in other ways
     held, target = pickers(op), target.of(op.precision)
     return _estimated(target, tiles, op, blocks, held)
 

@@ -12,10 +12,10 @@ from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, 
 from buda_emu.compiler.place.blocks import Blocks, size_of_tile
 from buda_emu.compiler.target import Target
 from buda_emu.spec.devices import device
-from buda_emu.timing.in_graph import in_graph
-from buda_emu.timing.op_call import OpCall
-from buda_emu.timing.op_cost import OpCost, op_cost
-from buda_emu.timing.rates import GATHER, STREAM
+from buda_emu.timing.op.call import OpCall
+from buda_emu.timing.op.cost import OpCost, op_cost
+from buda_emu.timing.op.in_graph import in_graph
+from buda_emu.timing.transfers.rates import GATHER, STREAM
 
 DRAM_BASE = 0x10000000
 """Of each channel of DRAM, safely above what the backend keeps (NETLIST V153)."""
@@ -34,7 +34,7 @@ class Speeds:
 @cache
 def speeds(arch: str) -> Speeds:
     """Of one chip."""
-    from buda_emu.timing.rates import speed
+    from buda_emu.timing.transfers.rates import speed
 
     rates = speed(device(arch), {}).rates()
     return Speeds(rates.dram * device(arch).dram_channels, rates.host)

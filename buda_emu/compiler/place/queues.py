@@ -1,5 +1,6 @@
 """Queues of a placed graph, and their addresses."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import gcd, lcm
@@ -61,7 +62,7 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         later = [placed for placed in own if producer is not None and placed.epoch != producer.epoch]
         if producer is None or not later:
             continue
-        found.between[name] = f"e2e_{name}"
+        found.between[name] = label = _name(found, f"e2e_{name}", name)
         df = target.of(producer.op.precision).activation_df
         # All rounds of a program are done before the next program begins; within one each round is read before the
         # next is written (FRONTEND 5), so that its memory is free before and afterwards.
@@ -69,9 +70,8 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         count = entries if held else found.microbatch
         life = None if held or found.stages > 1 else (producer.epoch, max(placed.epoch for placed in later))
         yield Queue(
-            f"e2e_{name}", name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip,
-            life=life,
-        )  # fmt: skip
+            label, name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip, life=life
+        )
     for source, chip in dict.fromkeys((source, found.ops[reader].chip) for reader, source in found.detours):
         yield fork_queue(found, detour_queue(source, chip), source, chip)
     for output in tiles.outputs.values():
@@ -96,15 +96,19 @@ def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
                 if blocks not in cut and cut and item.name not in placed.held:
                     blocks = next(iter(cut))
                 if blocks not in cut:
-                    cut[blocks] = name = _free(found, constant_queue(item.name, chip), len(cut))
+                    wished = constant_queue(item.name, chip)
+                    cut[blocks] = name = _name(found, f"{wished}.cut{len(cut)}" if cut else wished, item.name)
                     yield Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
                 found.held_as[placed.op.name, item.name] = cut[blocks]
 
 
-def _free(found: Placement, name: str, number: int) -> str:
-    """The name of the first queue of a constant; of others one that nothing has."""
-    wished = f"{name}.cut{number}" if number else name
-    while number and (wished in found.queues or wished in found.tiles.constants or wished in found.ops):
+def _name(found: Placement, wished: str, own: str) -> str:
+    """The name of a queue of the constant or op `own`, which nothing else has. Where each chip has a copy it does not
+    end as names of copies do, `x.1` beside `x`: net2pipe takes the one for the other (NETLIST 1.7)."""
+    if found.copies > 1:
+        wished = re.sub(r"\.(\d+)\Z", r"_\1", wished)
+    others = (found.queues, found.tiles.constants, found.ops)
+    while wished != own and any(wished in names for names in others):
         wished += "_"
     return wished
 

@@ -1,7 +1,7 @@
 """An identity matmul divided in another way: each row of cores holds its own tiles and encoding (OPS 6.2), so these are
 made when the division is known."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
@@ -42,15 +42,29 @@ def encoded(tiles: TileGraph, op: TileOp, blocks: Blocks) -> TileOp:
     cut = Cut(blocks.grid[0], blocks.ublock[0], blocks.u_kt)
     if "table" not in op.attrs or cut == Cut(op.attrs["rows"]):
         return op
-    picker = op.attrs["table"].picker(cut)
+    return repicked(tiles.constants, op, op.attrs["table"], cut)
+
+
+def repicked(constants: dict[str, Constant], op: TileOp, table: PickTable, cut: Cut) -> TileOp:
+    """The op with another table, divided in that way: its slices and rows, tiles and encoding; new constants are put
+    among the others."""
+    picker = table.picker(cut)
     kind = "picker" if picker.plain else "value"
-    names = [f"{op.name}.{what}" for what in ("picker", "encoding")]
-    names = [name if name not in tiles.constants else f"{name}.{cut.grid_rows}" for name in names]
-    tiles.constants[names[0]] = Constant(names[0], picker.tiles, kind)
-    tiles.constants[names[1]] = Constant(names[1], picker.words, "words")
+    names = [_unused(constants, f"{op.name}.{what}", cut.grid_rows) for what in ("picker", "encoding")]
+    constants[names[0]] = Constant(names[0], picker.tiles, kind)
+    constants[names[1]] = Constant(names[1], picker.words, "words")
     attrs = {
         **op.attrs, "num_sparse_tiles": picker.tiles.shape[2] // 32, "num_index_tiles": picker.words.shape[2] // 32,
         "sparse_tile_ptr_bits": picker.tile_bits, "sparse_ublock_idx_bits": picker.ublock_bits,
-        "strips": picker.strips, "indices_len": picker.pairs,
+        "strips": picker.strips, "indices_len": picker.pairs, "table": table,
     }  # fmt: skip
-    return replace(op, uses=[Use(names[0]), op.uses[1], Use(names[1]), *op.uses[3:]], attrs=attrs)
+    uses = [Use(names[0]), op.uses[1], Use(names[1]), *op.uses[3:]]
+    return replace(op, uses=uses, shape=(table.t, table.rows, op.shape[2]), attrs=attrs)
+
+
+def _unused(constants: Container[str], stem: str, number: int) -> str:
+    """A name that no constant has."""
+    name = stem if stem not in constants else f"{stem}.{number}"
+    while name in constants:
+        name += "_"
+    return name

@@ -5,59 +5,93 @@ the second one of a product is repeated for each slice, and who reads y stacks t
 runs in slices, too. No value changes. Products with too many columns are in slices already (`lower/matmul.py`).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Tm, Use, divisors
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, divisors
 from buda_emu.compiler.place.blocks import buffer_bytes, divided, grids, l1_bytes
 from buda_emu.compiler.place.cost import shape_behind
+from buda_emu.compiler.place.picker_slices import Slices, cut_apart, groups_of, has_room, is_over_taps, resliced
 from buda_emu.compiler.target import Target
 
 
 def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
     """The graph with ops in slices where nothing else has room for them, and those of a single slice in as many as are
     `wanted`, where their rows are divided by it; the same object where none is."""
-    found = replace(tiles, ops={})
-    slices: dict[str, int] = {}
+    found = replace(tiles, ops={}, constants=dict(tiles.constants))
+    slices: dict[str, Slices] = {}
     stores = {store.op for store in tiles.stores.values()}  # a ram has the slices of what writes it
+    groups = groups_of(tiles)
+    readers = {name: [op for op in tiles.ops.values() if any(use.source == name for use in op.uses)] for name, op in
+               tiles.ops.items() if "table" in op.attrs}  # fmt: skip
     for op in tiles.ops.values():
-        own = replace(op, uses=[_stacked(use, slices) for use in op.uses])
+        own = replace(op, uses=[_seen(op, use, slices) for use in op.uses])
         found.ops[op.name] = own
         if op.name in stores:
             continue
-        if not fits(target, own):
-            before = sorted({slices[use.source] for use in op.uses if use.source in slices})
-            counts = (*before, *divisors(op.shape[1])[1:])
-        else:
-            counts = (wanted,) if wanted > 1 and op.shape[0] == 1 else ()
-        for count in counts:
-            made = _sliced(found, own, count)
-            if made is not None and fits(target, made):
-                found.ops[op.name], slices[op.name] = made, count
+        if "table" in op.attrs:
+            made = None
+            maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
+            if not (has_room(target, own) and all(fits(target, reader) for reader in maxima)):
+                suits = partial(_have_room, target, readers[op.name])
+                made = resliced(found.constants, target, own, groups[op.name], suits)
+            if made is not None:
+                found.ops[op.name], slices[op.name] = made
+            continue
+        for count in _counts(target, own, slices, wanted):
+            cut = _sliced(found, own, count)
+            if cut is not None and (is_over_taps(op) or fits(target, cut)):
+                found.ops[op.name], slices[op.name] = cut, Slices(count)
                 break
     if not slices:
         return tiles
+    read = {use.source for op in found.ops.values() for use in op.uses}
+    found.constants = {name: item for name, item in found.constants.items() if name in read}
     found.places = {name: place for name, place in tiles.places.items() if place[0] not in slices}
     return found
 
 
+def _have_room(target: Target, readers: Sequence[TileOp], count: int) -> bool:
+    """Whether all of them fit a grid in so many slices."""
+    cut = (replace(op, shape=(op.shape[0] * count, op.shape[1] // count, op.shape[2])) for op in readers)
+    return all(fits(target, op) for op in cut)
+
+
+def _seen(op: TileOp, use: Use, slices: Mapping[str, Slices]) -> Use:
+    """An operand as its reader knows it. A maximum over taps that follow each other takes them as they come."""
+    own = slices.get(use.source)
+    return use if own is None or (own.together > 1 and is_over_taps(op)) else own.seen(use)
+
+
+def _counts(target: Target, op: TileOp, slices: Mapping[str, Slices], wanted: int) -> Sequence[int]:
+    """In how many slices an op might run, the likeliest first: in those of a picker whose taps it puts together; where
+    it fits no grid in those of its operands, or as few as are enough."""
+    before = {use.source: slices[use.source] for use in op.uses if use.source in slices}
+    with_picker = [own.count for own in before.values() if own.together > 1]
+    if is_over_taps(op):
+        return with_picker
+    if not fits(target, op):
+        return (*with_picker, *sorted({own.count for own in before.values()}), *divisors(op.shape[1])[1:])
+    return with_picker or ((wanted,) if wanted > 1 and op.shape[0] == 1 else ())
+
+
 def fits(target: Target, op: TileOp) -> bool:
     """Whether there is a grid whose cores have room for the op's buffers."""
+    if "table" in op.attrs:
+        return has_room(target, op)
     target = target.of(op.precision)
     room = l1_bytes(target)
     made = (divided(target, op, grid) for grid in reversed(list(grids(target, op))))
     return any(blocks is not None and buffer_bytes(target, op, blocks) <= room for blocks in made)
 
 
-def _stacked(use: Use, slices: dict[str, int]) -> Use:
-    """An operand as its reader knows it."""
-    count = slices.get(use.source, 1)
-    return Use(use.source, (("vstack", count), *use.tms), use.buffer) if count > 1 else use
-
-
 def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
     """The op in so many slices; None where that is not possible."""
     t, rows, columns = op.shape
-    product = op.type == "matmul"
+    if is_over_taps(op):  # as its picker gives them
+        return replace(op, shape=(t * count, rows // count, columns))
+    product = op.type in ("matmul", "depthwise")
     by_row = product or op.is_tile_by_tile or (op.type == "reduce" and op.attrs["dim"] == "c")
     if not by_row or rows % count or not op.may_be_cut:
         return None
@@ -71,20 +105,5 @@ def _sliced(tiles: TileGraph, op: TileOp, count: int) -> TileOp | None:
             continue
         if shape_behind(tiles, use)[1] % count:
             return None
-        uses.append(Use(use.source, _cut(use.tms, count)))
+        uses.append(Use(use.source, cut_apart(use.tms, "vstack", "vslice", count)))
     return replace(op, uses=uses, shape=(t * count, rows // count, columns))
-
-
-def _cut(tms: tuple[Tm, ...], count: int) -> tuple[Tm, ...]:
-    """The TMs and a cut into slices; what was stacked to be cut again stays as it is."""
-    if tms and tms[-1][0] == "vstack":
-        stacked = int(tms[-1][-1])
-        if stacked % count == 0:
-            return (*tms[:-1], *_some("vstack", stacked // count))
-        if count % stacked == 0:
-            return (*tms[:-1], *_some("vslice", count // stacked))
-    return (*tms, ("vslice", count))
-
-
-def _some(name: str, count: int) -> tuple[Tm, ...]:
-    return ((name, count),) if count > 1 else ()

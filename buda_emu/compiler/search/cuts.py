@@ -14,7 +14,7 @@ from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.search.line import LEVELS, Line
 from buda_emu.compiler.target import Aim, Target
 from buda_emu.spec.devices import device
-from buda_emu.timing.loading import load_cycles
+from buda_emu.timing.transfers.loading import load_cycles
 
 FULL = 0.94
 """The share of a chip's cores that rectangles are expected to cover."""

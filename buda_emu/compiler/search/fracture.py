@@ -10,8 +10,9 @@ from dataclasses import replace
 from math import prod
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
-from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use
-from buda_emu.compiler.passes.affine import rounds
+from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, over
+from buda_emu.compiler.passes.fold_scale_bias import rounds
+from buda_emu.compiler.place.regrid import repicked
 from buda_emu.compiler.search.line import Line
 
 _AT_END = ("relu_en", "relu_threshold", "relu_mode")
@@ -29,7 +30,7 @@ def fractured(line: Line, chips: int, share: float) -> TileGraph:
         product = _product(tiles, op) if quickest > limit else None
         if product is None:
             continue
-        taps = op.shape[0]
+        taps = _taps(product)
         count = next((n for n in range(2, taps + 1) if taps % n == 0 and quickest / n <= limit), taps)
         tiles = _cut(tiles, op, product, count)
     return tiles
@@ -44,17 +45,26 @@ def _product(tiles: TileGraph, op: TileOp) -> TileOp | None:
         return None
     product = readers[0]
     left, right = product.uses[0], product.uses[1]
-    plain = left.source == op.name and left.tms == (("hstack", op.shape[0]),) and not right.tms
+    slices = product.shape[0]
+    if left.source != op.name or left.tms != (("hstack", op.shape[0] // slices),) or _taps(product) < 2:
+        return None
     constant = tiles.constants.get(right.source)
-    if not plain or constant is None or constant.values.shape[0] != 1:
+    if constant is None or constant.values.shape[0] != 1 or right.tms != over((slices, 1, 1)):
         return None
     if product.attrs.get("sfpu_op") or product.attrs.get("dequant"):  # of the whole sum
         return None
     return product
 
 
+def _taps(product: TileOp) -> int:
+    """How many slices of the picker stand side by side in one of the product."""
+    return int(product.uses[0].tms[0][-1])
+
+
 def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph:
-    taps = op.shape[0] // count
+    """The graph with the picker's taps shared out over `count` parts."""
+    every = _taps(product)
+    taps = every // count
     table: PickTable = op.attrs["table"]
     weights = tiles.constants[product.uses[1].source]
     constants = dict(tiles.constants)
@@ -79,13 +89,14 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         )  # fmt: skip
 
     for number in range(count):
-        made.append(_picked(constants, op, table.part(number * taps, taps), f"{pick}.{number}"))
+        own = table.part(number * taps, taps, every)
+        made.append(repicked(constants, replace(op, name=f"{pick}.{number}"), own, Cut(op.attrs["rows"])))
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
         more = terms if number == 0 and not added_last else []
         attrs = kept if number == 0 else {key: value for key, value in kept.items() if key != "bias"}
         tms = (("hstack", taps),) if taps > 1 else ()
-        uses = [Use(f"{pick}.{number}", tms), Use(name), *more]
+        uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *more]
         made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs,
                             inner=product.inner // count))  # fmt: skip
         if number:
@@ -105,19 +116,3 @@ def _stem(taken: set[str], stem: str) -> str:
     while any(name.startswith(f"{stem}.") for name in taken):
         stem += "_"
     return stem
-
-
-def _picked(constants: dict[str, Constant], op: TileOp, table: PickTable, name: str) -> TileOp:
-    """An identity matmul of some of the taps."""
-    rows = op.attrs["rows"]
-    picker = table.picker(Cut(rows))
-    kind = constants[op.uses[0].source].kind
-    constants[f"{name}.tiles"] = Constant(f"{name}.tiles", picker.tiles, kind)
-    constants[f"{name}.words"] = Constant(f"{name}.words", picker.words, "words")
-    attrs = {
-        **op.attrs, "num_sparse_tiles": picker.tiles.shape[2] // 32, "num_index_tiles": picker.words.shape[2] // 32,
-        "sparse_tile_ptr_bits": picker.tile_bits, "sparse_ublock_idx_bits": picker.ublock_bits,
-        "strips": picker.strips, "indices_len": picker.pairs, "table": table,
-    }  # fmt: skip
-    uses = [Use(f"{name}.tiles"), op.uses[1], Use(f"{name}.words"), *op.uses[3:]]
-    return replace(op, name=name, uses=uses, shape=(table.t, op.shape[1], op.shape[2]), attrs=attrs)

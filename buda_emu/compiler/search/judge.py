@@ -3,11 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from buda_emu.compiler.emit.netlist_text import netlist_text
+from buda_emu.compiler.emit.netlist import netlist_of
 from buda_emu.compiler.emit.programs import LOOP, ONE_ROUND
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.errors import InternalError
-from buda_emu.netlist.load import check_text
 from buda_emu.netlist.model import Netlist
 from buda_emu.timing.model import model_netlist
 
@@ -29,10 +27,7 @@ class Judged:
 
 def judged(placement: Placement) -> Judged:
     """By the same model as `buda-emu perf`; the host link is a limit, too."""
-    result = check_text(netlist_text(replace(placement, copies=1), ""), "placed")
-    netlist = result.netlist
-    if netlist is None:
-        raise InternalError(f"placing made a netlist that is refused: {result.diagnostics[0]}")
+    netlist = netlist_of(replace(placement, copies=1), "placed")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
     run = model_netlist(netlist, programs, {**ONE_ROUND, LOOP: str(placement.rounds)})
     inputs = placement.microbatch * placement.rounds

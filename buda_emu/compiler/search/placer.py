@@ -109,6 +109,13 @@ def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
     return _quickest(tiles, target, aim, entries, forms)
 
 
+def _copies_have_names(tiles: TileGraph, aim: Aim) -> bool:
+    """Whether no input or output is called as the copy of another queue on some chip would be: net2pipe takes the one
+    for the other (NETLIST 1.7). Names of all other queues are chosen."""
+    own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
+    return own.isdisjoint(f"{name}.{chip}" for name in own | {*tiles.constants} for chip in aim.ids or range(aim.chips))
+
+
 def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
     that is what one input takes the shortest time with, or where nothing else has room for the model."""
@@ -117,7 +124,7 @@ def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
         return _in_memory(cut, aim)
     shared = partial(_shared_out, tiles, target, entries)
     ways = [(cut, aim)]
-    if aim.effort != "low" and aim.objective == "throughput":
+    if aim.effort != "low" and aim.objective == "throughput" and _copies_have_names(tiles, aim):
         ways.insert(0, (cut, replace(aim, chips=1, copies=aim.chips)))
     if aim.effort != "low" and aim.objective == "latency":
         ways.append((shared, aim))

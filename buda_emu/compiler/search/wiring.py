@@ -15,8 +15,8 @@ from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.room import Room
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
-from buda_emu.timing.flows import Flow
-from buda_emu.timing.noc import Link, Path, path
+from buda_emu.timing.transfers.flows import Flow
+from buda_emu.timing.transfers.noc import Link, Path, path
 
 POWER = 4
 PATIENCE = 120

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buda_emu.errors import ScheduleError, UnsupportedError
 from buda_emu.gemini.frontend import Layer
 from buda_emu.gemini.json_values import an_object
-from buda_emu.kernels.integer_product import MOST_SUM, integer_product
+from buda_emu.kernels.products.integer_product import MOST_SUM, integer_product
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]

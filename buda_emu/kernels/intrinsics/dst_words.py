@@ -1,12 +1,12 @@
-"""What an accumulation makes of words of Dst, for each kind of Dst (`kernels/tensix/group_sums.py`)."""
+"""What an accumulation makes of words of Dst, for each kind of Dst (`kernels/tensix/products/group_sums.py`)."""
 
 from typing import TypeAlias
 
 from numba.core import cgutils
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, llvm_fma
-from buda_emu.kernels.intrinsics.vectors import WIDE, Vectors
-from buda_emu.kernels.tensix.group_sums import (
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, llvm_fma
+from buda_emu.jit.intrinsics.vectors import WIDE, Vectors
+from buda_emu.kernels.tensix.products.group_sums import (
     ABOVE,
     AWAY,
     BUG,
@@ -26,7 +26,7 @@ from buda_emu.kernels.tensix.group_sums import (
     UNIT,
     UNIT_WIDE,
 )
-from buda_emu.kernels.tensix.prepared import INFINITE
+from buda_emu.kernels.tensix.products.prepared import INFINITE
 from buda_emu.kernels.tensix.words import TILE
 
 __all__ = ["Bf16", "Fp16", "Group", "Wide", "step_at"]

@@ -1,4 +1,5 @@
-"""Where the sums of a product's groups begin: patterns of M of the largest exponents (`kernels/tensix/group_sums.py`).
+"""Where the sums of a product's groups begin: patterns of M of the largest exponents
+(`kernels/tensix/products/group_sums.py`).
 
 A tile is computed in blocks, and the patterns stand in memory as the blocks use them.
 """
@@ -9,10 +10,10 @@ from dataclasses import dataclass
 from llvmlite import ir
 from numba.core import cgutils
 
-from buda_emu.kernels.intrinsics.code import SIZE, Builder, Value, splat
-from buda_emu.kernels.intrinsics.vectors import I8, I16, WIDE, Vectors
-from buda_emu.kernels.tensix.group_sums import EXPONENT, M_FRACTION
-from buda_emu.kernels.tensix.prepared import COUNTS, HALVES
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, splat
+from buda_emu.jit.intrinsics.vectors import I8, I16, WIDE, Vectors
+from buda_emu.kernels.tensix.products.group_sums import EXPONENT, M_FRACTION
+from buda_emu.kernels.tensix.products.prepared import COUNTS, HALVES
 from buda_emu.kernels.tensix.words import EDGE, FACE, GROUP
 
 __all__ = ["Block", "Patterns", "Tops", "block_for"]

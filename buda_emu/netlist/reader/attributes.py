@@ -82,7 +82,7 @@ def read_attributes(context: Context, node: Node, state: AttributeState) -> None
             _read_splice(context, name, key, value, state)
         elif spec is None or spec.kind == "splice":
             context.report(NOT_LEGAL, key, f"unknown attribute {quoted(name)}", near(name, ATTRIBUTES))
-        elif spec.types is not None and state.op_type not in spec.types and state.op_type in OP_TYPES:
+        elif state.op_type in OP_TYPES and not spec.is_legal_on(state.op_type):
             message = f"attribute {name} is not legal for {state.op_type}"
             context.report(NOT_LEGAL, key, message, f"it belongs to {_types(spec)}")
         else:
@@ -162,10 +162,13 @@ def _read_one(context: Context, spec: AttributeSpec, key: Scalar, node: Node, st
 
 
 def _z_too_early(context: Context, key: Scalar, state: AttributeState) -> bool:
-    needs = {"reduce": ("dim", "z", "dim: z"), "matmul": ("accumulate", True, "accumulate: true")}.get(state.op_type)
-    if needs is None or state.values.get(needs[0]) == needs[1]:
+    known = OP_TYPES.get(state.op_type)
+    if known is None or known.late_z is None:
         return False
-    context.report(NOT_LEGAL, key, f"attribute z of a {state.op_type} needs {needs[2]} before it")
+    name, value = known.late_z
+    if state.values.get(name) == value:
+        return False
+    context.report(NOT_LEGAL, key, f"attribute z of a {state.op_type} needs {name}: {str(value).lower()} before it")
     return True
 
 
@@ -178,7 +181,8 @@ def _num_nz_strips(value: tuple[int, ...], state: AttributeState) -> str:
 def _min_buffer_input(value: int, state: AttributeState) -> str:
     if value > 1:
         return "min_buffer_input is 0 or 1"
-    only_0 = state.op_type in ("buffer", "depthwise")
+    known = OP_TYPES.get(state.op_type)
+    only_0 = known is not None and known.has("one operand is kept")
     return f"min_buffer_input of a {state.op_type} is 0" if value == 1 and only_0 else ""
 
 

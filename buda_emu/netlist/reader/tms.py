@@ -128,12 +128,11 @@ def check_transposes(
 
 def _refusal(op_type: str, index: int, in_df: tuple[str, ...], arch: str) -> str:
     op = OP_TYPES[op_type]
-    if op.family == "matmul":
-        return "" if index == 1 else "a matmul transposes its input 1 only"
-    if op.family not in ("unary", "sfpu") and not op.is_binary:
+    if op.transposed is None:
         return f"{op_type} cannot transpose"
-    if op.is_binary and index != 0:
-        return f"{op_type} transposes its input 0 only"
-    if op.is_binary and arch == "grayskull":
+    if index != op.transposed and not op.one_input:
+        return f"{op_type} transposes its input {op.transposed} only"
+    if not op.transposes_on_grayskull and arch == "grayskull":
         return f"{op_type} cannot transpose on grayskull"
-    return f"{op_type} cannot transpose with an Int32 input 0" if in_df[:1] == ("Int32",) else ""
+    int32 = op.has("tile by tile") and in_df[:1] == ("Int32",)
+    return f"{op_type} cannot transpose with an Int32 input 0" if int32 else ""

@@ -11,6 +11,7 @@ from buda_emu.netlist.nodes import Mark
 from buda_emu.records import dataclass
 from buda_emu.spec.archs import Arch
 from buda_emu.spec.blocking import FULL_TILE
+from buda_emu.spec.ops import OP_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +145,9 @@ def item_mark(item: Sourced, key: str, index: int) -> Mark:
 def tms_mark(op: Sourced, index: int) -> Mark:
     """The place of `input_N_tms`."""
     return op.at(f"input_{index}_tms", "inputs")
+
+
+def on_ethernet(op: Op) -> bool:
+    """Whether the op runs on no worker core."""
+    known = OP_TYPES.get(op.type)
+    return known is not None and known.has("Ethernet")

@@ -23,10 +23,9 @@ from buda_emu.netlist.rules.registry import (
     program_check,
     queue_check,
 )
-from buda_emu.netlist.rules.subjects import SUBJECTS
+from buda_emu.spec.ops import OP_TYPES
 
 Phase = Literal["basic", "load", "device"]
-__all__ = ["SUBJECTS", "verify"]
 
 
 def verify(
@@ -96,11 +95,16 @@ def _unread(netlist: Netlist) -> frozenset[str]:
     return frozenset(item.name for item in items if item.broken) | fused
 
 
+def _has_sub_ops(op: Op) -> bool:
+    known = OP_TYPES.get(op.type)
+    return known is not None and known.has("sub-ops")
+
+
 def _fused_uses(ctx: Context) -> tuple[FusedUse, ...]:
     """Every definition as it is used, once for each set of properties that its rules look at."""
     uses: dict[tuple[object, ...], tuple[Op, FusedOp]] = {}
     for op in ctx.ops.values():
-        definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id) if op.type == "fused_op" else None
+        definition = ctx.netlist.fused_ops.get(op.attributes.fused_op_id) if _has_sub_ops(op) else None
         if definition is not None and op.name not in ctx.broken:
             own = op.attributes
             relu = (own.relu_en, own.relu_threshold, own.relu_mode)
@@ -117,7 +121,9 @@ def _of_phase(checks: Checks[Any], phase: Phase) -> tuple[Check, ...]:
 
 @cache
 def _of_type(op_type: str, phase: Phase) -> tuple[Check, ...]:
-    return tuple(check for check in _of_phase(op_check, phase) if check.kinds is None or op_type in check.kinds)
+    known = OP_TYPES.get(op_type)
+    words = frozenset((known.name, known.family, *known.traits)) if known is not None else frozenset[str]()
+    return tuple(check for check in _of_phase(op_check, phase) if check.kinds is None or check.kinds & words)
 
 
 def _phase(check: Check) -> Phase:

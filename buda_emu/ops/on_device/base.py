@@ -10,9 +10,9 @@ import numpy as np
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
+from buda_emu.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.ops.base import OpCall, Parallel, Work, serial
 from buda_emu.ops.on_device.operands import BLOCK, Source, Stored, blanked
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
@@ -20,10 +20,11 @@ from buda_emu.ops.on_device.units import Units
 from buda_emu.ops.registry import Registry
 from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.formats import Family, is_raw
-from buda_emu.tensix.intermediate import intermediate, relu_threshold
+from buda_emu.spec.ops import OP_TYPES
+from buda_emu.tensix.conversions.intermediate import intermediate, relu_threshold
+from buda_emu.tensix.conversions.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.lanes import DstMode, VectorMode
 from buda_emu.tensix.registers import REGISTERS, OpRegisters, op_registers
-from buda_emu.tensix.relu import RELU_MODES, ReluMode
 from buda_emu.tensix.words import Core
 
 PRODUCT_BLOCK: Final = 1024
@@ -115,25 +116,7 @@ class DeviceOp(Protocol):
         ...
 
 
-DEVICE_OPS: Final = Registry[DeviceOp](
-    "buda_emu.ops.on_device",
-    {
-        "matmul": "matmul",
-        "depthwise": "depthwise",
-        "binary": "binary",
-        "quantization": "binary",
-        "unary": "copy",
-        "ethernet": "copy",
-        "sfpu": "sfpu",
-        "reduce": "reduce",
-        "splice": "moves",
-        "embedding": "moves",
-        "tilizer": "moves",
-        "topk": "topk",
-        "fused": "fused",
-    },
-    " with precision device",
-)
+DEVICE_OPS: Final = Registry[DeviceOp]("device", " with precision device")
 on_device = DEVICE_OPS.implements
 
 
@@ -161,17 +144,18 @@ def stored(bits: Bits, call: DeviceCall, index: int, register: str, mode: DstMod
 
 
 def kept_dims(call: DeviceCall) -> tuple[int, int]:
-    """Rows and columns that a tile of the result has: for matmul and tilizer the op's tile dim, for depthwise that of
-    input 0, for others the least of both (OPS 6)."""
+    """Rows and columns that a tile of the result has (OPS 6)."""
     op = call.op
-    if op.type in ("reduce", "splice", "embedding", "fused_op"):
-        return FULL_TILE
-    if op.type in ("matmul", "tilizer"):
-        return op.blocking.tile_dim
-    height, width = op.operands[0].tile_dim
-    if op.type == "depthwise":
-        return height, width
-    return min(height, op.blocking.tile_dim[0]), min(width, op.blocking.tile_dim[1])
+    match OP_TYPES[op.type].result_tile:
+        case "full":
+            return FULL_TILE
+        case "of the op":
+            return op.blocking.tile_dim
+        case "of operand 0":
+            return op.operands[0].tile_dim
+        case "least":
+            (height, width), own = op.operands[0].tile_dim, op.blocking.tile_dim
+            return min(height, own[0]), min(width, own[1])
 
 
 class Relu(NamedTuple):
@@ -252,13 +236,14 @@ def in_blocks(start: int, stop: int, block: int) -> Iterator[tuple[int, int]]:
 
 def block_of(op: OpCall) -> int:
     """How many tiles of an op's result are made at a time."""
-    return PRODUCT_BLOCK if op.type in ("matmul", "depthwise") else BLOCK
+    return PRODUCT_BLOCK if OP_TYPES[op.type].has("inner dimension") else BLOCK
 
 
 def _packer_relu(call: DeviceCall) -> Relu:
     """That of the op. Sub-ops of a fused op have their own, and a matmul that sums gradients has none (10: 6.2)."""
     op = call.op
-    enabled = op.attributes.relu_en and op.type != "fused_op" and not (op.type == "matmul" and call.gradient)
+    own = OP_TYPES[op.type].has("sub-ops") or (op.type == "matmul" and call.gradient)
+    enabled = op.attributes.relu_en and not own
     return relu_of(enabled, op.attributes.relu_mode, op.attributes.relu_threshold)
 
 
@@ -297,9 +282,8 @@ def reference(call: DeviceCall, inputs: Sequence[Bits], previous: Bits | None = 
 
 
 def arrangement(op: OpCall, index: int) -> int:
-    """What is done inside the tiles of an operand: the in-tile transpose flag turns input 1 of a matmul, of other ops
-    input 0 (OPS 7.4)."""
-    if op.transpose and index == (1 if op.type == "matmul" else 0):
+    """What is done inside the tiles of an operand: the in-tile transpose flag turns one of them (OPS 7.4)."""
+    if op.transpose and index == OP_TYPES[op.type].transposed:
         return TRANSPOSE
     spread = {"": AS_IS, "r": FIRST_ROW, "c": FIRST_COLUMN, "rc": FIRST_ELEMENT}
     return spread[op.operands[index].tile_broadcast]

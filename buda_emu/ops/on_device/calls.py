@@ -7,7 +7,7 @@ from buda_emu.netlist.model import Op
 from buda_emu.ops.base import OpCall
 from buda_emu.ops.on_device import device_op
 from buda_emu.ops.on_device.base import DeviceCall
-from buda_emu.tensix.fidelity import PHASES
+from buda_emu.tensix.products.fidelity import PHASES
 from buda_emu.tensix.words import Core
 
 

@@ -28,9 +28,9 @@ MEANINGS: Final[Mapping[Claim, str]] = MappingProxyType(
 def claim(type: str, core: Core) -> Claim | None:
     """What is claimed of an op type on a core; None for one that does not run."""
     op = OP_TYPES[type]
-    if op.family == "refused":
+    if not op.runs:
         return None
-    if op.family == "ethernet":
+    if op.has("Ethernet"):
         return "exact"  # bytes as they are, on every chip
     if core == "grayskull":
         return "not claimed"  # 6.3

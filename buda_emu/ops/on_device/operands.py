@@ -6,9 +6,9 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.kernels.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
+from buda_emu.kernels.tiles.gather import AS_IS, FIRST_COLUMN, FIRST_ELEMENT, FIRST_ROW, TRANSPOSE
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import Index, Units, Words, family_of
 from buda_emu.spec.blocking import FULL_TILE

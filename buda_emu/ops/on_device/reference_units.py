@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
+    Pair,
     Picking,
     Product,
     Spill,
@@ -17,14 +18,17 @@ from buda_emu.ops.on_device.units import (
     float_mode,
     tiles_of,
 )
-from buda_emu.tensix import eltwise, functions, integer, l1_acc, maxpool, moves, pack, tile_matmul, unpack
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.functions import Bound
-from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.conversions import l1_acc, pack, unpack
+from buda_emu.tensix.conversions.intermediate import Intermediate
+from buda_emu.tensix.conversions.relu import ReluMode
+from buda_emu.tensix.elementwise import eltwise, maxpool, moves
+from buda_emu.tensix.elementwise.maxpool import Dim
+from buda_emu.tensix.functions import table as functions
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode
-from buda_emu.tensix.maxpool import Dim
+from buda_emu.tensix.products import integer, tile_matmul
+from buda_emu.tensix.products.fidelity import PHASES
 from buda_emu.tensix.registers import IN_DST, REGISTERS
-from buda_emu.tensix.relu import ReluMode
 from buda_emu.tensix.words import Core
 
 
@@ -75,19 +79,20 @@ class ReferenceUnits:
         return result
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
         if fresh:
-            tiles_of(dst)[start:stop] = 0
+            tiles_of(dst)[items.start : items.stop] = 0
         if spill is not None:
-            block_by_block(self, dst, start, stop, in0, in1, product, mode, k, spill)
+            block_by_block(self, dst, items, operands, product, mode, k, spill)
             return
+        in0, in1 = operands
         rows, inner, cols = product.rows, product.inner, product.cols
         flat = dst.reshape(-1, 32, 32)
         kept = slice(0, 16 * product.faces)
-        for item in range(start, stop):
+        for item in items:
             entry, tile = divmod(item, dst.shape[1])
             row, col = divmod(tile, cols)
             left = [_tile(in0, entry, row * inner + n)[:, kept] for n in k]

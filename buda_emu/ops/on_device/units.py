@@ -14,17 +14,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import Bits
 from buda_emu.kernels.tensix.picks import Picks
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.spec.formats import Family
-from buda_emu.tensix.functions import Bound
-from buda_emu.tensix.intermediate import Intermediate
+from buda_emu.tensix.conversions.intermediate import Intermediate
+from buda_emu.tensix.conversions.relu import ReluMode
+from buda_emu.tensix.elementwise.maxpool import Dim
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode
-from buda_emu.tensix.maxpool import Dim
 from buda_emu.tensix.registers import REGISTERS
-from buda_emu.tensix.relu import ReluMode
 from buda_emu.tensix.words import Core
 
 Index = NDArray[np.int32]
@@ -40,6 +40,10 @@ class Words:
     index: Index
     pad: np.uint32
     transposed: bool = False
+
+
+Pair = tuple[Words, Words]
+"""in0 and in1 of a product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +120,11 @@ class Units(Protocol):
         ...
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for tiles start..stop of dst counted over w (2.8).
-        `fresh`: they hold nothing yet, which counts as zeros."""
+        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for those tiles of dst, counted over w (2.8). `fresh`:
+        they hold nothing yet, which counts as zeros."""
         ...
 
     def picker(
@@ -186,14 +190,13 @@ def tiles_of(dst: U32) -> U32:
 
 
 def block_by_block(
-    units: Units, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-    spill: Spill,
-) -> None:  # fmt: skip
+    units: Units, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range, spill: Spill
+) -> None:
     """`Units.matmul` with a spill, of the units' other steps."""
-    rows = tiles_of(dst)[start:stop]
+    rows = tiles_of(dst)[items.start : items.stop]
     after = [n + 1 for n in k[:-1] if spill.ends[n]]
     for first, last in pairwise([k.start, *after, k.stop]):
         if first > k.start:
             stored = units.pack(rows, mode, spill.held_as, spill.df)
             rows[...] = units.copy(units.unpack(stored, spill.register), spill.register, mode)
-        units.matmul(dst, start, stop, in0, in1, product, mode, range(first, last))
+        units.matmul(dst, items, operands, product, mode, range(first, last))

@@ -12,10 +12,10 @@ from typing import Final
 
 from buda_emu.timeline import Schedule, Timing
 from buda_emu.timeline.picture import Counter, Flow, Lane, Slice, Stretch, TimelinePicture
-from buda_emu.timing.epoch import EpochTiming, OpTiming
-from buda_emu.timing.loading import ChipLoad
+from buda_emu.timing.epoch.result import EpochTiming, OpTiming
+from buda_emu.timing.epoch.steady import at_work, filled, steady
 from buda_emu.timing.result import EpochReport, PerfRun, hypothetical
-from buda_emu.timing.steady import at_work, filled, steady
+from buda_emu.timing.transfers.loading import ChipLoad
 
 THREADS: Final = ("unpack", "math", "pack")
 LINKS: Final = 4  # and ports, whose load is counted, the busiest

@@ -8,9 +8,9 @@ from buda_emu.netlist.model import Netlist, Op, Queue
 from buda_emu.report.pictures.core_use import LEGEND, STYLE, Uses, drawn, of_op
 from buda_emu.report.pictures.floorplan import CELL, GAP, INSET, Box, Panel, memory, panels
 from buda_emu.report.pictures.svg import clean, fitted, number, text
-from buda_emu.spec.ops import OP_TYPES
+from buda_emu.spec.ops import OP_TYPES, Group
 
-FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
+FAMILIES: Final[Mapping[Group, tuple[str, str]]] = {
     "matmul": ("matmul, depthwise", "#0072b2"),
     "binary": ("binary, quantisation", "#009e73"),
     "sfpu": ("SFPU", "#b07800"),
@@ -19,10 +19,6 @@ FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     "move": ("data movement", "#6b7280"),
 }
 """Group of op types -> what the legend says, and its colour (distinct for the colour-blind)."""
-_GROUP_OF: Final = {
-    "matmul": "matmul", "depthwise": "matmul", "binary": "binary", "quantization": "binary", "sfpu": "sfpu",
-    "reduce": "reduce", "topk": "reduce", "fused": "fused",
-}  # fmt: skip
 _MARGIN: Final = 12
 _PANEL_GAP: Final = 24
 _SMALL: Final = 10.0
@@ -121,6 +117,11 @@ def _legend(y: float, heat: str, path: bool) -> str:
     return f"<g>{''.join(parts)}</g>"
 
 
+_USE_LINE: Final = CELL[1] - INSET - 13
+"""How far below the upper end of a core the words of what it takes stand; above them is room for the op's."""
+_USE_SIZE: Final = 10
+
+
 class _Painter:
     """Draws panels of one netlist."""
 
@@ -177,13 +178,15 @@ class _Painter:
         return [f'<path class="bg-core" d="{lines}"/>', *numbers]
 
     def _op(self, op: Op, box: Box) -> str:
-        colour = FAMILIES[_GROUP_OF.get(OP_TYPES[op.type].family, "move")][1]
+        colour = FAMILIES[OP_TYPES[op.type].drawn_as][1]
         rows, cols = op.cores
         dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12
         css = "bg-op bg-path" if op.name in self._path else "bg-op"
+        on_cores = self._streams is not None and len(op.grid_loc) == 2
+        room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"' if on_cores else ""
         parts = [
-            f'<g class="{css}" data-name="{clean(op.name)}"><title>{clean(self._op_tip(op))}</title>',
+            f'<g class="{css}" data-name="{clean(op.name)}"{room}><title>{clean(self._op_tip(op))}</title>',
             _rect(box, "bg-ground"),
             _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
         ]
@@ -203,7 +206,7 @@ class _Painter:
         parts: list[str] = []
         for use in of_op(self._streams or {}, panel.epoch, op):
             x, y = panel.columns[use.place.column][0] + INSET + 6, panel.rows[use.place.row][0]
-            parts.append(drawn(use, self._netlist.arch_name, x, y + CELL[1] - INSET - 12, CELL[0] - 2 * INSET - 12))
+            parts.append(drawn(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
         return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:

@@ -7,9 +7,9 @@ import numpy as np
 from buda_emu.report.pictures.epoch_picture import loading_name, loading_slices
 from buda_emu.timeline import Timing
 from buda_emu.timeline.picture import Lane, Slice, Stretch, TimelinePicture
-from buda_emu.timing.epoch import EpochTiming
+from buda_emu.timing.epoch.result import EpochTiming
+from buda_emu.timing.epoch.steady import steady
 from buda_emu.timing.result import EpochReport
-from buda_emu.timing.steady import steady
 
 
 def steady_picture(epoch: EpochReport, timing: EpochTiming) -> TimelinePicture:

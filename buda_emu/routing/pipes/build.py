@@ -6,20 +6,21 @@ from typing import Final
 
 from buda_emu.garbage import no_collections
 from buda_emu.netlist.model import Netlist
-from buda_emu.routing.pipes.chip_rules import refused, unreachable
-from buda_emu.routing.pipes.core_use import ChipCore, CoreUse, core_use, over_limits
-from buda_emu.routing.pipes.dram_readers import with_readers
-from buda_emu.routing.pipes.edge import EdgeMap
-from buda_emu.routing.pipes.edges import OpEdges, op_edges, queue_edge
+from buda_emu.routing.pipes.buffers.granularity import Cut, op_cut, queue_cut
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch, epochs
-from buda_emu.routing.pipes.granularity import Cut, op_cut, queue_cut
-from buda_emu.routing.pipes.make_buffers import Buffers
-from buda_emu.routing.pipes.make_pipes import PipeMaker
+from buda_emu.routing.pipes.making.dram_readers import with_readers
+from buda_emu.routing.pipes.making.make_pipes import PipeMaker
+from buda_emu.routing.pipes.making.nocs import Nocs
+from buda_emu.routing.pipes.making.relays import relays
+from buda_emu.routing.pipes.maps.edge import EdgeMap
+from buda_emu.routing.pipes.maps.source_map import within_bounds
 from buda_emu.routing.pipes.model import PipeGraph
-from buda_emu.routing.pipes.nocs import Nocs
-from buda_emu.routing.pipes.op_class import is_drainer
+from buda_emu.routing.pipes.ops.edges import OpEdges, op_edges, queue_edge
+from buda_emu.routing.pipes.ops.op_class import is_drainer
 from buda_emu.routing.pipes.refusal import Refusal, RefusedError
-from buda_emu.routing.pipes.source_map import within_bounds
+from buda_emu.routing.pipes.rules.chip_rules import refused, unreachable
+from buda_emu.routing.pipes.rules.core_use import ChipCore, CoreUse, core_use, over_limits
 
 MOST_TILES: Final = 1 << 23
 """Of all edges of an epoch: ten times what the largest public netlist has."""
@@ -136,8 +137,10 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
         return Built(epoch, None, refusals, use)
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [
-        0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made
+        0 if one.link or one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles
+        for one in pipes.made
     ]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.ports)), tuple(found))
+    made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes))
+    graph = PipeGraph(epoch.graphs[0], made, tuple(found))
     return Built(epoch, graph, [], use)

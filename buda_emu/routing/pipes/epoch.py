@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from buda_emu.netlist.model import Execute, Netlist, Op, Queue
-from buda_emu.routing.pipes.fused import FusedUse, fused_use
-from buda_emu.routing.pipes.op_class import op_class
-from buda_emu.routing.pipes.operands import OpInputs
+from buda_emu.routing.pipes.ops.fused import FusedUse, fused_use
+from buda_emu.routing.pipes.ops.op_class import op_class
+from buda_emu.routing.pipes.ops.operands import OpInputs
 from buda_emu.routing.pipes.queue_order import in_table_order
 
 _TRUE: Final = ("true", "1")

@@ -4,11 +4,12 @@ An epoch's tiles are sent in iterations, which the firmware starts, and an itera
 `TILES_A_PHASE` tiles, which the hardware goes through by itself.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isqrt, lcm
 
 from buda_emu.routing.streams.connected import refused
 from buda_emu.routing.streams.limits import PHASES_AN_ITERATION, TILES_A_PHASE
+from buda_emu.routing.streams.order import in_order
 from buda_emu.routing.streams.rational import Kind, Node
 
 
@@ -19,9 +20,8 @@ def measure(nodes: Iterable[Node]) -> None:
         if not roots:
             raise refused("pipes form a circle")
         roots.sort(key=_is_padding)
-        for root in roots:
-            _single_source_paths(root, True)
-        order = _topological(roots)
+        order = in_order(roots, readers)
+        _note_single_source_paths(order)
         _count_iterations([node for node in component if not readers(node)], roots, order)
         for node in order:
             node.tiles = _tiles(node)
@@ -29,7 +29,7 @@ def measure(nodes: Iterable[Node]) -> None:
             node.subtree = lcm(*(reader.subtree for reader in readers(node))) if readers(node) else _granularity(node)
         seen = set[Node]()
         for root in roots:
-            for node in _topological([root], seen):
+            for node in in_order([root], readers, seen):
                 node.max_tiles = _max_tiles(node, root.buffer.buffer.tiles_per_input)
 
 
@@ -82,34 +82,13 @@ def _granularity(node: Node) -> int:
     return 1 if operand is None else max(1, operand.buffer.tile_clear_granularity)
 
 
-def _single_source_paths(node: Node, upstream: bool) -> bool:
-    """Note for `node` and what lies behind it whether one source alone, whole and once, feeds each of them."""
-    if not node.on_single_path:
-        return False
-    single = upstream and not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
-    for reader in readers(node):
-        single = _single_source_paths(reader, single) and single
-    node.on_single_path = single
-    return single
-
-
-def _topological(roots: Iterable[Node], seen: set[Node] | None = None) -> list[Node]:
-    """All nodes behind `roots` that are not in `seen`, each after those before it; they are added to `seen`."""
-    seen = set() if seen is None else seen
-    order = list[Node]()
-
-    def visit(node: Node) -> None:
-        seen.add(node)
-        for reader in readers(node):
-            if reader not in seen:
-                visit(reader)
-        order.append(node)
-
-    for root in roots:
-        if root not in seen:
-            visit(root)
-    order.reverse()
-    return order
+def _note_single_source_paths(order: Sequence[Node]) -> None:
+    """Note for each node of `order` whether one source alone, whole and once, feeds it and all behind it."""
+    for node in order:
+        whole = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
+        node.on_single_path = whole and (node.input is None or node.input.sources[0].on_single_path)
+    for node in reversed(order):
+        node.on_single_path = node.on_single_path and all(reader.on_single_path for reader in readers(node))
 
 
 def _count_iterations(leaves: list[Node], roots: list[Node], order: list[Node]) -> None:

@@ -4,6 +4,7 @@ Held against the vendor's pipegen2 (`../shared/routing`), whose refusals name th
 """
 
 from buda_emu.records import dataclass
+from buda_emu.routing.ethernet_cores import ETHERNET_CORES
 
 EXTRA_STREAMS = range(40, 64)  # of worker cores: what operands, gathers and multicasts do not use
 
@@ -20,6 +21,7 @@ TILES_A_PHASE = 2048
 PHASES_AN_ITERATION = 15  # where one source feeds one path
 MOST_EPOCH_TILES = 1 << 32  # through a buffer: what has more is not followed
 MOST_PHASES = 1 << 16  # of an iteration, likewise: no core has room for the blob of so many
+MOST_CHAINED = 200  # buffers and pipes between two ops whose phases are followed
 PHASE_BYTES = 64  # of a blob, as pipegen2 estimates
 EPOCH_BYTES = 12 * 1024  # of a blob, before its phases
 TILE_HEADER_BUFFER = 16 * TILES_A_PHASE  # bytes
@@ -68,7 +70,6 @@ class CoreLimits:
 
 
 _ROWS = (*range(1, 6), *range(7, 12))
-_ETHERNET_COLUMNS = (9, 1, 8, 2, 7, 3, 6, 4)
 
 LIMITS = {
     "grayskull": CoreLimits(
@@ -80,7 +81,7 @@ LIMITS = {
         packer_multicast=False,
         rows=_ROWS,
         columns=tuple(range(1, 13)),
-        ethernet_cores=(),
+        ethernet_cores=ETHERNET_CORES["grayskull"],
     ),
     "wormhole_b0": CoreLimits(
         l1_begin=204 * 1024,
@@ -91,6 +92,6 @@ LIMITS = {
         packer_multicast=True,
         rows=_ROWS,
         columns=(*range(1, 5), *range(6, 10)),
-        ethernet_cores=tuple((row, column) for row in (0, 6) for column in _ETHERNET_COLUMNS),
+        ethernet_cores=ETHERNET_CORES["wormhole_b0"],
     ),
 }

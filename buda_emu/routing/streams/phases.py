@@ -10,7 +10,8 @@ from typing import NamedTuple
 from buda_emu.errors import UnsupportedError
 from buda_emu.routing.streams.connected import refused
 from buda_emu.routing.streams.flow import readers
-from buda_emu.routing.streams.limits import MOST_PHASES
+from buda_emu.routing.streams.limits import MOST_CHAINED, MOST_PHASES
+from buda_emu.routing.streams.order import in_order
 from buda_emu.routing.streams.rational import Kind, Node, Simple
 
 _FORKS = {Kind.FORK, Kind.PRE_TM_FORK, Kind.DRAM_FORK}
@@ -47,6 +48,16 @@ class Flow:
         self.sends: dict[Node, list[Phase]] = {}
 
 
+def _within_chain(roots: Iterable[Node]) -> None:
+    longest = dict[Node, int]()
+    for node in in_order(roots, readers):
+        before = node.input.sources if node.input is not None else ()
+        longest[node] = 1 + max((longest.get(source, 0) for source in before), default=0)
+    if (found := max(longest.values(), default=0)) > MOST_CHAINED:
+        what = f"{found:,} buffers and pipes follow each other without an op between them"
+        raise UnsupportedError(f"{what}: phases of no more than {MOST_CHAINED} are followed")
+
+
 class Phases:
     """Phases of all nodes of one subgraph, whose tiles have been measured."""
 
@@ -59,6 +70,7 @@ class Phases:
         roots.sort(key=lambda root: not root.virtual and root.buffer.buffer.is_padding and root.buffer.dram_input)
         for root in roots:
             self._flow(root)
+        _within_chain(roots)
         counted = set[Node]()
         for node in self._flows:
             self._paths(node, counted)

@@ -19,6 +19,7 @@ from buda_emu.routing.streams.limits import (
 )
 from buda_emu.routing.streams.making import Draft, Makers
 from buda_emu.routing.streams.model import CoreUse, Place, Refusal, RefusedError, Routed
+from buda_emu.routing.streams.order import in_order
 from buda_emu.routing.streams.phases import Phases
 from buda_emu.routing.streams.rational import MULTICASTS, READS_DRAM, Kind, Simple
 from buda_emu.routing.streams.taking_apart import Subgraph, subgraphs
@@ -31,15 +32,20 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
     checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
     streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
     """
-    limits = LIMITS.get(arch)
-    if limits is None:
-        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    limits = LIMITS[known_arch(arch)]
     for buffer in graph.buffers:
         if buffer.epoch_tiles > MOST_EPOCH_TILES:
             what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
             raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
     with no_collections():
         return _routed(graph, limits, phases)
+
+
+def known_arch(arch: str) -> str:
+    """The same. UnsupportedError for one whose streams are not known."""
+    if arch not in LIMITS:
+        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    return arch
 
 
 def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:
@@ -162,7 +168,7 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
     """The streams of a subgraph; their phases are noted in `steps`, if there is one."""
     measure(part.nodes)
     makers = Makers()
-    pipes = _topological(part.pipes)
+    pipes = in_order(part.pipes, _followers)
     for pipe in pipes:
         makers.make(pipe)
     if steps is not None:
@@ -172,23 +178,8 @@ def _streams(part: Subgraph, steps: Steps | None) -> list[Draft]:
     return [stream for stream in makers.streams if not stream.deleted]
 
 
-def _topological(pipes: list[Simple]) -> list[Simple]:
-    seen = set[Simple]()
-    order = list[Simple]()
-
-    def visit(pipe: Simple) -> None:
-        seen.add(pipe)
-        for node in pipe.outputs:
-            for follower in node.outputs:
-                if follower not in seen:
-                    visit(follower)
-        order.append(pipe)
-
-    for pipe in pipes:
-        if pipe not in seen:
-            visit(pipe)
-    order.reverse()
-    return order
+def _followers(pipe: Simple) -> Iterable[Simple]:
+    return (follower for node in pipe.outputs for follower in node.outputs)
 
 
 def _allocated(streams: list[Draft], cores: dict[Place, Core], limits: CoreLimits, refusals: list[Refusal]) -> Routed:

@@ -5,8 +5,8 @@ import numpy as np
 from buda_emu.device.bit_store import BitView
 from buda_emu.device.store import EntryView
 from buda_emu.errors import InternalError, UnsupportedError
-from buda_emu.kernels.gather import AS_IS
-from buda_emu.numerics.stored import Bits, floats_for
+from buda_emu.formats.stored import Bits, floats_for
+from buda_emu.kernels.tiles.gather import AS_IS
 from buda_emu.ops.on_device.base import run
 from buda_emu.ops.on_device.kernel_units import KernelUnits
 from buda_emu.ops.on_device.operands import Stored

@@ -10,7 +10,7 @@ from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.host_memory import size_text
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import ProgramError
-from buda_emu.kernels.gather import AS_IS, gather_tiles
+from buda_emu.kernels.tiles.gather import AS_IS, gather_tiles
 from buda_emu.netlist.model import TemporalGraph
 from buda_emu.ops.operands import convert, relu_in_place, run_onto, run_relu
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
@@ -230,8 +230,7 @@ class FormatRun(ChunkRun[Tensor]):
                 step.map.index,
                 pad_value,
                 AS_IS,
-                32,
-                32,
+                (32, 32),
             )
             values = moved
         view, slots = channel.view, self._chunk.writes[step.queue]

@@ -11,14 +11,15 @@ import numpy as np
 
 from buda_emu import ops
 from buda_emu.errors import ProgramError, UnsupportedError
+from buda_emu.formats import quantise
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
-from buda_emu.numerics import quantise
 from buda_emu.ops.base import Implementation, OpCall, Operand
-from buda_emu.ops.unary import passes_on
+from buda_emu.ops.common import passes_on
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.spec.blocking import Shape
 from buda_emu.spec.formats import FORMATS
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.tilemap import TileMap, TmError, require_tiles
 
 if TYPE_CHECKING:  # what only precision "device" needs is loaded when a plan for it is made
@@ -101,7 +102,7 @@ class Plan:
 
 def relu_behind(op: Op) -> tuple[str, float] | None:
     """Mode and threshold of the relu that follows an op; a fused op has its own inside."""
-    if not op.attributes.relu_en or op.type == "fused_op":
+    if not op.attributes.relu_en or OP_TYPES[op.type].has("sub-ops"):
         return None
     return op.attributes.relu_mode, op.attributes.relu_threshold
 
@@ -185,16 +186,17 @@ class _Builder:
         raise ProgramError(f"op {op.name}: input {name} is not part of temporal graph {self._topology.graphs}")
 
     def _op(self, op: Op) -> None:
-        queues = self._netlist.queues
+        queues, declared = self._netlist.queues, OP_TYPES[op.type]
         inputs: list[int] = []
         operands: list[Operand] = []
         for position, name in enumerate(op.inputs):
             value = self._source(name, op)
             operand = self._operand(op, position, value)
-            if op.type == "tilizer":
+            if declared.has("reads what was pushed"):
                 # OPS 6.10: takes the unquantised row-major data as pushed; 12 (3.1): the label is that of any operand
                 if name not in queues or queues[name].layout != "flat":
-                    raise UnsupportedError(f"op {op.name}: tilizer reads {name}, which is not a queue with layout flat")
+                    what = f"{op.type} reads {name}, which is not a queue with layout flat"
+                    raise UnsupportedError(f"op {op.name}: {what}")
                 label = self._converted_to(operand.label) or operand.label
                 operand = replace(operand, tile_dim=queues[name].blocking.tile_dim, label=label)
                 if self._core is None:
@@ -203,7 +205,7 @@ class _Builder:
                 value, operand = self._truncate(value, operand)
             inputs.append(value)
             operands.append(operand)
-        fused = self._netlist.fused_ops[op.attributes.fused_op_id] if op.type == "fused_op" else None
+        fused = self._netlist.fused_ops[op.attributes.fused_op_id] if declared.has("sub-ops") else None
         call = OpCall(
             name=op.name, type=op.type, attributes=op.attributes, blocking=op.blocking, operands=tuple(operands),
             transpose=op.transpose, vector=op.vector, out_df=op.out_df, intermed_df=op.intermed_df, acc_df=op.acc_df,
@@ -281,7 +283,7 @@ class _Builder:
         narrow_block = self._quantised and spec.name in _TRUNCATED_INPUTS
         if not (integer or narrow_block):
             return ""
-        if op.type in ("quantization", "requantization") or op.attributes.requant:
+        if OP_TYPES[op.type].has("rounds to Int8") or op.attributes.requant:
             return "Int8"
         return op.out_df
 

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
-import numpy as np
-
-from buda_emu.kernels.crew import SHARED, Board, await_helpers, looks_in, serve
-from buda_emu.kernels.machine_code.kinds import raised_at
-from buda_emu.kernels.machine_code.turn import take_turns, turns_are_over
-from buda_emu.numerics.float_state import set_exact
-from buda_emu.ops.base import Work
+from buda_emu.formats.float_state import set_exact
+from buda_emu.jit.job_slot import SHARED, JobSlot
+from buda_emu.jit.machine_code.kinds import raised_at
+from buda_emu.jit.machine_code.turn import take_turns, turns_are_over
+from buda_emu.jit.thread_team import await_helpers, serve, spins_in
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
 # lies in the caches of one processor.
@@ -36,7 +34,6 @@ PARTS_PER_THREAD: Final = 2  # of a Python function: ranges that it is called wi
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
 _NAP_SECONDS: Final = 2e-5
-_SIZED: Final = np.ndarray, Work  # no union: every kernel asks, and one would be made each time
 
 
 class WorkerPool:
@@ -44,45 +41,45 @@ class WorkerPool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._crew = _Crew(threads) if threads > 1 else None
+        self._team = _ThreadTeam(threads) if threads > 1 else None
         self._turn = threading.Lock()
         self._demand = _Demand()
-        if self._crew is not None:
-            weakref.finalize(self, self._crew.close)
+        if self._team is not None:
+            weakref.finalize(self, self._team.close)
 
     def close(self) -> None:
         """Stop the workers."""
-        crew, self._crew = self._crew, None
-        if crew is not None:
-            crew.close()
+        team, self._team = self._team, None
+        if team is not None:
+            team.close()
 
     def __call__(self, kernel: Callable[..., Any], items: int, *args: Any) -> None:
         """Run `kernel` on 0..items, shared between the workers, who have the floating-point state of the caller that
         first needed them: the default, whatever a listener has done to it."""
         set_exact()
-        crew = self._crew
+        team = self._team
         least = _WORTH_SHARING if _shares(kernel) else _WORTH_DIVIDING
-        if crew is None or items < 2 or not _have_bytes(args, least):
+        if team is None or items < 2 or not _have_bytes(args, least):
             kernel(0, items, *args)
             return
-        alone = not _have_bytes(args, self._worth_sharing(crew))
+        alone = not _have_bytes(args, self._worth_sharing(team))
         start, computed = time.perf_counter(), time.thread_time()
         if alone or not self._turn.acquire(blocking=False):
             kernel(0, items, *args)  # the last reason: the workers are busy with what another thread asked for
         else:
             try:
-                crew.run(kernel, items, args)
+                team.run(kernel, items, args)
             finally:
                 self._turn.release()
         end = time.perf_counter()
         _SUPPLY.saw(end - start, time.thread_time() - computed)
         self._demand.saw(start, end)
 
-    def _worth_sharing(self, crew: "_Crew") -> int:
+    def _worth_sharing(self, team: "_ThreadTeam") -> int:
         """Bytes from which on the workers share a task now."""
         if _SUPPLY.scarce:
             return _WORTH_SHARING_WHEN_SCARCE
-        if not crew.started and self._demand.little:
+        if not team.started and self._demand.little:
             return _WORTH_STARTING
         return _WORTH_WAKING if self._demand.rare else 0
 
@@ -133,17 +130,18 @@ class _Demand:
 _SUPPLY: Final = _Supply()  # of the machine, so of all pools; who writes at once with another spoils a guess
 
 
-class _Crew:
+class _ThreadTeam:
     """The helpers of a pool, and where they see what to do."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._board = Board()
-        self._looks = 0
-        self._awaited = 0  # the number of the latest job, before it is on the board
+        self._slot = JobSlot()
+        self._spins = 0
+        self._awaited = 0  # the number of the latest job, before it is in the slot
         self._ranges: _Ranges | None = None
         self._helpers: list[threading.Thread] = []
-        self._bell = threading.Condition()
+        self._wake = threading.Condition()
+        self._changed = threading.Condition()  # how many are busy with ranges
         self._asleep = 0
         self._closed = False
 
@@ -163,55 +161,56 @@ class _Crew:
 
     def close(self) -> None:
         """Send the helpers home, and wait for them."""
-        with self._bell:
+        with self._wake:
             self._closed = True
-            self._bell.notify_all()
+            self._wake.notify_all()
         for helper in self._helpers:
             if helper is not threading.current_thread():  # the collector of garbage runs anywhere
                 helper.join()
 
     def _share(self, kernel: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
         """A kernel whose items the threads claim."""
-        board = self._board
+        slot = self._slot
         self._wait()
-        board.prepare(items, max(1, items // (GRAINS_PER_THREAD * self.threads)), self._looks)
-        number = self._ring()
+        slot.prepare(items, max(1, items // (GRAINS_PER_THREAD * self.threads)), self._spins)
+        number = self._expect()
         try:
-            kernel(board.address, SHARED, *args)
+            kernel(slot.address, SHARED, *args)
         finally:
             self._wait()
-            if board.number < number:
-                board.announce()  # it was never called, and is over
-        if board.raised:
-            raise raised_at(board.raised, kernel.__name__)
+            if slot.number < number:
+                slot.announce()  # it was never called, and is over
+        if slot.raised:
+            raise raised_at(slot.raised, kernel.__name__)
 
     def _divide(self, function: Callable[..., Any], items: int, args: tuple[Any, ...]) -> None:
         """A function that is called with ranges of items."""
-        self._ranges = ranges = _Ranges(self._ring(), function, parts(items, self.threads), args, self._board)
+        ranges = _Ranges(self._expect(), function, parts(items, self.threads), args, self._slot, self._changed)
+        self._ranges = ranges
         take_turns()
-        self._board.announce()
+        self._slot.announce()
         try:
-            ranges.own(self._looks)
+            ranges.own(self._spins)
         finally:
             turns_are_over()
             self._ranges = None
 
     def _wait(self) -> None:
-        """Until no helper works on a kernel: mostly its door has waited long enough."""
-        while not self._board.done:
+        """Until no helper works on a kernel: mostly its entry point has waited long enough."""
+        while not self._slot.done:
             time.sleep(_NAP_SECONDS)
 
-    def _ring(self) -> int:
+    def _expect(self) -> int:
         """The next job is about to be there, so no helper falls asleep any more: its number."""
-        self._awaited = number = self._board.number + 1
+        self._awaited = number = self._slot.number + 1
         if self._asleep:
-            with self._bell:
-                self._bell.notify_all()
+            with self._wake:
+                self._wake.notify_all()
         return number
 
     def _start(self) -> None:
-        self._looks = looks_in(AWAKE_SECONDS)
-        with self._bell:
+        self._spins = spins_in(AWAKE_SECONDS)
+        with self._wake:
             for _ in range(0 if self._closed else self.threads - 1):
                 helper = threading.Thread(target=self._help, name="buda-emu", daemon=True)
                 helper.start()
@@ -220,7 +219,7 @@ class _Crew:
     def _help(self) -> None:
         seen = helped = 0
         while not self._closed:
-            seen = serve(self._board.address, seen, self._looks)
+            seen = serve(self._slot.address, seen, self._spins)
             ranges = self._ranges
             if ranges is not None and ranges.number > helped:
                 seen = helped = ranges.number
@@ -232,10 +231,10 @@ class _Crew:
             del ranges  # and with it the arrays
 
     def _sleep(self, seen: int) -> None:
-        with self._bell:
-            self._asleep += 1  # before looking: who rings looks at it afterwards
+        with self._wake:
+            self._asleep += 1  # before looking: who wakes looks at it afterwards
             if not self._closed and self._awaited <= seen:
-                self._bell.wait()
+                self._wake.wait()
             self._asleep -= 1
 
 
@@ -248,25 +247,25 @@ class _Ranges:
         function: Callable[..., Any],
         ranges: list[tuple[int, int]],
         args: tuple[Any, ...],
-        board: Board,
+        slot: JobSlot,
+        changed: threading.Condition,
     ) -> None:
         self.number = number
         self._function = function
         self._args = args
-        self._board = board
+        self._slot = slot
         self._error: BaseException | None = None
         self._todo = deque(ranges)
-        self._changed = threading.Condition()
-        self._working = 0
+        self._changed = changed
 
-    def own(self, looks: int) -> None:
+    def own(self, spins: int) -> None:
         """The part of the caller, who comes back when all is done; first it looks so often whether that is so. Raises
         what any part raised."""
         self.help()
-        if self._working:
-            await_helpers(self._board.address, looks)
+        if self._slot.busy:
+            await_helpers(self._slot.address, spins)
         with self._changed:
-            while self._working:
+            while self._slot.busy:
                 self._changed.wait()
         if self._error is not None:
             raise self._error
@@ -274,7 +273,7 @@ class _Ranges:
     def help(self) -> None:
         """The part of any thread."""
         with self._changed:
-            self._count(1)
+            self._slot.count_busy(1)
         try:
             while True:
                 try:
@@ -287,12 +286,8 @@ class _Ranges:
             self._error = error
         finally:
             with self._changed:
-                self._count(-1)
+                self._slot.count_busy(-1)
                 self._changed.notify_all()
-
-    def _count(self, change: int) -> None:
-        self._working += change
-        self._board.note_busy(self._working)
 
 
 def parts(items: int, threads: int) -> list[tuple[int, int]]:
@@ -309,8 +304,7 @@ def _shares(function: Callable[..., Any]) -> bool:
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
     left = least
     for arg in args:
-        if isinstance(arg, _SIZED):
-            left -= arg.nbytes
-            if left <= 0:
-                return True
+        left -= getattr(arg, "nbytes", 0)
+        if left <= 0:
+            return True
     return False

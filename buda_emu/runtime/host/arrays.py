@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
+from buda_emu.formats import host_decode
 from buda_emu.netlist.model import Queue
-from buda_emu.numerics import host_decode
 from buda_emu.spec.formats import is_raw
 
 _SMALL_FLOATS = ("bfloat16", "float8_", "float6_", "float4_")  # of ml_dtypes: every value is a float32

@@ -12,8 +12,8 @@ from buda_emu.checker.text import plural
 from buda_emu.device.channel import Fifo, Ram
 from buda_emu.device.store import TILE_ELEMENTS, EntryView
 from buda_emu.errors import HostError, HostTimeoutError
+from buda_emu.formats.float_state import exact_floats
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.numerics.float_state import exact_floats
 from buda_emu.records import dataclass
 from buda_emu.runtime.host.host_io import HostIo, Readout, whole_tiles
 from buda_emu.runtime.machine.gate import Gate, Slices

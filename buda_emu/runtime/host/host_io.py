@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device.store import TILE_ELEMENTS
+from buda_emu.formats import host_read, host_widen
 from buda_emu.netlist.model import Netlist, Queue
-from buda_emu.numerics import host_read, host_widen
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.operands import convert
 from buda_emu.runtime.host.arrays import host_array

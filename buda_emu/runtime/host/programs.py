@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.formats.float_state import exact_floats
 from buda_emu.netlist.model import Instruction, Netlist
-from buda_emu.numerics.float_state import exact_floats
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.place import Place
 from buda_emu.program.steps import StepBudget

@@ -8,7 +8,7 @@ from buda_emu.checker.text import plural
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program, Queue
-from buda_emu.netlist.test_config import TestConfig
+from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.records import dataclass
 from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import entries_read

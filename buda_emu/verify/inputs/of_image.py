@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program
-from buda_emu.netlist.test_config import TestConfig
+from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.verify.inputs.default import InputBlock, default_inputs
 from buda_emu.verify.inputs.entries import entries_read
 from buda_emu.verify.inputs.stimulus import generator

@@ -12,7 +12,7 @@ import numpy as np
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.ops.base import Parallel, Tiles
 from buda_emu.runtime.emulator import Emulator, Precision
 from buda_emu.runtime.graph.plan import Run, build_plan

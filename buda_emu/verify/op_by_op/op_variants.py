@@ -11,25 +11,24 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.numerics.bits import U32
-from buda_emu.numerics.stored import TILE_ELEMENTS, Bits
+from buda_emu.formats.bits import U32
+from buda_emu.formats.stored import TILE_ELEMENTS, Bits
 from buda_emu.ops.base import OpCall, Parallel, Tiles, serial
-from buda_emu.ops.fused_plan import fused_plan
+from buda_emu.ops.fused.plan import fused_plan
 from buda_emu.ops.on_device import device_op
 from buda_emu.ops.on_device.base import DeviceCall, Made, packed, result_shape, run, vector_mode
 from buda_emu.ops.on_device.kernel_units import KernelUnits
-from buda_emu.ops.on_device.units import Product, Spill, Words
-from buda_emu.ops.sfpu import Region, run_in_place
-from buda_emu.spec.attributes import SFPU_TYPES, Attributes
+from buda_emu.ops.on_device.units import Pair, Product, Spill
+from buda_emu.ops.sfpu.op import Region, run_in_place
+from buda_emu.spec.attributes import Attributes
 from buda_emu.spec.formats import FORMATS, is_integer, is_raw
-from buda_emu.spec.ops import OP_TYPES
-from buda_emu.tensix.fidelity import PHASES
-from buda_emu.tensix.functions import Bound
+from buda_emu.spec.ops import OP_TYPES, SFPU_TYPES
+from buda_emu.tensix.functions.table import Bound
 from buda_emu.tensix.lanes import DstMode, VectorMode, load, touched
+from buda_emu.tensix.products.fidelity import PHASES
 from buda_emu.tensix.registers import REGISTERS, OpRegisters
 from buda_emu.verify.op_by_op.numerics_result import Cause
 
-_SPILLING: Final = frozenset({"matmul", "depthwise", "reduce", "fused"})  # families that use intermed_df (2.8)
 _WIDER: Final = {
     "Bfp2_b": ("Bfp4_b", "Bfp8_b", "Float16_b", "Float32"),
     "Bfp4_b": ("Bfp8_b", "Float16_b", "Float32"),
@@ -88,12 +87,12 @@ class Watching(KernelUnits):
         return KernelUnits.multiply(self, a, b, register, mode, fidelity, dst)
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
         self.used.add("fidelity")
-        KernelUnits.matmul(self, dst, start, stop, in0, in1, product, mode, k, spill, fresh)
+        KernelUnits.matmul(self, dst, items, operands, product, mode, k, spill, fresh)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         """See `Units`."""
@@ -176,7 +175,7 @@ def switches(call: DeviceCall, used: set[str]) -> Iterator[Switch]:
         yield Switch("fidelity", fidelity="HiFi4")
     if registers.dst != "fp32":
         yield Switch("dest")
-    if OP_TYPES[op.type].family in _SPILLING:
+    if OP_TYPES[op.type].has("keeps sums"):
         yield Switch("spills", {"intermed_df": "Float32", "attributes": _in_one_block(op)})
     if "sfpu" in used:
         yield Switch("sfpu", exact=True)
@@ -223,7 +222,7 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
         for name in _FIDELITIES:
             if len(PHASES[name]) > phases:
                 yield Change("math_fidelity", call.fidelity, name, replace(call, fidelity=name))
-    if OP_TYPES[op.type].family in _SPILLING and not call.gradient:
+    if OP_TYPES[op.type].has("keeps sums") and not call.gradient:
         for df in _WIDER.get(op.intermed_df, ()):
             yield changed("intermed_df", df, intermed_df=df)
     if op.acc_df != "Float32" and not is_integer(op.acc_df):
@@ -242,8 +241,8 @@ def changes(call: DeviceCall, used: set[str]) -> Iterator[Change]:
 def _vector_part(op: OpCall) -> NDArray[np.bool_] | None:
     """What vector modes leave of a tile; the rest the chip does not touch, where the reference has zeros (3.2). None
     for all of it. A matmul's gelu keeps the rest in the reference too."""
-    calls = [step.call for step in fused_plan(op).steps] if op.type == "fused_op" else [op]
-    modes: list[VectorMode] = [vector_mode(call) for call in calls if call.type in SFPU_TYPES]
+    calls = [step.call for step in fused_plan(op).steps] if OP_TYPES[op.type].has("sub-ops") else [op]
+    modes: list[VectorMode] = [vector_mode(call) for call in calls if OP_TYPES[call.type].has("vector unit")]
     parts = [touched(mode).reshape(-1) for mode in modes if mode != "rc"]
     return np.logical_and.reduce(parts) if parts else None
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.formats.ulp import ulp
 from buda_emu.netlist.model import Netlist, Op, Queue
-from buda_emu.numerics.ulp import ulp
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.machine.listeners import Listener

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Program, Queue
-from buda_emu.netlist.test_config import TestConfig
+from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.certain import require_runnable

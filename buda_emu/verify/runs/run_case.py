@@ -17,7 +17,7 @@ from buda_emu.errors import DocumentError, HostError, InternalError, NetlistErro
 from buda_emu.image.opened import is_image
 from buda_emu.netlist.load import check, check_bytes
 from buda_emu.netlist.model import Netlist, Program
-from buda_emu.netlist.test_config import TestConfig, merged, read_defaults, read_test_config
+from buda_emu.netlist.testing.config import TestConfig, merged, read_defaults, read_test_config
 from buda_emu.verify.inputs.entries import default_parameters, parameter_names
 from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.of_image import image_args
@@ -131,7 +131,7 @@ def performance(
     netlist: Netlist, bodies: Sequence[Program], parameters: Mapping[str, str]
 ) -> tuple[PerformanceResult, ...]:
     """`performance-check` against modelled cycles. Raises NetlistError, UnsupportedError."""
-    from buda_emu.netlist.performance_check import read_performance_checks
+    from buda_emu.netlist.testing.performance_check import read_performance_checks
     from buda_emu.timing.checks import evaluate
     from buda_emu.timing.model import model_netlist
 

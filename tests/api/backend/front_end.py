@@ -7,7 +7,7 @@ import numpy as np
 
 import buda_emu as be
 from buda_emu import backend_api as api
-from buda_emu.numerics import host_widen
+from buda_emu.formats import host_widen
 from buda_emu.spec.formats import is_raw
 from buda_emu.verify.inputs.default import default_inputs
 from buda_emu.verify.inputs.entries import default_parameters
@@ -35,7 +35,7 @@ def job(path, arch=None, parameters=None):
     """Netlist, entries to push by queue, programs with their parameters: as the netlist's harness has them."""
     netlist = be.load(path, arch)
     bodies = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
-    from buda_emu.netlist.test_config import read_test_config
+    from buda_emu.netlist.testing.config import read_test_config
 
     config = read_test_config(netlist.path, netlist.sections)
     values = {**default_parameters(bodies, config.args), **(parameters or {})}

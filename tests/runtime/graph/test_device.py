@@ -7,7 +7,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.errors import HostError, StochasticRoundingWarning, UnsupportedError
-from buda_emu.numerics import quantise
+from buda_emu.formats import quantise
 from buda_emu.runtime.machine.listeners import Listener
 from small_netlists import execute, fifo_settings, graph, op, program, queue, ram_settings, text
 

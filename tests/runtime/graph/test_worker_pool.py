@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import buda_emu.kernels
 from buda_emu.errors import InternalError
-from buda_emu.kernels.crew import Board, await_helpers, breathe, claimed, looks_in, read
-from buda_emu.kernels.jit import Kernel, disabled, kernel
-from buda_emu.kernels.machine_code import turn
+from buda_emu.jit.job_slot import JobSlot, pause, read
+from buda_emu.jit.kernel import Kernel, disabled, kernel
+from buda_emu.jit.machine_code import turn
+from buda_emu.jit.thread_team import await_helpers, claimed, spins_in
 from buda_emu.runtime.graph import threads
 from buda_emu.runtime.graph.threads import WorkerPool, parts
 
@@ -47,7 +48,7 @@ def meet(start, stop, seen, address, patience, _big):
                 if read(address, 1) != 0:
                     seen[0] = 2
                     break
-                breathe()
+                pause()
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +179,7 @@ def test_a_kernel_that_cannot_be_called_is_over(pool):
         assert (seen == 1).all()
 
 
-def test_arguments_that_no_board_has_room_for():
+def test_arguments_that_no_slot_has_room_for():
     if not isinstance(count_items, Kernel):
         pytest.skip("kernels are not compiled")
 
@@ -190,7 +191,7 @@ def test_arguments_that_no_board_has_room_for():
     few = (np.zeros(4, np.int64),) * 20
     many(0, 4, few)
     assert (few[0] == 1).all()
-    with pytest.raises(InternalError, match=r"many.* take 5616 bytes, a board has 4096"):
+    with pytest.raises(InternalError, match=r"many.* take 5616 bytes, a job slot has 4096"):
         many(0, 4, few * 5)
 
 
@@ -234,19 +235,19 @@ def test_a_forgotten_pool_sends_its_helpers_home():
     assert len(named_threads()) == before - 2
 
 
-def test_looks_take_the_time_asked_for():
-    assert looks_in(1e-3) > 100 or not isinstance(count_items, Kernel)
+def test_spins_take_the_time_asked_for():
+    assert spins_in(1e-3) > 100 or not isinstance(count_items, Kernel)
 
 
 # -------------------------------------------------------------------------------------------------- turns at Python
-compiled_only = pytest.mark.skipif(disabled, reason="kernels that are not compiled have no doors")
+compiled_only = pytest.mark.skipif(disabled, reason="kernels that are not compiled have no entry points")
 
 
 @kernel
 def until_told(address):
     """What stands there, once it is not 0."""
     while read(address, 0) == 0:
-        breathe()
+        pause()
     return read(address, 0)
 
 
@@ -306,14 +307,14 @@ def test_a_kernel_gives_the_turn_away_and_goes_on_if_it_never_comes_back(turns, 
 
 @compiled_only
 def test_helpers_are_awaited_while_they_are_busy_and_so_long_at_most():
-    board = Board()
-    await_helpers(board.address, 1 << 62)  # or it hangs
-    board.note_busy(1)
+    slot = JobSlot()
+    await_helpers(slot.address, 1 << 62)  # or it hangs
+    slot.count_busy(1)
     start = time.perf_counter()
-    await_helpers(board.address, looks_in(5e-3))
+    await_helpers(slot.address, spins_in(5e-3))
     assert time.perf_counter() - start > 5e-4
-    board.note_busy(0)
-    await_helpers(board.address, 1 << 62)
+    slot.count_busy(-1)
+    await_helpers(slot.address, 1 << 62)
 
 
 def of_this_loop(node):
@@ -406,7 +407,7 @@ def test_helpers_are_not_started_for_little_work(size, spent, expected):
     pool = WorkerPool(2)
     pool._demand.saw(1000.0, 1000.0 + spent)
     assert workers(pool, size, expected) == expected
-    assert pool._crew.started == (expected == 2)
+    assert pool._team.started == (expected == 2)
     pool.close()
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import buda_emu as be
-from buda_emu.numerics.stored import stored_tile_bytes
+from buda_emu.formats.stored import stored_tile_bytes
 from buda_emu.runtime.snapshots.fingerprint import fingerprint
 from buda_emu.spec.formats import NETLIST_FORMATS
 from shared_files import ROOT

@@ -6,7 +6,7 @@ import pytest
 import buda_emu as be
 from buda_emu.errors import HostError, NetlistError
 from buda_emu.netlist.load import check_text, load
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.verify.inputs.default import default_inputs
 from buda_emu.verify.inputs.entries import default_parameters
 

@@ -6,7 +6,7 @@ import pytest
 
 from buda_emu.errors import ProgramError
 from buda_emu.netlist.load import load
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.verify.inputs.entries import default_parameters, entries_read
 from shared_files import corpus_files
 

@@ -8,7 +8,7 @@ import pytest
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.verify.inputs.feed import Feed, initial_tensors
 from buda_emu.verify.inputs.push import push

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from buda_emu.errors import NetlistError
 from buda_emu.netlist.load import load
 from buda_emu.netlist.model import Queue
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.spec.blocking import Blocking
 from buda_emu.spec.stimulus import Stimulus
 from buda_emu.verify.inputs.sparse import SparseShape, bits, encoding_tiles, sparse_shape, sparse_tiles

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import buda_emu as be
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.test_config import read_test_config
+from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.verify.inputs.default import default_inputs
 
 NETLIST = """

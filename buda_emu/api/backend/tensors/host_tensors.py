@@ -84,7 +84,7 @@ def entries_for(queue: Queue, array: "NDArray[Any]", word: str) -> "NDArray[Any]
     Raises HostError: w neither 1 nor a multiple of the queue's input_count, sizes that are not the queue's. Tensors
     for raw and flat queues are runs of data, so only their number of elements counts (LAYOUT 2, Megarow).
     """
-    from buda_emu.numerics.host import host_decode
+    from buda_emu.formats.host import host_decode
 
     w, shape = array.shape[0], queue.blocking.element_shape
     if w != 1 and (queue.input_count < 1 or w % queue.input_count):
@@ -105,7 +105,7 @@ def read_back(queue: Queue, values: "NDArray[Any]", ideal: bool) -> "tuple[NDArr
 
     `ideal`: precision is ignored, so all but raw queues give Float32.
     """
-    from buda_emu.numerics.host import host_read
+    from buda_emu.formats.host import host_read
 
     df = queue.df
     if is_raw(df):

@@ -1,0 +1,87 @@
+"""`buda-emu opcycles`: cycles of the ops that a table lists, one op on one core in each row."""
+
+import argparse
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buda_emu.checker.text import plural
+from buda_emu.cli.output import say, write_text
+from buda_emu.errors import HostError, UnsupportedError
+
+if TYPE_CHECKING:
+    from buda_emu.timing.op.cost import Model
+
+EXAMPLE = "buda-emu opcycles sweep.csv -o predicted.csv"
+
+ADDED = ("predicted_cycles", "provenance")
+"""The columns that the verb adds."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="TABLE", help="CSV with a header: op_type, mblock_m, ... (docs/timing.md)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
+    parser.add_argument(
+        "--model",
+        choices=("fitted", "vendor"),
+        default="fitted",
+        help="fitted: to measurements on silicon (default); vendor: the published linear formulas",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Predict. Exit code 0; failures are raised."""
+    header, rows = _read(args.file)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*header, *ADDED))
+    writer.writerows(_predicted(args.file, header, rows, args.model))
+    if args.output is None:
+        say(text.getvalue().rstrip("\n"))
+    else:
+        write_text(args.output, text.getvalue())
+    return 0
+
+
+def _read(name: str) -> tuple[list[str], list[list[str]]]:
+    """Header and rows; blank lines are kept, so that numbers of rows are numbers of lines."""
+    from buda_emu.timing.op.table import REQUIRED
+
+    try:
+        with Path(name).open(newline="", encoding="utf-8-sig") as stream:
+            rows = list(csv.reader(stream))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise HostError(f"{name}: not a CSV table ({error})") from error
+    header = [column.strip() for column in rows[0]] if rows else []
+    missing = [column for column in REQUIRED if column not in header]
+    if missing:
+        raise HostError(f"{name}: row 1: the header lacks {', '.join(missing)}")
+    twice = sorted({column for column in header if header.count(column) > 1})
+    if twice:
+        raise HostError(f"{name}: row 1: the header has {', '.join(twice)} twice")
+    clash = [column for column in ADDED if column in header]
+    if clash:
+        raise HostError(f"{name}: row 1: the header has {', '.join(clash)} already")
+    return header, rows[1:]
+
+
+def _predicted(name: str, header: Sequence[str], rows: Sequence[list[str]], model: "Model") -> Iterator[list[str]]:
+    from buda_emu.timing.op.cost import op_cost
+    from buda_emu.timing.op.table import read_row
+
+    for number, row in enumerate(rows, 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(header):
+            raise HostError(f"{name}: row {number}: {plural(len(row), 'cell')} under a header of {len(header)}")
+        cells: Mapping[str, str] = dict(zip(header, row, strict=True))
+        try:
+            cost = op_cost(read_row(cells), model=model)
+        except HostError as error:
+            raise HostError(f"{name}: row {number}: {error}") from error
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{name}: row {number}: {error}") from error
+        yield [*row, f"{cost.cycles:.2f}", cost.provenance]

@@ -1,0 +1,36 @@
+"""Floats seen as their 32-bit patterns and back, without any conversion touching the payload."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+U32 = NDArray[np.uint32]
+Codes = NDArray[np.unsignedinteger[Any]]
+"""Stored datums of a format: uint8, uint16 or uint32."""
+
+
+def to_bits(values: F32) -> U32:
+    """The bit patterns of float32 values; same shape, no copy where the memory allows it."""
+    if values.dtype != np.float32:
+        raise TypeError(f"expected float32 values, got {values.dtype}")
+    return np.ascontiguousarray(values).reshape(values.shape).view(np.uint32)
+
+
+def from_bits(bits: Codes) -> F32:
+    """The float32 values that have these bit patterns; same shape."""
+    return np.ascontiguousarray(bits, dtype=np.uint32).reshape(bits.shape).view(np.float32)
+
+
+def nan_as_zero(values: F32) -> F32:
+    """The values with every NaN replaced by +0; NaNs are found by their bits, so signalling ones raise no flag."""
+    is_nan = (to_bits(values) & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    return np.where(is_nan, np.float32(0), values)
+
+
+def round_half_away(values: F32) -> F32:
+    """Nearest integer, ties away from zero, of finite values, without an intermediate rounding (FORMATS 3.7)."""
+    whole = np.trunc(values)
+    away = np.abs(values - whole) >= np.float32(0.5)
+    return np.where(away, whole + np.copysign(np.float32(1), values), whole)

@@ -1,0 +1,91 @@
+"""What the code of intrinsics is built from: LLVM types, vectors, functions that several calls share."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.cgutils import get_or_insert_function
+
+__all__ = [
+    "FLOAT",
+    "SIZE",
+    "Builder",
+    "Value",
+    "call_shared",
+    "llvm_fma",
+    "on_data",
+    "prefetch",
+    "splat",
+    "tile_pointer",
+]
+
+# llvmlite says nothing of its types.
+Builder: TypeAlias = Any
+Value: TypeAlias = Any
+
+FLOAT: Final = ir.FloatType()
+SIZE: Final = ir.IntType(64)
+
+
+def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
+    """Call the LLVM function `name` of this module, whose body emit(builder, *arguments) makes at its first use.
+
+    Code that is used in several places is compiled once, and LLVM cannot unroll it into each of them.
+    """
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), [value.type for value in arguments]), name
+        )
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inside: Builder = ir.IRBuilder(function.append_basic_block())
+        emit(inside, *function.args)
+        inside.ret_void()
+    builder.call(function, arguments)
+
+
+def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
+    """The arguments of a call, of tuples their items, of arrays the addresses of their first elements; there may be
+    fewer than it has."""
+    found: list[Value] = []
+    for kind, value in zip(call.args, arguments, strict=False):
+        found += _data(context, builder, kind, value)
+    return found
+
+
+def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
+    if isinstance(kind, types.BaseTuple):
+        kinds: Any = kind
+        items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
+        return [one for item_kind, item in items for one in _data(context, builder, item_kind, item)]
+    return [context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value]
+
+
+def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:
+    """A vector of that type, every element of it the value."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
+
+
+def tile_pointer(builder: Builder, address: Value, kind: ir.Type = FLOAT) -> Value:
+    """The address of a tile as pointer to its first float, or to another type."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+def llvm_fma(builder: ir.IRBuilder, kind: ir.Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """The LLVM instruction for a scalar or vector of float or double, for intrinsics that build their own code."""
+    element, prefix = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
+    name = f"llvm.fma.{prefix}{'f32' if isinstance(element, ir.FloatType) else 'f64'}"
+    return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name), [a, b, c])
+
+
+def prefetch(builder: Builder, address: Value) -> None:
+    """Let the cache line at an address be fetched into the second level of cache."""
+    byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
+    function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    read, second_level, data = flag(0), flag(2), flag(1)
+    builder.call(function, [builder.inttoptr(address, byte_pointer), read, second_level, data])

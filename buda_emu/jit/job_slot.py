@@ -1,0 +1,127 @@
+"""The job slot of a thread team: memory in which its threads see what to do, and the atomic operations on it.
+
+A job is open while its owner, who called the kernel, works on it. A helper enters before it reads anything of it, and
+leaves when there are no more items; the owner shuts it and waits until nobody is inside. Kernels read and change the
+words by `add` and `read`, which are LLVM code (`intrinsics/thread_team.py`).
+"""
+
+from array import array
+from typing import Final
+
+__all__ = [
+    "ARGUMENTS",
+    "ARGUMENT_BYTES",
+    "BUSY",
+    "CLAIMED",
+    "CODE",
+    "GRAIN",
+    "HELPED",
+    "HELPING",
+    "INSIDE",
+    "IN_PYTHON",
+    "ITEMS",
+    "NUMBER",
+    "OPEN",
+    "PARTS",
+    "RAISED",
+    "SHARED",
+    "SPINS",
+    "JobSlot",
+    "add",
+    "pause",
+    "read",
+    "work_on",
+]
+
+SHARED: Final = -1
+"""In place of `stop`: `start` is the address of a job slot."""
+HELPING: Final = -2
+"""The same, for helpers."""
+
+# Words of a slot, those that several threads write a cache line apart.
+NUMBER: Final = 0  # of the latest job
+IN_PYTHON: Final = 1  # the number of the latest job that is done in Python
+BUSY: Final = 2  # how many threads are, with a job that is done in Python
+ITEMS: Final = 8
+GRAIN: Final = 9  # items in a part
+PARTS: Final = 10
+SPINS: Final = 11  # of the owner, when it waits for helpers
+CODE: Final = 12
+RAISED: Final = 13  # address of what a helper's kernel raised, or 0
+CLAIMED: Final = 16  # parts
+HELPED: Final = 17  # parts that helpers have claimed
+INSIDE: Final = 24  # how many helpers are; and OPEN while they may enter
+ARGUMENTS: Final = 32  # of the kernel, as many bytes as they take
+ARGUMENT_BYTES: Final = 4096
+OPEN: Final = 1 << 32
+_WORD_BYTES: Final = 8
+
+
+class JobSlot:
+    """Where the threads of a team see what to do. One job at a time is in it."""
+
+    __slots__ = ("_words", "address")
+
+    def __init__(self) -> None:
+        self._words = array("q", bytes(_WORD_BYTES * ARGUMENTS + ARGUMENT_BYTES))
+        self.address, _ = self._words.buffer_info()
+
+    @property
+    def number(self) -> int:
+        """Of the latest job."""
+        return self._words[NUMBER]
+
+    @property
+    def done(self) -> bool:
+        """Whether nobody works on the latest job, if it was a kernel."""
+        return not self._words[INSIDE]
+
+    @property
+    def busy(self) -> int:
+        """How many threads are with a job that is done in Python."""
+        return self._words[BUSY]
+
+    @property
+    def raised(self) -> int:
+        """The address of what a helper's kernel raised (`machine_code.kinds.Raised`), or 0."""
+        return self._words[RAISED]
+
+    def prepare(self, items: int, grain: int, spins: int) -> None:
+        """For a kernel that is then called with `address` and SHARED: threads claim `grain` of the items at a time. The
+        owner looks so many times whether all helpers have left; if not, `done` says when they have."""
+        words = self._words
+        words[ITEMS] = items
+        words[GRAIN] = grain
+        words[PARTS] = -(-items // grain)
+        words[SPINS] = spins
+        words[RAISED] = words[CLAIMED] = words[HELPED] = 0
+
+    def count_busy(self, change: int) -> None:
+        """So many more threads, or fewer, are with a job that is done in Python. For one thread at a time."""
+        self._words[BUSY] += change
+
+    def announce(self) -> None:
+        """The next job is done in Python: helpers come back from `serve`."""
+        number = self._words[NUMBER] + 1
+        self._words[IN_PYTHON] = number
+        self._words[NUMBER] = number
+
+
+def add(address: int, word: int, value: int) -> int:
+    """Add to int64 number `word` after the address, atomically; what it was. For kernels only."""
+    raise NotImplementedError
+
+
+def read(address: int, word: int) -> int:
+    """int64 number `word` after the address, read from memory each time. For kernels only."""
+    raise NotImplementedError
+
+
+def work_on(slot: int) -> int:
+    """Run the kernel of an open job; the address of what it raised, or 0. For kernels only."""
+    raise NotImplementedError
+
+
+def pause() -> None:
+    """Tell the processor, where it can be told, that this thread spins. For kernels only."""
+    raise NotImplementedError

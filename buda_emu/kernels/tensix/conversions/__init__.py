@@ -1,0 +1,1 @@
+"""Between L1 and the registers: unpacker, packer, block formats and accumulation in L1."""

@@ -1,0 +1,1 @@
+"""Whole tiles: read through their tile maps, moved, rounded to a format, reduced, computed element by element."""

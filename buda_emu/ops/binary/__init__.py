@@ -1,0 +1,1 @@
+"""add, subtract, multiply, maximum, and quantization, requantization, dequantization."""

@@ -1,0 +1,1 @@
+"""nop, datacopy, ethernet_datacopy."""

@@ -1,0 +1,1 @@
+"""depthwise: products of column groups."""

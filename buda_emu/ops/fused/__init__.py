@@ -1,0 +1,1 @@
+"""fused_op: a schedule of sub-ops, tile by tile or op by op."""

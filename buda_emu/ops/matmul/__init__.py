@@ -1,0 +1,1 @@
+"""matmul: dense, and sparse by an encoding (`identity: true`)."""

@@ -1,0 +1,1 @@
+"""reduce: maximum over rows, columns, tiles or z."""

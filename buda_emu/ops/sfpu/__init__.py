@@ -1,0 +1,1 @@
+"""Functions of the vector unit as ops: exp, log, gelu and their like."""

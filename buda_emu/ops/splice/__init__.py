@@ -1,0 +1,1 @@
+"""splice: pieces of its inputs, one after the other."""

@@ -1,0 +1,1 @@
+"""tilizer: row-major data of a flat queue into tiles."""

@@ -1,0 +1,1 @@
+"""topk: the k greatest values of each row, or their indices."""

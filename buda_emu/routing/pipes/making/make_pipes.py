@@ -1,0 +1,327 @@
+"""The pipes of an epoch, without NoCs: which pieces go where, and which core gathers and multicasts them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result
+from buda_emu.routing.pipes.buffers.granularity import Cut
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
+from buda_emu.routing.pipes.buffers.op_buffers import Place, core_of
+from buda_emu.routing.pipes.epoch import Epoch
+from buda_emu.routing.pipes.maps.edge import ALL, EdgeMap, EdgePipe
+from buda_emu.routing.pipes.maps.source_map import CORE, Tiles, cores, places
+from buda_emu.routing.pipes.model import NO_PADDING
+from buda_emu.routing.pipes.ops.edges import OpEdges
+from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
+from buda_emu.routing.pipes.ops.op_class import input_buffers, is_ethernet
+from buda_emu.routing.pipes.refusal import RefusedError
+from buda_emu.spec.devices import device
+
+MIN_PERIOD, MAX_PERIOD = 32, 64
+"""Inputs that a periodic pipe lists, at least and at most, where there is a choice (net2pipe)."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A pipe that is not routed yet. `reader`: the op or queue that it feeds, with the operand. `steps`: 1 or 2 of a
+    right operand in chunks, 0 else. `source`: the op or queue that it reads."""
+
+    id: int
+    inputs: list[int]
+    outputs: list[tuple[int, ...]]
+    cores: list[tuple[int, int, int]]
+    reader: str
+    operand: int
+    source: str
+    steps: int = 0
+    bases: list[int] = field(default_factory=list[int])
+    """The buffers that it reads, each once."""
+    padding: list[int] = field(default_factory=list[int])
+    cleared: int = 1
+    scattered: bool = False
+    """Whether it serves several outputs in turn."""
+    channel: int = -1
+    """Of the Ethernet core that gathers; then `cores` counts rows and columns of the NoC, as it does for a `link`."""
+    link: bool = False
+    """Whether it goes from one end of an Ethernet link to the other."""
+
+    @property
+    def gathers_cores(self) -> bool:
+        """Whether it reads buffers of several cores, for a pipe that reads L1."""
+        return len(self.bases) > 1
+
+    @property
+    def repeats(self) -> int:
+        """How often each output comes in a row."""
+        return consumer_repeat(self.outputs, [pad != NO_PADDING for pad in self.padding]) if self.scattered else 1
+
+
+class PipeMaker:
+    """Makes the pipes of an epoch, op by op: those of its operands, then those to the queues that it feeds."""
+
+    def __init__(
+        self,
+        epoch: Epoch,
+        edges: Mapping[str, OpEdges],
+        queue_edges: Mapping[str, EdgeMap],
+        cuts: Mapping[str, Cut],
+        buffers: Buffers,
+    ) -> None:
+        self.epoch, self.edges, self.queue_edges, self.cuts, self.buffers = epoch, edges, queue_edges, cuts, buffers
+        self.grid = device(epoch.netlist.arch_name).grid
+        self.made: list[Draft] = []
+
+    def make(self) -> None:
+        """All pipes, in order of their ids."""
+        for op in self.epoch.ops.values():
+            for index in range(input_buffers(op)):
+                self._of_operand(op, index)
+            if is_ethernet(op):
+                self._over_links(op)
+            if not op.gradient_op:
+                for queue in self.epoch.fed.get(op.name, ()):
+                    self._of_queue(queue, op)
+
+    def _of_operand(self, op: Op, index: int) -> None:
+        name = op.inputs[index]
+        how = multicast(op, index, self.epoch.fused(op))
+        steps = self.edges[op.name].two_steps.get(name)
+        if steps is None:
+            edge, bases = self.edges[op.name].maps[index], self.buffers.bases(op.name, name)
+            for pipe in edge.pipes:
+                outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
+                self._draft(op, index, pipe, bases, self.cuts[name], outputs, how, 0)
+            return
+        columns, chunks = op.blocking.grid_size[1], self.buffers.ops.chunks
+        for pipe in steps.load.pipes:
+            row, column = pipe.dests[0]
+            outputs = [(chunks[op.name, row, column, index],)]
+            self._draft(op, index, pipe, self.buffers.bases(op.name, name), self.cuts[name], outputs, how, 1)
+        own = [chunks[op.name, chunk, column, index] for chunk in range(steps.chunks) for column in range(columns)]
+        for pipe in steps.gather.pipes:
+            outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
+            self._draft(op, index, pipe, own, Cut(False, steps.chunk_tiles), outputs, how, 2)
+
+    def _over_links(self, op: Op) -> None:
+        """From the relays of a copy between chips to the operands on the other one."""
+        relays, arrivals = self.buffers.ops.relays[op.name], self.buffers.ops.arrivals[op.name]
+        chip = op.attributes.dest_device
+        for relay, arrival in zip(relays, arrivals, strict=True):
+            where = (chip, *self.buffers.core[arrival])
+            draft = Draft(self.buffers.ids.new(), [relay], [(arrival,)], [where], "", 0, op.name, link=True)
+            draft.bases = [relay]
+            self.made.append(draft)
+
+    def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
+        rows, columns = op.blocking.grid_size
+        inputs = self.buffers.ops.inputs
+        if dest[0] == ALL:
+            return tuple(inputs[op.name, row, dest[1]][index] for row in range(rows))
+        if dest[1] == ALL:
+            return tuple(inputs[op.name, dest[0], column][index] for column in range(columns))
+        return (inputs[op.name, dest[0], dest[1]][index],)
+
+    def _draft(
+        self,
+        op: Op,
+        index: int,
+        pipe: EdgePipe,
+        bases: Sequence[int],
+        cut: Cut,
+        outputs: list[tuple[int, ...]],
+        how: Multicast,
+        steps: int,
+    ) -> None:
+        id, name = self.buffers.ids.new(), op.inputs[index]
+        read = _cores_of(pipe)
+        where, channel = self._cores(op, index, pipe, read, outputs, how)
+        inputs = self._inputs(op, index, pipe, bases, cut, where[0], steps, padded=read[0] < 0)
+        draft = Draft(id, inputs, outputs, where, op.name, index, name, steps, channel=channel)
+        draft.bases = [bases[core] for core in read if core >= 0]
+        if read[0] < 0:
+            draft.bases.append(self.buffers.padding.known(op, index, where[0][1:]))
+        draft.cleared = self.buffers.ops.operands[op.name][index].cleared
+        if len(outputs) > 1:
+            draft.scattered = True
+            draft.padding = [
+                self.buffers.padding.get(op, index, place[1:]) if padded else NO_PADDING
+                for padded, place in zip(pipe.padding, where, strict=True)
+            ]
+            _merge_alike(draft)
+        self.made.append(draft)
+
+    def _inputs(
+        self,
+        op: Op,
+        index: int,
+        pipe: EdgePipe,
+        bases: Sequence[int],
+        cut: Cut,
+        where: tuple[int, int, int],
+        steps: int,
+        *,
+        padded: bool,
+    ) -> list[int]:
+        name, pieces = op.inputs[index], pipe.tiles[:: cut.tiles]
+        core, place = cores(pieces), places(pieces)
+        if padded and (core < 0).all():
+            raise RefusedError("V335", f"a pipe of {name} would carry padding alone", op=op.name)
+        self._check_pieces(op.name, name, place, cut, steps)
+        found: list[int] = (np.array(bases, np.int64)[core] + place).tolist()
+        if not padded:
+            return found
+        for number in np.nonzero(core < 0)[0].tolist():
+            found[number] = self.buffers.padding.get(op, index, where[1:])
+        return found
+
+    def _check_pieces(self, reader: str, name: str, place: Tiles, cut: Cut, steps: int) -> None:
+        """Pieces begin where the producer's buffer is cut."""
+        most = 1
+        if steps != 2 and cut.scattered:
+            known = self.epoch.netlist.queues.get(name)
+            if known is not None:
+                most = self.buffers.queues.pieces(known)
+            else:
+                most = self.buffers.ops.results[name].replicate
+        beyond = int(place.max()) >= max(most, 1) * cut.tiles
+        if beyond or (cut.tiles > 1 and (place[place >= 0] % cut.tiles).any()):
+            what = f"{name} is read from places that are no pieces of {cut.tiles} tiles"
+            raise RefusedError("V081", what, "cut producer and consumer alike, or choose other ublocks", reader)
+
+    def _cores(
+        self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Where each turn of a pipe is gathered: at its producer where that is one core, else at its reader; for a
+        multicast at the end of the row or column at which the NoC enters it. With the Ethernet channel of that core,
+        -1 for a worker."""
+        epoch, name = self.epoch, op.inputs[index]
+        rows, columns = op.blocking.grid_size
+        producer = epoch.ops.get(name) if name not in epoch.netlist.queues else None
+        kept = name in epoch.prologue
+        from_l1 = producer is not None or (kept and not self.edges[op.name].as_read.get(name, False))
+        from_l1 = from_l1 or name in epoch.epilogue
+        only = None
+        if from_l1:
+            across = self.edges[op.name].maps[index].producer_grid[1]
+            only = _only_core(read, across, (rows, columns) if kept else None)
+        in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
+        beside = None
+        if producer is not None and len(outputs) == 1 and only is not None:
+            first = multicast(op, op.inputs.index(name), epoch.fused(op))
+            beside = direct(epoch.netlist.arch_name, self.grid, producer, op, first)
+        found: list[tuple[int, int, int]] = []
+        if (one := self._on_link(op, producer, only, outputs)) is not None:
+            channels, chip = self.buffers.ops.channel, chip_of_result(producer) if producer is not None else 0
+            chip = op.target_device if one == outputs[0][0] else chip
+            return [(chip, *self.buffers.core[one])], channels[one]
+        for row, column in pipe.dests:
+            down, across = row == ALL and rows > 1, column == ALL and columns > 1
+            if only is not None and (beside is not None or not (down or across or in_turn)):
+                found.append(((producer or op).target_device, *core_of(producer or op, *only)))
+                continue
+            last = how.noc1
+            at_row = (rows - 1 if last else 0) if down else max(row, 0)
+            at_column = (columns - 1 if last else 0) if across else max(column, 0)
+            found.append((op.target_device, *core_of(op, at_row, at_column)))
+        return found, -1
+
+    def _on_link(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> int | None:
+        """The buffer on a core of Ethernet on which a pipe is gathered; None where it is on a worker's."""
+        source = producer if producer is not None and is_ethernet(producer) else None
+        if source is None and not is_ethernet(op):
+            return None
+        if len(outputs) > 1:
+            raise UnsupportedError(f"op {op.name}: pieces that are stacked in turn over Ethernet are not followed")
+        if source is not None and only is not None and len(outputs[0]) == 1:
+            return self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
+        return outputs[0][0] if is_ethernet(op) and only is None else None
+
+    def _of_queue(self, queue: Queue, op: Op) -> None:
+        ids, bases = self.buffers.queues.ids[queue.name], self.buffers.ops.outputs[op.name]
+        if op.untilize_output:
+            first = (op.target_device, *self.buffers.core[bases[0]])
+            for id in ids:
+                draft = Draft(self.buffers.ids.new(), list(bases), [(id,)], [first], queue.name, 0, op.name)
+                draft.bases = list(bases)
+                self.made.append(draft)
+            return
+        cut, table = self.cuts[op.name], np.array(bases, np.int64)
+        for pipe in self.queue_edges[queue.name].pipes:
+            (row, column) = pipe.dests[0]
+            pieces = pipe.tiles[:: cut.tiles]
+            core, place = cores(pieces), places(pieces)
+            self._check_pieces(queue.name, op.name, place, cut, 0)
+            inputs: list[int] = (table[core] + place).tolist()
+            base = bases[int(core[0])]
+            channel = self.buffers.ops.channel.get(base, -1)
+            chip = op.target_device if channel < 0 else op.attributes.dest_device
+            where = (chip, *self.buffers.core[base])
+            target = (ids[row * queue.blocking.grid_size[1] + column],)
+            draft = Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name, channel=channel)
+            draft.bases = [base]
+            self.made.append(draft)
+
+
+def _cores_of(pipe: EdgePipe) -> list[int]:
+    """The cores of the producer's grid that a pipe reads, in rising order; -1 first where it reads padding."""
+    first, last = int(pipe.tiles.min()) // CORE - 1, int(pipe.tiles.max()) // CORE - 1
+    return [first] if first == last else np.unique(cores(pipe.tiles)).tolist()
+
+
+def _only_core(read: list[int], columns: int, wrap: Place | None) -> Place | None:
+    """The one core of the producer's grid that a pipe reads; None for several. `wrap`: cores of the reader that keep
+    the buffers of a queue, over and over."""
+    if read[0] < 0:
+        return None
+    found = {divmod(one, columns) for one in read}
+    if wrap is not None:
+        found = {(row % wrap[0], column % wrap[1]) for row, column in found}
+    return found.pop() if len(found) == 1 else None
+
+
+def _merge_alike(draft: Draft) -> None:
+    """Turns that are all the same are none."""
+    alike = len(set(draft.cores)) == 1 and len(set(draft.outputs)) == 1
+    if alike and not any(draft.padding):
+        draft.outputs, draft.cores, draft.padding, draft.scattered = draft.outputs[:1], draft.cores[:1], [], False
+
+
+def consumer_repeat(outputs: Sequence[tuple[int, ...]], padding: Sequence[bool]) -> int:
+    """How often each output follows itself, if that is so for all, and no output comes again later; else 1."""
+    count = len(outputs)
+    repeat = next((number for number, one in enumerate(outputs) if one != outputs[0]), count)
+    if count == 1 or repeat < 2 or count % repeat:
+        return 1
+    seen: set[tuple[int, ...]] = set()
+    for start in range(0, count, repeat):
+        turn = range(start, start + repeat)
+        if any(outputs[one] != outputs[start] or padding[one] != padding[start] for one in turn):
+            return 1
+        if outputs[start] in seen:
+            return 1
+        seen.add(outputs[start])
+    return repeat
+
+
+def period(inputs: Sequence[int], tiles: int, cleared: int) -> int:
+    """After how many inputs a long list repeats itself, in whole clears of the reader; 0 where it does not.
+
+    `tiles`: of one input; `cleared`: tiles that the reader clears at a time.
+    """
+    count = len(inputs)
+    if count <= MAX_PERIOD:
+        return 0
+    table = np.array(inputs, np.int64)
+    found = small = 0
+    for one in (one for one in range(1, count // 2 + 1) if count % one == 0):
+        if one * tiles % cleared or (table[one:] != table[:-one]).any():
+            continue
+        found = one
+        if one >= MIN_PERIOD:
+            break
+        small = one
+    return small if found > MAX_PERIOD and small else found

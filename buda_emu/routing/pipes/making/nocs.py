@@ -1,0 +1,247 @@
+"""NoCs and virtual channels of pipes, and the DRAM port of each buffer (net2pipe's routing pass)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.between_chips.chips import is_after, is_remote, over_pcie, window
+from buda_emu.routing.pipes.buffers.ids import base_of
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
+from buda_emu.routing.pipes.epoch import Epoch
+from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.spec.devices import device
+
+WRITE_VC, UNICAST_VC, MULTICAST_VC = 0, 2, 4
+HOST_CORE: Final = (255, 255)
+
+
+@dataclass(slots=True)
+class Route:
+    """What is known of a pipe on the NoCs."""
+
+    incoming: int = 0
+    outgoing: int = 0
+    incoming_vc: int = 0
+    outgoing_vc: int = 0
+    direct: bool = False
+    ethernet: bool = False
+    downstream: bool | None = None
+    """Over PCIe, to the next chip of the ring or to the one before."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The last pipe of an operand."""
+
+    route: Route
+    loops_back: bool
+    multicast: bool
+
+
+class Nocs:
+    """Routes the pipes of an epoch."""
+
+    def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
+        self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
+        self.device = device(epoch.netlist.arch_name)
+        self.ports: dict[int, int] = {}
+        """DRAM port of each buffer of a queue."""
+        self._cores: dict[int, list[tuple[int, int]]] = {}
+        self._assign_ports()
+
+    def routed(self) -> list[Route]:
+        """The route of each pipe that was made, in their order."""
+        last: dict[tuple[str, int], _Seen] = {}
+        routes = [self._route(draft, last) for draft in self.pipes.made]
+        for op in self.epoch.ops.values():
+            self._balance([last[op.name, index] for index in range(len(op.inputs)) if (op.name, index) in last])
+        return routes
+
+    def _assign_ports(self) -> None:
+        """Each piece of each queue's buffer takes the port of its channel that has the fewest so far. The buffer is
+        told that of its first piece; a pipe's NoC follows from that of the piece that it reads or writes first."""
+        used: dict[int, list[list[int]]] = {}
+        for one in sorted(self.buffers.queues.made, key=lambda one: one.id):
+            queue = one.queue
+            if queue.loc == "host" or window(self.epoch, queue) is not None:
+                self._cores[one.id] = [HOST_CORE]
+                continue
+            channel = queue.buffers[one.cell].channel
+            chip = used.setdefault(queue.target_device, [[0] * len(ports) for ports in self.device.dram_cores])
+            cores, counts = self.device.dram_cores[channel], chip[channel]
+            own = self._cores[one.id] = []
+            for _ in range(self.buffers.queues.pieces(queue) if self.pipes.cuts[queue.name].scattered else 1):
+                port = counts.index(min(counts))
+                counts[port] += 1
+                own.append(cores[port])
+            self.ports[one.id] = cores.index(own[0])
+        for (name, _), ids in self.buffers.queues.forks.items():  # all are told the port of the queue's first buffer
+            for own_id, first in zip(ids, self.buffers.queues.ids[name], strict=True):
+                self.ports[own_id] = self.ports.get(first, 0)
+
+    def _physical(self, id: int, tiles: int) -> tuple[int, int]:
+        """x, y of the core at which a piece, of `tiles` tiles, is reached."""
+        base = base_of(id)
+        cores = self._cores.get(base)
+        if cores is not None:
+            return cores[(id - base) // tiles] if len(cores) > 1 else cores[0]
+        if base in self.buffers.padding.made:
+            return self.device.dram_cores[0][0]
+        if base in self.buffers.ops.channel:
+            row, column = self.buffers.core[base]
+            return column, row
+        return self.device.physical(*self.buffers.core[base])
+
+    def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
+        """Hops from x, y to x, y: rightward and down on NoC 0, leftward and up on NoC 1."""
+        total = 0
+        for a, b, size in zip(start, end, self.device.noc_grid, strict=True):
+            ahead = b - a + (size if b < a else 0)
+            total += ahead if noc == 0 or ahead == 0 else size - ahead
+        return total
+
+    def _nearer(self, start: tuple[int, int], end: tuple[int, int]) -> int:
+        return 1 if self.distance(0, start, end) > self.distance(1, start, end) else 0
+
+    def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
+        queues = self.epoch.netlist.queues
+        if draft.reader in queues:
+            return self._to_queue(draft)
+        if draft.steps == 1:
+            return Route()
+        if draft.link:
+            return Route(self._straight(draft), 0, UNICAST_VC, UNICAST_VC, ethernet=True)
+        op = self.epoch.ops[draft.reader]
+        if is_ethernet(op):
+            return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
+        shared = multicast(op, draft.operand, self.epoch.fused(op))
+        many = len(draft.outputs[0]) > 1
+        noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
+        how = Multicast(shared.rows and many, shared.columns and many, shared.noc1)
+        padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
+        from_queue = draft.steps == 2 or draft.source in queues or padding is not None
+        alone, beside = False, None
+        if not from_queue:
+            alone = not draft.gathers_cores
+            producer = self.epoch.ops[draft.source]
+            if alone and not draft.scattered:
+                beside = direct(self.epoch.netlist.arch_name, self.device.grid, producer, op, how)
+            if beside is not None:
+                noc1 = beside == 1
+        route = Route(
+            0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None
+        )
+        if not from_queue and is_ethernet(self.epoch.ops[draft.source]):
+            route.incoming, alone = self._straight(draft), False
+        elif not from_queue:
+            route.incoming = self._between(self.epoch.ops[draft.source], op)
+            here = self.epoch.ops[draft.source].target_device
+            if here != op.target_device:
+                route.downstream = is_after(self.epoch.netlist, here, op.target_device)
+                route.incoming = 0
+                route.incoming_vc = WRITE_VC
+        elif draft.steps == 2 or (
+            padding.dram_buf_flag if padding is not None else draft.source in self.epoch.prologue
+        ):
+            route.incoming = 0 if noc1 else 1
+        else:
+            _, row, column = draft.cores[0]
+            first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+            route.incoming = self._nearer(first, self.device.physical(row, column))
+            if draft.source in queues and is_remote(queues[draft.source], op):
+                route.ethernet = not over_pcie(self.epoch.netlist)
+                route.incoming_vc = UNICAST_VC if route.ethernet else WRITE_VC
+        loops = ((how.rows or how.columns) and beside is None) or draft.scattered or not alone
+        loops |= route.downstream is not None
+        last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
+        return route
+
+    def _straight(self, draft: Draft) -> int:
+        """The NoC on which what a pipe reads first is nearer to what it fills first."""
+        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        return self._nearer(first, self._physical(draft.outputs[0][0], 1))
+
+    def _into_relay(self, draft: Draft) -> int:
+        if draft.source not in self.epoch.netlist.queues:
+            return self._straight(draft)
+        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        return self._nearer(first, self._gathered_at(draft))
+
+    def _gathered_at(self, draft: Draft) -> tuple[int, int]:
+        _, row, column = draft.cores[0]
+        return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
+
+    def _to_queue(self, draft: Draft) -> Route:
+        queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops[draft.source]
+        if queue.loc == "host" or op.untilize_output or window(self.epoch, queue) is not None:
+            return Route(0, 0, WRITE_VC, WRITE_VC)
+        noc = self._nearer(self._physical(draft.inputs[0], 1), self._physical(draft.outputs[0][0], 1))
+        return Route(noc, noc, WRITE_VC, WRITE_VC)
+
+    def _between(self, source: Op, target: Op) -> int:
+        """The NoC from one op's cores to another's: along which the grids are nearer, in the direction in which they
+        lie apart."""
+        starts, ends = _corners(source)
+        target_starts, target_ends = _corners(target)
+        overlap, before = self._overlap(source, target)
+        if overlap == (0, 0):
+            away = self.distance(0, ends, target_starts) > self.distance(1, starts, target_ends)
+            return int(away)
+        for axis in (0, 1):
+            if not overlap[axis]:
+                continue
+            other = 1 - axis
+            if overlap[axis] in (_sizes(source)[axis], _sizes(target)[axis]):
+                one = (starts[other], ends[other], target_starts[other], target_ends[other])
+                forward = self._along(0, one[1], one[2])
+                backward = self._along(1, one[0], one[3])
+                return int(forward > backward)
+            return 1 if before else 0
+        raise AssertionError("an overlap along neither axis")
+
+    def _along(self, noc: int, start: int, end: int) -> int:
+        """Hops along one axis. net2pipe counts them around the columns of the NoC on both."""
+        return self.distance(noc, (0, start), (0, end))
+
+    def _overlap(self, source: Op, target: Op) -> tuple[tuple[int, int], int]:
+        """Columns and rows of cores that both grids have, and how many of the target's lie before them."""
+        starts, ends = _corners(source)
+        begin, sizes = _corners(target)[0], _sizes(target)
+        grid = self.device.grid[::-1]
+        found, before = [0, 0], 0
+        for axis in (0, 1):
+            for step in range(sizes[axis]):
+                if starts[axis] <= (begin[axis] + step) % grid[axis] <= ends[axis]:
+                    before = step if found[axis] == 0 else before
+                    found[axis] += 1
+        return (found[0], found[1]), before
+
+    def _balance(self, operands: list[_Seen]) -> None:
+        """Moves loopbacks of operands that are not multicast to the other NoC, where one has much more to carry."""
+        load, movable = [0, 0], [0, 0]
+        for one in operands:
+            load[one.route.incoming] += 1
+            if one.loops_back:
+                load[one.route.outgoing] += 1
+                if one.route.direct or not one.multicast:
+                    movable[one.route.outgoing] += 1
+        excess = load[0] - load[1]
+        busy = 0 if excess > 1 and movable[0] else 1 if -excess > 1 and movable[1] else None
+        moves = abs(excess) // 2 if busy is not None else 0
+        for one in operands:
+            if moves and one.loops_back and not one.multicast and one.route.outgoing == busy:
+                one.route.outgoing = 1 - one.route.outgoing
+                moves -= 1
+
+
+def _corners(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    """First and last x, y of an op's grid of cores."""
+    rows, columns = op.cores
+    y, x = op.grid_loc
+    return (x, y), (x + columns - 1, y + rows - 1)
+
+
+def _sizes(op: Op) -> tuple[int, int]:
+    return op.cores[1], op.cores[0]

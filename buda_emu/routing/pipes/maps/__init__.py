@@ -1,0 +1,1 @@
+"""What stands between a producer and an operand: tiles, TMs, pieces of a stack, chunks of a prologue."""

@@ -1,0 +1,1 @@
+"""How ops read, and what a core has for it: classes of ops, operands, multicasts, edges."""

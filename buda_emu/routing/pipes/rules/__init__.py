@@ -1,0 +1,1 @@
+"""What net2pipe refuses of an epoch's pipes."""

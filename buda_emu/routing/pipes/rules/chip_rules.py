@@ -1,0 +1,115 @@
+"""What net2pipe refuses of ops that read and write other chips, and of cores and DRAM that a chip does not have."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from buda_emu.errors import UnsupportedError
+from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.between_chips.chips import chips, is_after, is_remote, over_pcie
+from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_made
+from buda_emu.routing.pipes.epoch import Epoch
+from buda_emu.routing.pipes.making.make_pipes import Draft
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.routing.pipes.refusal import Refusal
+
+_LOCAL: Final = "keep it on the chip of the op"
+
+
+def refused(epoch: Epoch) -> Iterator[Refusal]:
+    """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
+    netlist = epoch.netlist
+    yield from _without_channel(epoch)
+    yield from _without_core(epoch)
+    pcie = over_pcie(netlist)
+    if pcie:
+        yield from _ring(epoch)
+    for op in epoch.ops.values():
+        if is_ethernet(op) and (why := not_made(op, netlist.arch_name, epoch.prologue)):
+            raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
+        for index, name in enumerate(op.inputs):
+            if name not in netlist.queues and name not in epoch.ops:
+                what = f"{name} is an op of a graph that is not executed beside this one"
+                yield Refusal(rule="V126", what=what, hint="execute both", op=op.name, input=index)
+                continue
+            source = epoch.source(name)
+            if isinstance(source, Op):
+                if chip_of_result(source) == op.target_device:
+                    continue
+                if not pcie:
+                    raise UnsupportedError(
+                        f"op {op.name} reads {name} from another chip: no pipes are made of that without an "
+                        "ethernet_datacopy between them"
+                    )
+            elif not is_remote(source, op):
+                continue
+            elif name in epoch.prologue:
+                what = f"a prologue would load {name} from chip {source.target_device}"
+                yield Refusal(rule="V161", what=what, hint=_LOCAL, op=op.name, input=index)
+            chip = source.target_device
+            yield from _reached(epoch, op, chip, f"{name} is on chip {chip}", index)
+        for queue in epoch.fed.get(op.name, ()):
+            if queue.loc != "host" and queue.target_device != chip_of_result(op):
+                said = f"{queue.name} is on chip {queue.target_device}"
+                if not pcie:
+                    yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
+                yield from _reached(epoch, op, queue.target_device, said)
+
+
+def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
+    """Queues in channels of DRAM that no chip has (NETLIST 2.1), which `check` without `--strict` warns of."""
+    arch = epoch.netlist.arch
+    for queue in {queue.name: queue for op in epoch.ops.values() for queue in epoch.queues_of(op)}.values():
+        wrong = (
+            [one.channel for one in queue.buffers if not 0 <= one.channel < arch.dram_channels]
+            if queue.loc == "dram"
+            else []
+        )
+        if wrong:
+            what = f"DRAM channel {wrong[0]}, {arch.name} has channels 0 to {arch.dram_channels - 1}"
+            yield Refusal(rule="V151", what=what, hint="use one of these channels", op=queue.name)
+
+
+def _without_core(epoch: Epoch) -> Iterator[Refusal]:
+    """Ops that stand beyond the worker cores (NETLIST 2.1), which is a warning, too."""
+    arch = epoch.netlist.arch
+    for op in epoch.ops.values():
+        if is_ethernet(op):
+            continue
+        ends = [first + size for first, size in zip(op.grid_loc, op.cores, strict=True)]
+        if min(op.grid_loc) < 0 or any(end > size for end, size in zip(ends, arch.grid, strict=True)):
+            what = f"stands on cores up to {[end - 1 for end in ends]}, the last one of {arch.name} is"
+            yield Refusal(rule="V150", what=f"{what} {[size - 1 for size in arch.grid]}", op=op.name)
+
+
+def _ring(epoch: Epoch) -> Iterator[Refusal]:
+    used = chips(epoch.netlist)
+    if used[-1] - used[0] >= len(used):
+        what = f"chips {', '.join(map(str, used))} form no ring, some between them are left out"
+        yield Refusal(rule="V337", what=what, hint="use chips whose numbers follow each other")
+    if not epoch.ops:
+        yield Refusal(rule="V345", what="an epoch without ops", hint="leave out its graphs")
+
+
+def unreachable(epoch: Epoch, drafts: Sequence[Draft]) -> Iterator[Refusal]:
+    """Over Ethernet a pipe brings whole buffers of DRAM one by one, each to one core."""
+    if over_pcie(epoch.netlist):
+        return
+    for draft in drafts:
+        queue, op = epoch.netlist.queues.get(draft.source), epoch.ops.get(draft.reader)
+        if queue is None or op is None or not is_remote(queue, op):
+            continue
+        if len(draft.inputs) > 1 or len(draft.outputs) > 1 or len(draft.outputs[0]) > 1:
+            what = f"{queue.name} is on chip {queue.target_device}, from which pipes neither gather nor multicast"
+            hint = "cut it as the op is cut, without TMs"
+            yield Refusal(rule="V338", what=what, hint=hint, op=op.name, input=draft.operand)
+
+
+def _reached(epoch: Epoch, op: Op, chip: int, said: str, index: int = -1) -> Iterator[Refusal]:
+    netlist = epoch.netlist
+    if over_pcie(netlist):
+        if is_after(netlist, op.target_device, chip) is None:
+            what = f"{said}, chip {op.target_device} reaches its neighbours in the ring only"
+            yield Refusal(rule="V337", what=what, hint="copy it over the chips between them", op=op.name, input=index)
+    elif chip not in {netlist.graphs[graph].target_device for graph in epoch.graphs}:
+        what = f"{said}, which runs no graph in this epoch"
+        yield Refusal(rule="V339", what=what, hint="add a graph without ops on that chip", op=op.name, input=index)

@@ -1,0 +1,223 @@
+"""What the pipes of an epoch take of each core, as net2pipe counts it, and its limits: streams beyond those of
+operands, pipes from and to DRAM, multicasts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.buffers.ids import base_of
+from buda_emu.routing.pipes.buffers.make_buffers import Buffers
+from buda_emu.routing.pipes.epoch import Epoch
+from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.routing.pipes.refusal import Refusal
+from buda_emu.spec.devices import device
+
+EXTRA_STREAMS, MULTICASTS = 24, 4
+DRAM_INPUTS, DRAM_OUTPUTS = 8, 8
+GATHER_STREAMS = 3
+"""Streams of a gather that is spread over several; others take one."""
+
+ChipCore = tuple[int, int, int]
+"""Chip, row and column."""
+
+Segment = tuple[int, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class CoreUse:
+    """What one worker core is asked for."""
+
+    extra: int = 0
+    dram_inputs: int = 0
+    dram_outputs: int = 0
+    multicasts: int = 0
+    _gathers: dict[Segment, int] = field(default_factory=dict[Segment, int], compare=False)
+    _multicast: dict[Segment, None] = field(default_factory=dict[Segment, None], compare=False)
+    _gather_streams: int = 0
+
+    def add(self, segment: Segment, inputs: int, *, gathers: bool, multicasts: bool, wide: int) -> bool:
+        """A pipe that gathers or multicasts here. `wide`: how many pipes may spread their gathers over several streams.
+        Whether that takes streams."""
+        if segment in self._gathers or segment in self._multicast:
+            return False
+        if gathers:
+            self._gathers[segment] = inputs
+        if multicasts:
+            self._multicast[segment] = None
+            self.multicasts += 1
+        before, self._gather_streams = self._gather_streams, self._count(wide)
+        self.extra += self._gather_streams - before
+        return self._gather_streams > before
+
+    def _count(self, wide: int) -> int:
+        alone = sum(segment not in self._gathers for segment in self._multicast)
+        both = min(len(self._multicast) - alone, max(0, wide - alone))
+        pipes, total = alone + both, 0
+        spread: set[int] = set()
+        for segment, inputs in self._gathers.items():
+            also_multicast = segment in self._multicast
+            if also_multicast and both:
+                both -= 1
+                wide_one = True
+            else:
+                wide_one = pipes < wide or segment[0] in spread
+            total += min(GATHER_STREAMS, inputs) if wide_one else 1
+            if wide_one:
+                spread.add(segment[0])
+            pipes += not also_multicast
+        return total
+
+
+def core_use(epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> dict[ChipCore, CoreUse]:
+    """Use of each worker core that anything is asked of."""
+    counter = _Counter(epoch, buffers, pipes)
+    return counter.counted()
+
+
+def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[Refusal]:
+    """Cores that are asked for more than they have."""
+    ops: dict[ChipCore, str] = {}
+    for op in buffers.epoch.ops.values():
+        for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
+            ops[op.target_device, *buffers.core[id]] = op.name
+    for core, one in sorted(use.items()):
+        for rule, what, used, limit, hint in (
+            ("V340", "streams beyond those of operands", one.extra, EXTRA_STREAMS, _LESS_FAN_OUT),
+            ("V342", "pipes that read from DRAM", one.dram_inputs, DRAM_INPUTS, _FEWER_QUEUES),
+            ("V343", "pipes that write to DRAM", one.dram_outputs, DRAM_OUTPUTS, _FEWER_QUEUES),
+            ("V344", "pipes that multicast", one.multicasts, MULTICASTS, _LESS_FAN_OUT),
+        ):
+            if used > limit:
+                chip, row, column = core
+                text = f"core [{row}, {column}]{f' of chip {chip}' if chip else ''} needs {used} {what}, it has {limit}"
+                place = (row, column)
+                yield Refusal(rule=rule, what=text, hint=hint, op=ops.get(core, ""), core=place, used=used, limit=limit)
+
+
+_LESS_FAN_OUT: Final = (
+    "give the ops that read its result the same grid and blocks, or put a nop between it and some of them"
+)
+_FEWER_QUEUES: Final = (
+    "cut the queue into fewer buffers, spread the op over more cores, or keep operands in L1 (prologue)"
+)
+
+
+class _Counter:
+    def __init__(self, epoch: Epoch, buffers: Buffers, pipes: PipeMaker) -> None:
+        self.epoch, self.buffers, self.pipes = epoch, buffers, pipes
+        self.wide = 3 if epoch.netlist.arch_name == "grayskull" else device(epoch.netlist.arch_name).multicast_streams
+        self.use: dict[ChipCore, CoreUse] = {}
+        self.gathers: dict[int, bool] = {}
+        self.drafts = {draft.id: draft for draft in pipes.made}
+
+    def at(self, core: ChipCore) -> CoreUse:
+        return self.use.setdefault(core, CoreUse())
+
+    def _at(self, op: Op, id: int) -> CoreUse:
+        """The core of a buffer of an op."""
+        return self.at((op.target_device, *self.buffers.core[id]))
+
+    def counted(self) -> dict[ChipCore, CoreUse]:
+        readers: dict[int, set[int]] = {}
+        for draft in self.pipes.made:
+            self._pipe(draft)
+            for base in draft.bases:
+                readers.setdefault(base, set()).add(draft.id)
+        self._forks(readers)
+        self._kept(readers)
+        return self.use
+
+    def _pipe(self, draft: Draft) -> None:
+        if draft.link:
+            return
+        queues, kept = self.epoch.netlist.queues, self.epoch.prologue
+        streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
+        to_dram = draft.reader in queues and draft.reader not in kept
+        gathers = self.gathers[draft.id] = self._gathers(draft)
+        spread = draft.scattered and not self._from_one_core(draft)
+        for outputs, core in zip(draft.outputs, draft.cores if draft.channel < 0 else (), strict=draft.channel < 0):
+            use = self.at(core)
+            multicasts, added = len(outputs) > 1 or spread, False
+            if gathers or multicasts:
+                segment = (draft.id, outputs)
+                count = len(draft.inputs)
+                added = use.add(segment, count, gathers=gathers, multicasts=multicasts, wide=self.wide)
+            if streams:
+                use.extra += not added
+                use.dram_inputs += 1
+            use.dram_outputs += to_dram
+
+    def _from_one_core(self, draft: Draft) -> bool:
+        queues = self.epoch.netlist.queues
+        if draft.source in queues and draft.steps != 2:
+            return True
+        return not draft.gathers_cores
+
+    def _gathers(self, draft: Draft) -> bool:
+        """Whether a pipe takes streams for what it reads: it jumps between places of several buffers, or in DRAM."""
+        padding = self.buffers.padding.made
+        from_dram = draft.source in self.epoch.netlist.queues and draft.steps != 2
+        from_dram |= bool(padding) and any(one in padding for one in draft.bases)
+        cut = self.pipes.cuts[draft.source]
+        scattered = cut.scattered and draft.steps != 2
+        single = from_dram or (not draft.gathers_cores and len(draft.outputs[0]) == 1)
+        if not from_dram and (single if scattered else not draft.gathers_cores):
+            return False
+        return not self._reads_on(draft, cut.tiles if draft.steps != 2 else 0)
+
+    def _reads_on(self, draft: Draft, step: int) -> bool:
+        """Whether it reads one buffer from its first place on, each piece once or several times, over and over."""
+        first = draft.inputs[0]
+        base = base_of(first)
+        if first in self.buffers.padding.made:
+            return False
+        if draft.source in self.epoch.netlist.queues and draft.steps != 2:
+            size = self.epoch.netlist.queues[draft.source].blocking.tiles_per_core
+        else:
+            buffer = self.buffers.ops.made[base]
+            size, step = buffer.size_tiles, buffer.scatter_gather_num_tiles
+        expected = last = first
+        for one in draft.inputs:
+            if one not in (expected, last):
+                return False
+            if one == expected:
+                expected += step
+            if expected >= size + base:
+                expected = first
+            last = one
+        return True
+
+    def _forks(self, readers: Mapping[int, set[int]]) -> None:
+        for op in self.epoch.ops.values():
+            for id in self.buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
+                self._fork(op, id, readers)
+        for (name, *_), id in self.buffers.ops.chunks.items():
+            op = self.epoch.ops[name]
+            self._at(op, id).extra += 1
+            self._fork(op, id, readers)
+
+    def _fork(self, op: Op, id: int, readers: Mapping[int, set[int]]) -> None:
+        count = len(readers.get(id, ()))
+        if count > 1:
+            self._at(op, id).extra += count - 1
+
+    def _kept(self, readers: Mapping[int, set[int]]) -> None:
+        """Queues that L1 keeps as they lie in DRAM are read from there by pipes."""
+        for (name, reader), ids in self.buffers.queues.forks.items():
+            op = self.epoch.ops.get(reader)
+            edges = self.buffers.edges[reader] if op is not None else None
+            if op is None or edges is None or edges.as_read.get(name, False):
+                continue
+            for id in ids:
+                use = self._at(op, id)
+                pipes: Iterable[int] = readers.get(id, ())
+                use.extra += 1
+                if len(readers.get(id, ())) > 1:
+                    use.extra += sum(not self._busy(one) for one in pipes)
+
+    def _busy(self, pipe: int) -> bool:
+        draft = self.drafts[pipe]
+        multicasts = len(draft.outputs[0]) > 1 or (draft.scattered and not self._from_one_core(draft))
+        return self.gathers[pipe] or multicasts

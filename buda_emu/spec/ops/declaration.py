@@ -1,0 +1,110 @@
+"""What is declared of an op type (OPS 1). Everything that treats ops alike asks these fields, no op by its name."""
+
+from typing import Literal, TypeAlias
+
+from buda_emu.records import dataclass
+
+Family: TypeAlias = str
+"""Op types that differ in little else than a function."""
+
+Trait = Literal[
+    "tile by tile",  # each element of the result is made of those at its place in the operands
+    "keeps shape",  # operands have the result's shape, in tiles of its width
+    "copies",  # its operand, bit by bit
+    "keeps sums",  # partial sums lie in intermed_df
+    "inner dimension",  # of m_k blocks of u_kt tiles: rows of cores share operand 0, columns operand 1
+    "reduces",  # the dimension `dim`, over z where that is z
+    "multiplies",  # tiles in the FPU, as often as the math fidelity says
+    "vector unit",  # computes it: vector modes and approximate_mode matter
+    "sub-ops",  # a schedule of a fused op is run, each part with attributes of its own
+    "Ethernet",  # runs on no worker core
+    "reads flat data",  # operand 0: row-major, from a queue in DRAM
+    "reads what was pushed",  # before the queue rounds it
+    "row-wise index",  # operand 1 says which rows of operand 0
+    "result indices",  # operand 1 numbers what is sorted
+    "rounds to Int8",
+    "takes positive numbers",
+    "Int32 sums of floats",  # acc_df may be Int32 without integer operands
+    "integers beside floats",  # among operands; rules of its own say which
+    "integers are indices",  # not computed with
+    "no gradient",
+    "sums gradients on grayskull",
+    "gradient transposes",
+    "one operand is kept",  # min_buffer_input may be 0 only
+    "cut by its attributes",  # what each core does stands there, or in a definition that others share
+]
+ResultTile = Literal["least", "of the op", "of operand 0", "full"]
+Group = Literal["matmul", "binary", "sfpu", "reduce", "fused", "move"]
+
+
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """What is claimed of an op's bits in precision "device" on Wormhole B0 and Blackhole (DEVICE_NUMERICS 9, 10).
+
+    `exact`: formats of operands and results for which every unit on the way was compared bit for bit with the public
+    simulator, and their order read in the public kernels; none where a part of the op itself was read or inferred.
+    `open`: what was not compared, other formats apart.
+    """
+
+    exact: tuple[str, ...] = ()
+    open: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpType:
+    """One op type. `inputs` = (least, most) accepted at load (NETLIST 11.1 A4).
+
+    `op` and `device` name the modules that implement it: shape rule, format label, reference and kernels
+    (`buda_emu.ops.base.Implementation`); its steps on the device (`buda_emu.ops.on_device.base.DeviceOp`). They are
+    imported when a netlist uses the op. Without `op` the reference refuses the type.
+    """
+
+    name: str
+    family: Family
+    inputs: tuple[int, int]
+    doc: str
+    op: str = ""
+    device: str = ""
+    traits: tuple[Trait, ...] = ()
+    attributes: tuple[str, ...] = ()  # beside those that every op may have
+    late_z: tuple[str, str | bool] | None = None  # attribute and value that must stand before `z`
+    in_fused: bool = False  # legal in a fused schedule (OPS 8.2)
+    transposed: int | None = None  # operand whose tiles the transpose flag turns (OPS 7.4)
+    transposes_on_grayskull: bool = True
+    result_tile: ResultTile = "least"  # not blanked, on the device: the least of operand 0's and the op's (OPS 6)
+    integers: tuple[str, ...] = ("Int8", "UInt8", "UInt16", "Int32", "RawUInt32")  # formats of integer operands (V102)
+    integers_in_fused: tuple[str, ...] = ("Int8", "Int32")  # and of inputs of a fused op (V141)
+    costs_as: str = "nop"  # whose cycles are nearest, where its own were not measured
+    drawn_as: Group = "move"
+    on_device: OnDevice = OnDevice()
+
+    def has(self, trait: Trait) -> bool:
+        """Whether the op type has a trait."""
+        return trait in self.traits
+
+    @property
+    def runs(self) -> bool:
+        """Whether the reference creates such ops."""
+        return bool(self.op)
+
+    @property
+    def one_input(self) -> bool:
+        """Whether it takes one input and no more."""
+        return self.inputs == (1, 1)
+
+    @property
+    def is_binary(self) -> bool:
+        """The element-wise two-operand ops, the quantisation family included."""
+        return self.inputs[0] == 2 and self.has("tile by tile")
+
+
+TILE_BY_TILE: tuple[Trait, ...] = ("tile by tile", "keeps shape")
+
+ANY = 1 << 30
+"""As many inputs as one likes."""
+
+# Of family A the blocks were not compared (DEVICE_NUMERICS 1.2, 4.5), nor max pool of any of it (2.6).
+WIDE = ("Float32", "Float16_b", "Bfp8_b", "Bfp4_b", "Bfp2_b")
+FLOATS = (*WIDE, "Float16", "Lf8", "Fp8_e4m3")
+INTEGERS = ("Int8", "UInt8", "Int32")
+READ = OnDevice(open="its place among the units was inferred")

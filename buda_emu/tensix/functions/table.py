@@ -1,0 +1,208 @@
+"""The functions of the vector unit as a table by name, and how one runs over tiles of Dst (DEVICE_NUMERICS 3).
+
+`bind` gives a function its parameters; `reference` computes it by the definition, `run` by the kernels with the same
+bits. Functions of one 16-bit datum run through a table of all their results.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buda_emu.errors import InternalError, UnsupportedError
+from buda_emu.formats.bits import U32, to_bits
+from buda_emu.formats.codecs import SCALAR_CODECS
+from buda_emu.kernels.tensix.functions import vector_unit as kernels
+from buda_emu.kernels.tensix.images import as_rows
+from buda_emu.tensix.functions import dropout, elementary, grayskull, quantisation
+from buda_emu.tensix.functions.kept_tables import kept_table
+from buda_emu.tensix.functions.programs import Program, record
+from buda_emu.tensix.functions.vector_unit import NumpyUnit
+from buda_emu.tensix.lanes import FAMILY_SHIFT, DstMode, VectorMode, load, store, touched
+from buda_emu.tensix.words import Core
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function: `define(unit, *inputs, **parameters)` on lanes.
+
+    `reads` and `writes` are Dst modes that differ from that of the op; `reads` has one entry per input.
+    """
+
+    name: str
+    define: Callable[..., Any]
+    parameters: tuple[str, ...]
+    reads: tuple[DstMode | None, ...] = (None,)
+    writes: DstMode | None = None
+
+
+_MODE: Final = ("approximate",)
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        function.name: function
+        for function in (
+            Function("exp", elementary.exp, _MODE),
+            Function("log", elementary.log, _MODE),
+            Function("sqrt", elementary.sqrt, _MODE),
+            Function("gelu", elementary.gelu, _MODE),
+            Function("gelu_derivative", elementary.gelu_derivative, _MODE),
+            Function("reciprocal", elementary.reciprocal, _MODE),
+            Function("sigmoid", elementary.sigmoid, _MODE),
+            Function("tanh", elementary.tanh, _MODE),
+            Function("sine", elementary.sine, _MODE),
+            Function("cosine", elementary.cosine, _MODE),
+            Function("square", elementary.square, _MODE),
+            Function("abs", elementary.absolute, _MODE),
+            Function("power", elementary.power, ("exponent",)),
+            Function("lrelu", elementary.leaky_relu, ("slope",)),
+            Function("relu_min", elementary.relu_min, ("threshold",)),
+            Function("relu_max", elementary.relu_max, ("threshold",)),
+            Function("dropout", dropout.dropout, ("scale", "below"), reads=(None, "int32")),
+            Function("maximum", elementary.maximum, (), reads=(None, None)),
+            Function("cast_to_fp16", elementary.cast_to_fp16, (), reads=("fp32",), writes="fp16"),
+            Function(
+                "quantization", quantisation.quantization, ("zero_point",), reads=("fp32", "fp32"), writes="int32"
+            ),
+            Function(
+                "requantization", quantisation.requantization, ("zero_point",), reads=("int32", "fp32"), writes="int32"
+            ),
+            Function(
+                "dequantization",
+                quantisation.dequantization,
+                ("minus_zero_point",),
+                reads=("int32", "fp32"),
+                writes="fp32",
+            ),
+            Function("integer_add", quantisation.integer_add, (), reads=("int32", "int32"), writes="int32"),
+            Function("integer_maximum", quantisation.integer_maximum, (), reads=("int32", "int32"), writes="int32"),
+        )
+    }
+)
+"""Every function. Parameters that are numbers are patterns: `single`, `bf16_cut` and `fp16_constant` make them."""
+
+_OWN: Final[Mapping[tuple[Core, str], Callable[..., Any]]] = MappingProxyType(
+    {
+        ("grayskull", "exp"): grayskull.exp,
+        ("grayskull", "log"): grayskull.log,
+        ("grayskull", "sqrt"): grayskull.sqrt,
+        ("grayskull", "gelu"): grayskull.gelu,
+        ("grayskull", "gelu_derivative"): grayskull.gelu_derivative,
+        ("grayskull", "reciprocal"): grayskull.reciprocal,
+        ("grayskull", "sigmoid"): grayskull.sigmoid,
+        ("grayskull", "sine"): grayskull.sine,
+        ("grayskull", "cosine"): grayskull.cosine,
+        ("blackhole", "integer_add"): quantisation.integer_add_blackhole,
+        ("blackhole", "integer_maximum"): quantisation.integer_maximum_blackhole,
+    }
+)
+"""What a core computes otherwise than Wormhole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function with its parameters on a core."""
+
+    function: Function
+    core: Core
+    parameters: tuple[tuple[str, int | bool], ...]
+
+    @property
+    def blackhole(self) -> bool:
+        """Whether the multiply-add is Blackhole's."""
+        return self.core == "blackhole"
+
+    @property
+    def define(self) -> Callable[..., Any]:
+        """`define(unit, *inputs)`."""
+        chosen = _OWN.get((self.core, self.function.name), self.function.define)
+        return partial(chosen, **dict(self.parameters))
+
+    @property
+    def whole_faces(self) -> bool:
+        """Whether it runs through whole faces in every vector mode: approximate exp does (3.2)."""
+        return self.function.name == "exp" and dict(self.parameters)["approximate"] is True
+
+    def modes(self, mode: DstMode) -> tuple[tuple[DstMode, ...], DstMode]:
+        """The Dst modes of the inputs and of the result in an op whose Dst is in `mode`."""
+        return tuple(own or mode for own in self.function.reads), self.function.writes or mode
+
+
+def bind(name: str, core: Core = "wormhole_b0", **parameters: int | bool) -> Bound:
+    """A function of `FUNCTIONS` with exactly its parameters. Raises UnsupportedError for another name."""
+    if name not in FUNCTIONS:
+        raise UnsupportedError(f"no function {name!r} of the vector unit is known")
+    function = FUNCTIONS[name]
+    if set(parameters) != set(function.parameters):
+        raise InternalError(f"{name} takes {function.parameters}, not {tuple(parameters)}")
+    return Bound(function, core, tuple((key, parameters[key]) for key in function.parameters))
+
+
+def reference(bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
+    """The result's Dst image from those of the inputs, uint32[n, 32, 32]: the definition.
+
+    Datums that the vector mode does not reach keep what the first image has there.
+    """
+    reads, writes = bound.modes(mode)
+    values = (load(image, own) for image, own in zip(images, reads, strict=True))
+    result = store(bound.define(NumpyUnit(bound.blackhole), *values), writes)
+    return np.where(touched(vector, bound.whole_faces), result, images[0])
+
+
+def run(
+    bound: Bound,
+    mode: DstMode,
+    out: U32,
+    *images: U32,
+    vector: VectorMode = "rc",
+    tiles: tuple[int, int] | None = None,
+) -> None:
+    """As `reference`, but fast, into `out`; C-contiguous images. `tiles` is the range to do, all by default."""
+    reads, writes = bound.modes(mode)
+    mask = touched(vector, bound.whole_faces)
+    if len(images) == 1 and reads[0] in ("bf16", "fp16"):
+        source, target = as_rows(images[0]), as_rows(out)
+        kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
+        return
+    second = (images[1], reads[1]) if len(images) == 2 else None
+    _program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
+
+
+def single(value: float) -> int:
+    """A parameter as an fp32 pattern."""
+    return int(to_bits(np.array([value], dtype=np.float32))[0])
+
+
+def bf16_cut(value: float) -> int:
+    """A parameter truncated to bf16, as an fp32 pattern: slope of lrelu, scale of dropout."""
+    return single(value) & 0xFFFF0000
+
+
+def fp16_constant(value: float) -> int:
+    """A parameter as a constant of 16 bits of family A, as an fp32 pattern: threshold of a relu on dest.
+
+    The exponent is moved whatever it is: code 0, which stands for all below 2^-14, is 2^-15 (10: 3.3).
+    """
+    code = int(SCALAR_CODECS["Float16"].encode(np.array([value], dtype=np.float32))[0])
+    return (code & 0x8000) << 16 | ((code & 0x7FFF) << 13) + (FAMILY_SHIFT << 23)
+
+
+@lru_cache(maxsize=64)
+def _program(bound: Bound) -> Program:
+    return record(bound.define, len(bound.function.reads))
+
+
+@lru_cache(maxsize=64)
+def _table(bound: Bound, mode: DstMode) -> NDArray[np.uint16]:
+    """The results for all 65536 datums of a 16-bit mode, by the definition, which an earlier process may have done."""
+
+    def defined() -> NDArray[np.uint16]:
+        every = np.arange(1 << 16, dtype=np.uint32)
+        result = store(bound.define(NumpyUnit(bound.blackhole), load(every, mode)), bound.modes(mode)[1])
+        return result.astype(np.uint16)
+
+    return kept_table(bound.function.name, (bound.core, bound.function.name, bound.parameters, mode), defined)

@@ -1,0 +1,104 @@
+"""What is counted of an op: the quantities that cycles are spent on, for each category of ops.
+
+All counts are for one input, and none falls when a dimension grows; with weights that are not negative no cost does.
+"""
+
+from buda_emu.spec.formats import tile_bytes
+from buda_emu.timing.op.call import OpCall
+
+Features = dict[str, float]
+
+STREAM_BYTES = 65536
+"""An output of at least that many bytes flows to DRAM at DRAM's pace, a smaller one leaves in one burst (measured on
+nop, in sizes that are powers of two: 34 KiB still do, 65 KiB do not)."""
+
+
+def features(call: OpCall) -> Features:
+    """The counts of one op, by the names that `forms` uses."""
+    counts = {"inputs": 1.0, "ublocks": float(call.ublocks), "tiles": float(call.tiles)}
+    counts["streamed_tiles"] = float(call.tiles) if call.tiles * packed_bytes(call.result_df) >= STREAM_BYTES else 0.0
+    if call.kind == "matmul_sparse":
+        counts |= _sparse(call)
+    elif call.kind in ("matmul", "depthwise"):
+        counts |= _product(call)
+    elif call.kind == "reduce_z":
+        counts |= _reduce_z(call)
+    elif call.kind in ("reduce_r", "reduce_c"):
+        counts |= _reduce(call)
+    return counts
+
+
+def packed_bytes(df: str) -> int:
+    """Bytes of a full tile of format `df` in L1, headers included."""
+    return tile_bytes(df, 32, 32, 32, True)
+
+
+def _product(call: OpCall) -> Features:
+    """Dense matmul. The first block of the inner dimension starts from nothing and the last one leaves the core, so the
+    first, the second and all further blocks are counted apart: only between two further ones is a partial sum both
+    spilled and reloaded."""
+    counts: Features = {
+        "in0_tiles": call.t * call.mblock_m * call.ublock_rt * call.u_kt * call.m_k,  # operand tiles that arrive in L1
+        "in1_tiles": call.t * call.mblock_n * call.ublock_ct * call.u_kt * call.m_k,
+        "in0_ublocks": call.t * call.mblock_m * call.m_k,
+        "in1_ublocks": call.t * call.mblock_n * call.m_k,
+    }
+    for suffix, blocks in _blocks(call.m_k).items():
+        counts |= {
+            f"ublocks{suffix}": call.ublocks * blocks,
+            f"tiles{suffix}": call.tiles * blocks,
+            f"steps{suffix}": call.ublocks * call.u_kt * blocks,  # of the inner dimension, for each ublock
+            f"products{suffix}": call.tiles * call.u_kt * blocks,  # tile products
+            f"left_tiles{suffix}": call.ublocks * call.u_kt * call.ublock_rt * blocks,  # that unpackers take from L1
+            f"right_tiles{suffix}": call.ublocks * call.u_kt * call.ublock_ct * blocks,
+        }
+    return counts
+
+
+def _blocks(inner: int) -> dict[str, int]:
+    """How many of `inner` rounds are the first, the second, and further ones."""
+    return {"": 1, "_second": min(inner - 1, 1), "_further": max(inner - 2, 0)}
+
+
+def _sparse(call: OpCall) -> Features:
+    """Sparse matmul: strips (columns of the inner dimension that hold something), their ublocks and tiles."""
+    m, n, rt, ct = call.mblock_m, call.mblock_n, call.ublock_rt, call.ublock_ct
+    strips, ublocks, tiles = call.nz_strips, call.nz_ublocks, call.nz_tiles
+    return {
+        "strips": strips,
+        "strip_columns": strips * n,
+        "strip_rows": strips * m,
+        "strip_ublocks": strips * m * n,  # outputs that a strip passes over, empty or not
+        "strip_tiles": strips * m * n * rt * ct,
+        "nz_ublocks": ublocks,
+        "nz_columns": ublocks * n,
+        "nz_ublock_tiles": ublocks * n * rt * ct,
+        "nz_tiles": tiles,
+        "nz_tile_columns": tiles * n,
+        "nz_products": tiles * n * ct,
+    }
+
+
+def _reduce_z(call: OpCall) -> Features:
+    """Reduce over z: the first tile of each output, the second, and all further ones."""
+    counts: Features = {}
+    for suffix, rounds in _blocks(max(call.z, 1)).items():
+        counts |= {
+            f"ublocks{suffix}": call.ublocks * rounds,
+            f"tiles{suffix}": call.tiles * rounds,
+            f"rounds{suffix}": call.t * rounds,
+            f"round_tiles{suffix}": call.t * rounds * call.ublock_tiles,
+        }
+    return counts
+
+
+def _reduce(call: OpCall) -> Features:
+    """Reduce over rows or columns. All ublocks that end in the same result ublock are one line of the input."""
+    over_rows = call.kind == "reduce_r"
+    lines, width = (call.mblock_n, call.ublock_ct) if over_rows else (call.mblock_m, call.ublock_rt)
+    return {
+        "results": call.t * lines * width,  # output tiles
+        "partial_results": call.ublocks * width,
+        "lines": call.t * lines,
+        "line_tiles": call.t * lines * call.ublock_tiles,  # of one ublock in each line
+    }

@@ -1,0 +1,187 @@
+"""Who reads what from whom in one epoch, in bytes: the edges that the epoch model times (PERF 1.2, LAYOUT 4)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from buda_emu.netlist.model import Execute, Netlist, Op, Queue, TemporalGraph, Tm
+from buda_emu.spec.archs import Arch
+from buda_emu.spec.blocking import Shape
+from buda_emu.spec.formats import FORMATS, tile_bytes
+from buda_emu.spec.ops import OP_TYPES
+
+Memory = Literal["dram", "host", "none"]
+
+
+CHANNEL: Final = "DRAM channel"
+_CHANNEL_NAME: Final = re.compile(rf"{CHANNEL} ([0-9]+)(?:, chip ([0-9]+))?(?::|$)")
+
+
+def channel_name(number: int, chip: int) -> str:
+    """A DRAM channel among all that is busy; those of the first chip without its number."""
+    return f"{CHANNEL} {number}" + (f", chip {chip}" if chip else "")
+
+
+def channel_of(name: str) -> tuple[int, int] | None:
+    """(number, chip) of a channel by its name, or of a stream through it; None for anything else."""
+    found = _CHANNEL_NAME.match(name)
+    return (int(found[1]), int(found[2] or 0)) if found is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """An op's input, or an op's output into a queue, for one input of the epoch.
+
+    `core_bytes`: what each core of the op receives or sends; `memory_bytes`: what leaves or enters each channel of the
+    queue, by channel of `chip`; `hops`: of the longest way between cores; `crosses`: whether it crosses chips. `once`:
+    loaded before the first input (prologue), not for each. `packet`: bytes that travel as one, a tile.
+    """
+
+    source: str
+    target: str
+    operand: int  # -1: output into a queue
+    core_bytes: int
+    memory: Memory
+    memory_bytes: Mapping[int, int]
+    hops: int
+    crosses: bool
+    once: bool
+    chip: int = 0
+    packet: int = 0
+
+
+def flows(netlist: Netlist, temporal: TemporalGraph, settings: Mapping[str, Execute]) -> list[Flow]:
+    """Every edge of a temporal graph. `settings`: the execute of each of its graphs."""
+    ops = {op.name: op for name in temporal.graphs for op in netlist.graphs[name].ops}
+    static = _static(settings.values())
+    found: list[Flow] = []
+    for op in ops.values():
+        for operand, name in enumerate(op.inputs):
+            found.append(_input(netlist, ops, op, operand, name, name in static))
+    for queue in netlist.queues.values():
+        if queue.input in ops:
+            found.append(_output(netlist.arch, ops[queue.input], queue))
+    return found
+
+
+def _static(executes: Iterable[Execute]) -> frozenset[str]:
+    """Queues that are loaded once: prologue."""
+    return frozenset(
+        item.queue for execute in executes for item in execute.queue_settings if item.prologue.lower() == "true"
+    )
+
+
+def operand_shape(op: Op, operand: int, source: Shape) -> Shape:
+    """(t, tile rows, tile columns) of an input after its TMs."""
+    t, rows, cols = source
+    unpad = op.input_unpad[operand] if operand < len(op.input_unpad) else None
+    if unpad is not None:
+        rows, cols = max(rows - unpad.rt, 1), max(cols - unpad.ct, 1)
+    for tm in op.input_tms[operand] if operand < len(op.input_tms) else ():
+        t, rows, cols = _after(tm, t, rows, cols)
+    pad = op.input_pad[operand] if operand < len(op.input_pad) else None
+    return (t, rows + pad.rt, cols + pad.ct) if pad is not None else (t, rows, cols)
+
+
+def _after(tm: Tm, t: int, rows: int, cols: int) -> Shape:
+    count = int(tm.args[-1]) if tm.args and not isinstance(tm.args[-1], str) else 1
+    match tm.name:
+        case "broadcast":
+            by = {"z": (count, 1, 1), "r": (1, count, 1), "c": (1, 1, count)}[str(tm.args[0])]
+            return t * by[0], rows * by[1], cols * by[2]
+        case "hslice":
+            return t * count, rows, max(cols // count, 1)
+        case "hstack":
+            return max(t // count, 1), rows, cols * count
+        case "vslice":
+            return t * count, max(rows // count, 1), cols
+        case "vstack":
+            return max(t // count, 1), rows * count, cols
+        case "transpose":
+            return t, cols, rows
+        case "pad":
+            return t, rows + int(tm.args[0]), cols + int(tm.args[1])
+        case _:
+            return t, rows, cols
+
+
+def bytes_of_tile(df: str, tile_dim: tuple[int, int], arch: Arch) -> int:
+    """Of one tile with its header; 0 for a format without a size."""
+    return tile_bytes(df, *tile_dim, arch.alignment, True) if df in FORMATS else 0
+
+
+def _share(op: Op, operand: int, shape: Shape) -> int:
+    """Tiles of an input that one core of the op reads: a row of cores shares rows, a column columns (OPS 6.1)."""
+    t, rows, cols = shape
+    down, across = op.blocking.grid_size
+    if OP_TYPES[op.type].has("inner dimension") and operand in (0, 1):
+        tiles = t * rows * cols // max(down if operand == 0 else across, 1)
+    else:
+        tiles = t * rows * cols // max(down * across, 1)
+    attributes = op.attributes
+    whole = dict(attributes.kernel_broadcast).get(operand) or (1 if operand in attributes.single_tile else 0)
+    each = dict(attributes.kernel_broadcast_per_t).get(operand, 0)
+    limit = whole or each * t
+    return max(min(tiles, limit) if limit else tiles, 1)
+
+
+def _input(netlist: Netlist, ops: Mapping[str, Op], op: Op, operand: int, name: str, static: bool) -> Flow:
+    arch = netlist.arch
+    queue = netlist.queues.get(name)
+    producer = ops.get(name) or netlist.ops.get(name)
+    item: Op | Queue | None = queue if queue is not None else producer
+    assert item is not None, name
+    df = op.in_df[operand] if operand < len(op.in_df) else op.out_df
+    size = bytes_of_tile(df, item.blocking.tile_dim, arch)
+    shape = operand_shape(op, operand, item.blocking.shape)
+    if operand == 0 and OP_TYPES[op.type].has("row-wise index"):
+        shape = op.blocking.shape  # of the table the rows that are picked (OPS 6.9)
+    core = _share(op, operand, shape) * size
+    if queue is None:
+        assert producer is not None
+        crosses = producer.target_device != op.target_device
+        return Flow(name, op.name, operand, core, "none", {}, _hops(producer, op), crosses, once=False, packet=size)
+    pre = item.blocking.shape  # a broadcast is made on the way, the memory is read once
+    total = min(shape[0] * shape[1] * shape[2], pre[0] * pre[1] * pre[2]) * size
+    crosses = _remote(queue, op)
+    return Flow(
+        name, op.name, operand, core, _memory(queue), _spread(queue, total), 0, crosses, static, queue.target_device,
+        size,
+    )  # fmt: skip
+
+
+def _output(arch: Arch, op: Op, queue: Queue) -> Flow:
+    size = bytes_of_tile(queue.df, queue.blocking.tile_dim, arch)
+    total = queue.blocking.cells * queue.blocking.tiles_per_core * size
+    core = total // max(op.blocking.cells, 1)
+    crosses = _remote(queue, op)
+    return Flow(
+        op.name, queue.name, -1, core, _memory(queue), _spread(queue, total), 0, crosses, False, queue.target_device,
+        size,
+    )  # fmt: skip
+
+
+def _remote(queue: Queue, op: Op) -> bool:
+    """Whether a queue lies in the DRAM of another chip."""
+    return _memory(queue) == "dram" and queue.target_device != op.target_device
+
+
+def _memory(queue: Queue) -> Memory:
+    return "host" if queue.loc.lower() == "host" else "dram"
+
+
+def _spread(queue: Queue, total: int) -> dict[int, int]:
+    """Bytes for each channel: as many buffers lie in it."""
+    count = max(len(queue.buffers), 1)
+    spread: dict[int, int] = {}
+    for buffer in queue.buffers:
+        spread[buffer.channel] = spread.get(buffer.channel, 0) + total // count
+    return spread
+
+
+def _hops(a: Op, b: Op) -> int:
+    """Rows and columns between the first cores of two ops on one chip."""
+    if len(a.grid_loc) != 2 or len(b.grid_loc) != 2:
+        return 0
+    return abs(a.grid_loc[0] - b.grid_loc[0]) + abs(a.grid_loc[1] - b.grid_loc[1])
