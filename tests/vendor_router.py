@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from buda_emu.routing.streams.limits import LIMITS, UNUSED_L1
-from buda_emu.routing.streams.model import CoreUse
+from buda_emu.routing.streams.model import CoreUse, Place
 from shared_files import SHARED
 
 ROUTING = SHARED / "routing"
@@ -88,8 +88,8 @@ def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chi
 
 
 def row_of_chips(arch: str, chips: int) -> str:
-    """A cluster's file (NETLIST 7.3): chips in a row, on wormhole_b0 two links between neighbours."""
-    near = [(n, n + 1, channel) for n in range(chips - 1) for channel in (0, 1)] if arch == "wormhole_b0" else []
+    """A cluster's file (NETLIST 7.3): chips in a row, on wormhole_b0 four links between neighbours (PERF 1)."""
+    near = [(n, n + 1, channel) for n in range(chips - 1) for channel in range(4)] if arch == "wormhole_b0" else []
     lines = [f"arch: {{{', '.join(f'{n}: {arch.capitalize()}' for n in range(chips))}}}"]
     lines += [f"chips: {{{', '.join(f'{n}: [{n}, 0, 0, 0]' for n in range(chips))}}}", "ethernet_connections:"]
     lines += [f"  - [{{chip: {a}, chan: {c}}}, {{chip: {b}, chan: {8 + c}}}]" for a, b, c in near] or ["  []"]
@@ -118,6 +118,19 @@ def streams(pipes: Path, arch: str) -> tuple[dict[Core, Streams] | None, str]:
     for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
         found[int(chip), int(y), int(x)][int(stream)] += 1
     return {core: Streams(phases) for core, phases in found.items()}, ""
+
+
+def stream_counts(pipes: Path, arch: str) -> dict[Place, int]:
+    """How many streams each core has in the blob that pipegen2 wrote beside its pipes."""
+    limits = LIMITS[arch]
+    text = pipes.with_name("blob.yaml").read_text()
+    found: dict[Place, set[str]] = defaultdict(set)
+    for chip, y, x, stream in _STREAM.findall(text, _first_phase(text)):
+        row, column = int(y), int(x)
+        ethernet = (row, column) in limits.ethernet_cores
+        place = (row, column) if ethernet else (limits.rows.index(row), limits.columns.index(column))
+        found[Place(int(chip), *place, ethernet)].add(stream)
+    return {place: len(ids) for place, ids in found.items()}
 
 
 def _first_phase(blob: str) -> int:

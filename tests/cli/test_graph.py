@@ -224,7 +224,7 @@ def test_streams_in_dot_are_those_of_the_core_that_needs_most(picture):
 
 def test_what_cannot_be_routed_is_said_where_streams_are_asked_for(tmp_path, capsys, monkeypatch):
     assert main(["graph", str(example("two_chips")), "--streams", "-o", str(tmp_path / "none.svg")]) == 3
-    assert "pipes of ethernet_datacopy are not made yet" in capsys.readouterr().err
+    assert "no pipes are made of this ethernet_datacopy" in capsys.readouterr().err
     assert not (tmp_path / "none.svg").exists()
     monkeypatch.setattr("buda_emu.routing.pipes.rules.core_use.EXTRA_STREAMS", 0)
     assert main(["graph", str(example("softmax")), "--streams", "-o", str(tmp_path / "refused.svg")]) == 0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from buda_emu.routing.pipes.model import NO_CORE, Buffer, Pipe, PipeGraph
 
@@ -15,7 +15,9 @@ Said = dict[Key, dict[str, object]]
 
 
 def canonical(graph: PipeGraph) -> tuple[Said, Said]:
-    """What is said of each buffer, and of each pipe."""
+    """What is said of each buffer, and of each pipe; net2pipe names relays by their ids."""
+    unnamed = (replace(one, op="") if one.buffer_type == "ethernet_relay" else one for one in graph.buffers)
+    graph = replace(graph, buffers=tuple(unnamed))
     keys = _buffer_keys(graph)
 
     def place(reference: int) -> tuple[Key, int]:

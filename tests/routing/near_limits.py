@@ -310,7 +310,11 @@ def _large_epochs(draft: _Draft) -> str:
     draft.op("from", "nop", ["a"], shape, draft.cut(shape, 8), buffers=random.choice((1, 2)))
     for number in range(random.randint(1, 4)):
         cut = draft.cut(shape, 8)
-        draft.fed(f"o{number}", shape, cut, draft.op(f"to{number}", "nop", ["from"], shape, cut))
+        try:
+            name = draft.op(f"to{number}", "nop", ["from"], shape, cut)
+        except _FullError:
+            break
+        draft.fed(f"o{number}", shape, cut, name)
     return draft.text()
 
 

@@ -12,6 +12,7 @@ from buda_emu.routing.pipes.epoch import Epoch, epochs
 from buda_emu.routing.pipes.making.dram_readers import with_readers
 from buda_emu.routing.pipes.making.make_pipes import PipeMaker
 from buda_emu.routing.pipes.making.nocs import Nocs
+from buda_emu.routing.pipes.making.relays import relays
 from buda_emu.routing.pipes.maps.edge import EdgeMap
 from buda_emu.routing.pipes.maps.source_map import within_bounds
 from buda_emu.routing.pipes.model import PipeGraph
@@ -136,8 +137,10 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
         return Built(epoch, None, refusals, use)
     nocs = Nocs(epoch, buffers, pipes)
     sizes = [
-        0 if one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles for one in pipes.made
+        0 if one.link or one.reader in queues or not (cut := plan.cuts[one.source]).scattered else cut.tiles
+        for one in pipes.made
     ]
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
-    graph = PipeGraph(epoch.graphs[0], tuple(buffers.emitted(nocs.ports)), tuple(found))
+    made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes))
+    graph = PipeGraph(epoch.graphs[0], made, tuple(found))
     return Built(epoch, graph, [], use)

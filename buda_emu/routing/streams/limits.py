@@ -4,6 +4,7 @@ Held against the vendor's pipegen2 (`../shared/routing`), whose refusals name th
 """
 
 from buda_emu.records import dataclass
+from buda_emu.routing.ethernet_cores import ETHERNET_CORES
 
 EXTRA_STREAMS = range(40, 64)  # of worker cores: what operands, gathers and multicasts do not use
 
@@ -69,7 +70,6 @@ class CoreLimits:
 
 
 _ROWS = (*range(1, 6), *range(7, 12))
-_ETHERNET_COLUMNS = (9, 1, 8, 2, 7, 3, 6, 4)
 
 LIMITS = {
     "grayskull": CoreLimits(
@@ -81,7 +81,7 @@ LIMITS = {
         packer_multicast=False,
         rows=_ROWS,
         columns=tuple(range(1, 13)),
-        ethernet_cores=(),
+        ethernet_cores=ETHERNET_CORES["grayskull"],
     ),
     "wormhole_b0": CoreLimits(
         l1_begin=204 * 1024,
@@ -92,6 +92,6 @@ LIMITS = {
         packer_multicast=True,
         rows=_ROWS,
         columns=(*range(1, 5), *range(6, 10)),
-        ethernet_cores=tuple((row, column) for row in (0, 6) for column in _ETHERNET_COLUMNS),
+        ethernet_cores=ETHERNET_CORES["wormhole_b0"],
     ),
 }

@@ -1,17 +1,26 @@
 """The buffers of ops in L1: operands, results, intermediates, and chunks of right operands that a prologue spreads."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.routing.pipes.between_chips.ethernet import EthernetCore, arrives_at, sends_from
 from buda_emu.routing.pipes.buffers.granularity import Cut
 from buda_emu.routing.pipes.buffers.ids import Ids
 from buda_emu.routing.pipes.buffers.results import Intermediate, Output, intermediate_buffers, mblock_k, output
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.model import Buffer
 from buda_emu.routing.pipes.ops.edges import OpEdges
-from buda_emu.routing.pipes.ops.op_class import has_output_buffer, input_buffers, op_class, shares_output
+from buda_emu.routing.pipes.ops.op_class import (
+    has_output_buffer,
+    input_buffers,
+    is_ethernet,
+    op_class,
+    shares_output,
+)
 from buda_emu.routing.pipes.ops.operands import Operand
+from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.formats import tile_bytes
 
 OUTPUT_OPERAND: Final = 16
@@ -29,7 +38,13 @@ class OpBuffers:
         self.arch = epoch.netlist.arch
         self.made: dict[int, Buffer] = {}
         self.core: dict[int, Place] = {}
-        """Row and column of the worker core of each buffer."""
+        """Row and column of the worker core of each buffer; of the NoC for those on cores of Ethernet."""
+        self.channel: dict[int, int] = {}
+        """Ethernet channel of each buffer on the core of one."""
+        self.relays: dict[str, list[int]] = {}
+        """Ids of the relays of copies between chips, cell by cell; `arrivals`: of the operands behind them."""
+        self.arrivals: dict[str, list[int]] = {}
+        self._on_link: dict[EthernetCore, int] = {}
         self.operands: dict[str, list[Operand]] = {}
         self.inputs: dict[tuple[str, int, int], list[int]] = {}
         """Ids of the operands of an op's core."""
@@ -43,6 +58,9 @@ class OpBuffers:
         """All buffers of an op. RefusedError for a result that pipes cannot read."""
         inputs, arch, count = self.epoch.inputs(op), self.arch, self.epoch.input_count
         operands = self.operands[op.name] = [inputs.operand(index) for index in range(input_buffers(op))]
+        if is_ethernet(op):
+            self._copies(op, operands[0])
+            return
         self._chunks_of(op, operands)
         offset = _flat_offsets(op, inputs.sources[0], operands) if op_class(op) == "tilizer" else None
         fields = [self._operand_fields(op, index, operand) for index, operand in enumerate(operands)]
@@ -70,6 +88,30 @@ class OpBuffers:
                 operand = INTERMEDIATE_OPERAND + len(between) - 1 - place
                 self.core[own] = core
                 self.made[own] = _intermediate(own, core, operand, one, {**kept, **extra})
+
+    def _copies(self, op: Op, operand: Operand) -> None:
+        """Of a copy between chips; its relays are made when it is known what they read."""
+        arch, cells = self.arch, op.blocking.cells
+        own, passes, blocks = self._operand_fields(op, 0, operand), mblock_k(op), result_fields(op)
+        self.relays[op.name], self.arrivals[op.name], self.outputs[op.name] = [], [], []
+        for cell in range(cells):
+            there = arrives_at(op, cell, arch.name)
+            relay, arrival, id = self._ids.several(3)
+            self.relays[op.name].append(relay)
+            self.arrivals[op.name].append(arrival)
+            self.outputs[op.name].append(id)
+            self.inputs[op.name, *divmod(cell, op.blocking.grid_size[1])] = [relay]
+            for buffer, core in ((relay, sends_from(op, cell, arch.name)), (arrival, there), (id, there)):
+                self.core[buffer], self.channel[buffer] = core.place, core.channel
+            number = self._on_link[there] = self._on_link.get(there, -1) + 1
+            place = {"chip": there.chip, "row": there.row, "column": there.column, "ethernet_chan": there.channel}
+            out = self.results[op.name] = output(op, cell, self.cuts[op.name], self.epoch.input_count, arch)
+            size = _shared_tiles(op, operand.size_tiles, out.size_tiles)
+            arrived = Buffer(id=arrival, **own)
+            self.made[arrival] = replace(arrived, operand=number, size_tiles=size, **place)
+            made = self._output(op, out, id, there.place, arrival, passes, blocks)
+            pieces = {"is_scatter": True, "replicate": max(1, out.replicate)}
+            self.made[id] = replace(made, operand=OUTPUT_OPERAND + number, size_tiles=size, **pieces, **place)
 
     def _operands_of_core(
         self,
@@ -167,6 +209,15 @@ class OpBuffers:
                         scatter_gather_num_tiles=steps.chunk_tiles,
                         is_post_tm_relay_buf=True,
                     )
+
+
+def _shared_tiles(op: Op, operand: int, result: int) -> int:
+    """Tiles of the one buffer that is operand and result of a copy between chips."""
+    size = max(operand, result)
+    if size % min(operand, result):
+        what = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
+        raise RefusedError("V080", what, "choose another buf_size_mb or ublock", op.name)
+    return size
 
 
 def core_of(op: Op, row: int, column: int) -> Place:

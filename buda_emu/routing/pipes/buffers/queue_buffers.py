@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from buda_emu.netlist.model import Buffer as DramPlace
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.routing.pipes.between_chips.chips import WINDOW_BYTES, window
 from buda_emu.routing.pipes.buffers.granularity import Cut
 from buda_emu.routing.pipes.buffers.ids import Ids
 from buda_emu.routing.pipes.buffers.op_buffers import Place, core_of, untilized
-from buda_emu.routing.pipes.chips import WINDOW_BYTES, window
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.model import NO_CORE, POST_TM, PRE_TM, Buffer
 from buda_emu.routing.pipes.ops.edges import OpEdges

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op, Queue
+from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result
 from buda_emu.routing.pipes.buffers.granularity import Cut
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.buffers.op_buffers import Place, core_of
@@ -15,7 +17,7 @@ from buda_emu.routing.pipes.maps.source_map import CORE, Tiles, cores, places
 from buda_emu.routing.pipes.model import NO_PADDING
 from buda_emu.routing.pipes.ops.edges import OpEdges
 from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
-from buda_emu.routing.pipes.ops.op_class import input_buffers
+from buda_emu.routing.pipes.ops.op_class import input_buffers, is_ethernet
 from buda_emu.routing.pipes.refusal import RefusedError
 from buda_emu.spec.devices import device
 
@@ -42,6 +44,10 @@ class Draft:
     cleared: int = 1
     scattered: bool = False
     """Whether it serves several outputs in turn."""
+    channel: int = -1
+    """Of the Ethernet core that gathers; then `cores` counts rows and columns of the NoC, as it does for a `link`."""
+    link: bool = False
+    """Whether it goes from one end of an Ethernet link to the other."""
 
     @property
     def gathers_cores(self) -> bool:
@@ -74,6 +80,8 @@ class PipeMaker:
         for op in self.epoch.ops.values():
             for index in range(input_buffers(op)):
                 self._of_operand(op, index)
+            if is_ethernet(op):
+                self._over_links(op)
             if not op.gradient_op:
                 for queue in self.epoch.fed.get(op.name, ()):
                     self._of_queue(queue, op)
@@ -98,6 +106,16 @@ class PipeMaker:
             outputs = [self._outputs(op, index, dest) for dest in pipe.dests]
             self._draft(op, index, pipe, own, Cut(False, steps.chunk_tiles), outputs, how, 2)
 
+    def _over_links(self, op: Op) -> None:
+        """From the relays of a copy between chips to the operands on the other one."""
+        relays, arrivals = self.buffers.ops.relays[op.name], self.buffers.ops.arrivals[op.name]
+        chip = op.attributes.dest_device
+        for relay, arrival in zip(relays, arrivals, strict=True):
+            where = (chip, *self.buffers.core[arrival])
+            draft = Draft(self.buffers.ids.new(), [relay], [(arrival,)], [where], "", 0, op.name, link=True)
+            draft.bases = [relay]
+            self.made.append(draft)
+
     def _outputs(self, op: Op, index: int, dest: Place) -> tuple[int, ...]:
         rows, columns = op.blocking.grid_size
         inputs = self.buffers.ops.inputs
@@ -120,9 +138,9 @@ class PipeMaker:
     ) -> None:
         id, name = self.buffers.ids.new(), op.inputs[index]
         read = _cores_of(pipe)
-        where = self._cores(op, index, pipe, read, outputs, how)
+        where, channel = self._cores(op, index, pipe, read, outputs, how)
         inputs = self._inputs(op, index, pipe, bases, cut, where[0], steps, padded=read[0] < 0)
-        draft = Draft(id, inputs, outputs, where, op.name, index, name, steps)
+        draft = Draft(id, inputs, outputs, where, op.name, index, name, steps, channel=channel)
         draft.bases = [bases[core] for core in read if core >= 0]
         if read[0] < 0:
             draft.bases.append(self.buffers.padding.known(op, index, where[0][1:]))
@@ -176,9 +194,10 @@ class PipeMaker:
 
     def _cores(
         self, op: Op, index: int, pipe: EdgePipe, read: list[int], outputs: list[tuple[int, ...]], how: Multicast
-    ) -> list[tuple[int, int, int]]:
+    ) -> tuple[list[tuple[int, int, int]], int]:
         """Where each turn of a pipe is gathered: at its producer where that is one core, else at its reader; for a
-        multicast at the end of the row or column at which the NoC enters it."""
+        multicast at the end of the row or column at which the NoC enters it. With the Ethernet channel of that core,
+        -1 for a worker."""
         epoch, name = self.epoch, op.inputs[index]
         rows, columns = op.blocking.grid_size
         producer = epoch.ops.get(name) if name not in epoch.netlist.queues else None
@@ -195,6 +214,10 @@ class PipeMaker:
             first = multicast(op, op.inputs.index(name), epoch.fused(op))
             beside = direct(epoch.netlist.arch_name, self.grid, producer, op, first)
         found: list[tuple[int, int, int]] = []
+        if (one := self._on_link(op, producer, only, outputs)) is not None:
+            channels, chip = self.buffers.ops.channel, chip_of_result(producer) if producer is not None else 0
+            chip = op.target_device if one == outputs[0][0] else chip
+            return [(chip, *self.buffers.core[one])], channels[one]
         for row, column in pipe.dests:
             down, across = row == ALL and rows > 1, column == ALL and columns > 1
             if only is not None and (beside is not None or not (down or across or in_turn)):
@@ -204,7 +227,18 @@ class PipeMaker:
             at_row = (rows - 1 if last else 0) if down else max(row, 0)
             at_column = (columns - 1 if last else 0) if across else max(column, 0)
             found.append((op.target_device, *core_of(op, at_row, at_column)))
-        return found
+        return found, -1
+
+    def _on_link(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> int | None:
+        """The buffer on a core of Ethernet on which a pipe is gathered; None where it is on a worker's."""
+        source = producer if producer is not None and is_ethernet(producer) else None
+        if source is None and not is_ethernet(op):
+            return None
+        if len(outputs) > 1:
+            raise UnsupportedError(f"op {op.name}: pieces that are stacked in turn over Ethernet are not followed")
+        if source is not None and only is not None and len(outputs[0]) == 1:
+            return self.buffers.ops.outputs[source.name][only[0] * source.blocking.grid_size[1] + only[1]]
+        return outputs[0][0] if is_ethernet(op) and only is None else None
 
     def _of_queue(self, queue: Queue, op: Op) -> None:
         ids, bases = self.buffers.queues.ids[queue.name], self.buffers.ops.outputs[op.name]
@@ -222,10 +256,13 @@ class PipeMaker:
             core, place = cores(pieces), places(pieces)
             self._check_pieces(queue.name, op.name, place, cut, 0)
             inputs: list[int] = (table[core] + place).tolist()
-            where = (op.target_device, *self.buffers.core[bases[int(core[0])]])
+            base = bases[int(core[0])]
+            channel = self.buffers.ops.channel.get(base, -1)
+            chip = op.target_device if channel < 0 else op.attributes.dest_device
+            where = (chip, *self.buffers.core[base])
             target = (ids[row * queue.blocking.grid_size[1] + column],)
-            draft = Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name)
-            draft.bases = [bases[int(core[0])]]
+            draft = Draft(self.buffers.ids.new(), inputs, [target], [where], queue.name, 0, op.name, channel=channel)
+            draft.bases = [base]
             self.made.append(draft)
 
 

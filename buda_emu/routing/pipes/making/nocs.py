@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.netlist.model import Op
+from buda_emu.routing.pipes.between_chips.chips import is_after, is_remote, over_pcie, window
 from buda_emu.routing.pipes.buffers.ids import base_of
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
-from buda_emu.routing.pipes.chips import is_after, is_remote, over_pcie, window
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
 from buda_emu.routing.pipes.ops.multicast import Multicast, direct, multicast
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.spec.devices import device
 
 WRITE_VC, UNICAST_VC, MULTICAST_VC = 0, 2, 4
@@ -88,6 +89,9 @@ class Nocs:
             return cores[(id - base) // tiles] if len(cores) > 1 else cores[0]
         if base in self.buffers.padding.made:
             return self.device.dram_cores[0][0]
+        if base in self.buffers.ops.channel:
+            row, column = self.buffers.core[base]
+            return column, row
         return self.device.physical(*self.buffers.core[base])
 
     def distance(self, noc: int, start: tuple[int, int], end: tuple[int, int]) -> int:
@@ -107,7 +111,11 @@ class Nocs:
             return self._to_queue(draft)
         if draft.steps == 1:
             return Route()
+        if draft.link:
+            return Route(self._straight(draft), 0, UNICAST_VC, UNICAST_VC, ethernet=True)
         op = self.epoch.ops[draft.reader]
+        if is_ethernet(op):
+            return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
         shared = multicast(op, draft.operand, self.epoch.fused(op))
         many = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
@@ -125,7 +133,9 @@ class Nocs:
         route = Route(
             0, int(noc1), UNICAST_VC, MULTICAST_VC if how.rows or how.columns else UNICAST_VC, beside is not None
         )
-        if not from_queue:
+        if not from_queue and is_ethernet(self.epoch.ops[draft.source]):
+            route.incoming, alone = self._straight(draft), False
+        elif not from_queue:
             route.incoming = self._between(self.epoch.ops[draft.source], op)
             here = self.epoch.ops[draft.source].target_device
             if here != op.target_device:
@@ -147,6 +157,21 @@ class Nocs:
         loops |= route.downstream is not None
         last[op.name, draft.operand] = _Seen(route, loops, how.rows or how.columns)
         return route
+
+    def _straight(self, draft: Draft) -> int:
+        """The NoC on which what a pipe reads first is nearer to what it fills first."""
+        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        return self._nearer(first, self._physical(draft.outputs[0][0], 1))
+
+    def _into_relay(self, draft: Draft) -> int:
+        if draft.source not in self.epoch.netlist.queues:
+            return self._straight(draft)
+        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        return self._nearer(first, self._gathered_at(draft))
+
+    def _gathered_at(self, draft: Draft) -> tuple[int, int]:
+        _, row, column = draft.cores[0]
+        return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
         queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops[draft.source]

@@ -5,7 +5,8 @@ from typing import Final
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Op
-from buda_emu.routing.pipes.chips import chips, is_after, is_remote, over_pcie
+from buda_emu.routing.pipes.between_chips.chips import chips, is_after, is_remote, over_pcie
+from buda_emu.routing.pipes.between_chips.ethernet import chip_of_result, not_made
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.ops.op_class import is_ethernet
@@ -15,7 +16,7 @@ _LOCAL: Final = "keep it on the chip of the op"
 
 
 def refused(epoch: Epoch) -> Iterator[Refusal]:
-    """What net2pipe refuses. UnsupportedError for pipes that end at Ethernet cores."""
+    """What net2pipe refuses. UnsupportedError for copies between chips of which no pipes are made."""
     netlist = epoch.netlist
     yield from _without_channel(epoch)
     yield from _without_core(epoch)
@@ -23,8 +24,8 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
     if pcie:
         yield from _ring(epoch)
     for op in epoch.ops.values():
-        if is_ethernet(op):
-            raise UnsupportedError(f"op {op.name}: pipes of {op.type} are not made yet")
+        if is_ethernet(op) and (why := not_made(op, netlist.arch_name, epoch.prologue)):
+            raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
                 what = f"{name} is an op of a graph that is not executed beside this one"
@@ -32,11 +33,12 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 continue
             source = epoch.source(name)
             if isinstance(source, Op):
-                if source.target_device == op.target_device:
+                if chip_of_result(source) == op.target_device:
                     continue
                 if not pcie:
                     raise UnsupportedError(
-                        f"op {op.name} reads {name} from another chip: pipes between chips are not made yet"
+                        f"op {op.name} reads {name} from another chip: no pipes are made of that without an "
+                        "ethernet_datacopy between them"
                     )
             elif not is_remote(source, op):
                 continue
@@ -46,7 +48,7 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             chip = source.target_device
             yield from _reached(epoch, op, chip, f"{name} is on chip {chip}", index)
         for queue in epoch.fed.get(op.name, ()):
-            if is_remote(queue, op):
+            if queue.loc != "host" and queue.target_device != chip_of_result(op):
                 said = f"{queue.name} is on chip {queue.target_device}"
                 if not pcie:
                     yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)

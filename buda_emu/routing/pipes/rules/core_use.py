@@ -10,6 +10,7 @@ from buda_emu.routing.pipes.buffers.ids import base_of
 from buda_emu.routing.pipes.buffers.make_buffers import Buffers
 from buda_emu.routing.pipes.epoch import Epoch
 from buda_emu.routing.pipes.making.make_pipes import Draft, PipeMaker
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
 from buda_emu.spec.devices import device
 
@@ -79,7 +80,7 @@ def over_limits(use: Mapping[ChipCore, CoreUse], buffers: Buffers) -> Iterator[R
     """Cores that are asked for more than they have."""
     ops: dict[ChipCore, str] = {}
     for op in buffers.epoch.ops.values():
-        for id in buffers.ops.outputs[op.name]:
+        for id in buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
             ops[op.target_device, *buffers.core[id]] = op.name
     for core, one in sorted(use.items()):
         for rule, what, used, limit, hint in (
@@ -129,12 +130,14 @@ class _Counter:
         return self.use
 
     def _pipe(self, draft: Draft) -> None:
+        if draft.link:
+            return
         queues, kept = self.epoch.netlist.queues, self.epoch.prologue
         streams = draft.steps == 0 and draft.source in queues and draft.source not in kept
         to_dram = draft.reader in queues and draft.reader not in kept
         gathers = self.gathers[draft.id] = self._gathers(draft)
         spread = draft.scattered and not self._from_one_core(draft)
-        for outputs, core in zip(draft.outputs, draft.cores, strict=True):
+        for outputs, core in zip(draft.outputs, draft.cores if draft.channel < 0 else (), strict=draft.channel < 0):
             use = self.at(core)
             multicasts, added = len(outputs) > 1 or spread, False
             if gathers or multicasts:
@@ -188,7 +191,7 @@ class _Counter:
 
     def _forks(self, readers: Mapping[int, set[int]]) -> None:
         for op in self.epoch.ops.values():
-            for id in self.buffers.ops.outputs[op.name]:
+            for id in self.buffers.ops.outputs[op.name] if not is_ethernet(op) else ():
                 self._fork(op, id, readers)
         for (name, *_), id in self.buffers.ops.chunks.items():
             op = self.epoch.ops[name]

@@ -1,0 +1,127 @@
+"""Copies from chip to chip (`ethernet_datacopy`): a relay on the core of a channel of the one chip, operand and result,
+which are the same bytes, on that of the channel of the other."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from buda_emu.netlist.model import Op
+from buda_emu.routing.ethernet_cores import ETHERNET_CORES
+from buda_emu.routing.pipes.ops.op_class import is_ethernet
+from buda_emu.routing.pipes.ops.operands import LATENCY_CYCLES
+
+RELAY_OPERAND: Final = 33
+"""The first operand id of relays on a core."""
+LINK_BYTES: Final = 13
+"""Bytes that come over a link in a cycle, as net2pipe sizes relays for them."""
+L1_BYTES: Final = 96 << 10
+"""What net2pipe gives to relays and to what gathers for them on a core of Ethernet (measured: 98,208 to 98,495)."""
+GATHERED_TILES, MOST_GATHERED = 4, 12
+"""Tiles that are held of each input of a gather, and inputs that are counted."""
+DRAM_READ_BYTES: Final = 64 << 10
+"""What is held of a queue that a relay reads in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class EthernetCore:
+    """The core of a channel: row and column of the NoC."""
+
+    chip: int
+    channel: int
+    row: int
+    column: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Row and column."""
+        return self.row, self.column
+
+
+def sends_from(op: Op, cell: int, arch: str) -> EthernetCore:
+    """The core of the chip on which a copy begins, for a cell of its grid counted row by row."""
+    channel = op.attributes.ingress_channels[cell]
+    return EthernetCore(op.target_device, channel, *ETHERNET_CORES[arch][channel])
+
+
+def arrives_at(op: Op, cell: int, arch: str) -> EthernetCore:
+    """The core of the chip that a copy goes to."""
+    channel = op.attributes.egress_channels[cell]
+    return EthernetCore(op.attributes.dest_device, channel, *ETHERNET_CORES[arch][channel])
+
+
+def chip_of_result(op: Op) -> int:
+    """The chip on which the result of an op is."""
+    return op.attributes.dest_device if is_ethernet(op) else op.target_device
+
+
+def not_made(op: Op, arch: str, kept: Collection[str]) -> str:
+    """Why no pipes are made of a copy between chips, "" where they are. `kept`: queues of the prologue."""
+    own = op.attributes
+    if not ETHERNET_CORES[arch]:
+        return f"{arch} has no Ethernet cores"
+    if not (len(own.ingress_channels) == len(own.egress_channels) == op.blocking.cells):
+        return "without ingress_channels and egress_channels a cluster description says where it runs: none is read"
+    if any((*op.blocking.tile_dim, *op.input_tile_dims[0])[side] != 32 for side in range(4)):
+        return "relays have tiles of 32 by 32 only"
+    if any(pad.rt or pad.ct for pad in op.input_pad):
+        return "padding between chips is not followed"
+    return "a prologue for an Ethernet core is not followed" if op.inputs[0] in kept else ""
+
+
+@dataclass(slots=True)
+class Relay:
+    """What the size of a relay follows from. `piece`: tiles that are sent at a time; `gathered`: bytes that its core
+    holds of what is gathered for it."""
+
+    piece: int
+    tile_bytes: int
+    epoch_tiles: int
+    gathered: int
+    tiles: int = 1
+
+
+def gathered_bytes(inputs: int, cores: int, piece: int, tile_bytes: int, *, from_dram: bool) -> int:
+    """Bytes beside a relay that are held of the inputs of its pipe; `cores`: how many they come from."""
+    if from_dram:
+        held = piece * tile_bytes * max(1, DRAM_READ_BYTES // (piece * tile_bytes))
+        return held if held * 2 > 100 << 10 else held * 2
+    return 0 if inputs == 1 or cores == 1 else min(inputs, MOST_GATHERED) * GATHERED_TILES * tile_bytes
+
+
+def size_relays(relays: Iterable[Relay], other_bytes: int) -> None:
+    """Make the relays of a core as large as there is room for, as net2pipe does: one alone at once, several in turn.
+    `other_bytes`: of operands and results that copies have on the core."""
+    own = list(relays)
+    free = L1_BYTES - other_bytes - sum(relay.gathered + relay.tile_bytes for relay in own)
+    if len(own) == 1:
+        (relay,) = own
+        for size in reversed(_sizes(relay)):
+            if size > 1 and (size - 1) * relay.tile_bytes <= free:
+                relay.tiles = size
+                return
+        return
+    sizes = [_sizes(relay) for relay in own]
+    step, largest = [1] * len(own), 1
+    grown = True
+    while grown:
+        grown, following = False, list[int]()
+        for number, relay in enumerate(own):
+            if step[number] >= len(sizes[number]) or relay.tiles > largest:
+                continue
+            size = sizes[number][step[number]]
+            more = (size - relay.tiles) * relay.tile_bytes
+            if more > free or size <= relay.tiles:
+                continue
+            free, relay.tiles, grown = free - more, size, True
+            step[number] += 1
+            if step[number] < len(sizes[number]):
+                following.append(sizes[number][step[number]])
+        largest = min(following, default=1 << 62)
+
+
+def _sizes(relay: Relay) -> list[int]:
+    """Divisors of a piece beyond 1; then whole pieces that divide what a link brings in its latency."""
+    piece = relay.piece
+    found = [size for size in range(2, piece + 1) if piece % size == 0]
+    most = min(LATENCY_CYCLES * LINK_BYTES // relay.tile_bytes, relay.epoch_tiles)
+    return found + [size for size in range(2 * piece, most + 1, piece) if most % size == 0]
