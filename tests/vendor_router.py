@@ -25,6 +25,12 @@ _STREAM_OR_ADDRESS = re.compile(
     _STREAM.pattern + r"|^ +(?:buf_addr|buf_base_addr|msg_info_buf_addr): (0x[0-9a-f]+)", re.M
 )
 
+_HIGH_USE = re.compile(
+    r"WARNING: op (\S+) has high stream/blob resource usage:\s+phases in input-side blob: (\d+)"
+    r"\s+phases in output-side blob: (\d+)\s+streams in output-side fork: (\d+)"
+)
+_MANY_READS = re.compile(r"WARNING: op (\S+) has a hign number of DRAM read indexes = (\d+)")
+
 Core = tuple[int, int, int]  # chip, row and column of the NoC
 
 AVAILABLE = ROUTING.is_dir() and (platform.system(), platform.machine()) == ("Linux", "x86_64")
@@ -96,6 +102,21 @@ def row_of_chips(arch: str, chips: int) -> str:
     lines += [f"chips_with_mmio: [{', '.join(f'{{{n}: {n}}}' for n in range(chips))}]", "harvesting:"]
     lines += [f"  {n}: {{noc_translation: false, harvest_mask: 0}}" for n in range(chips)]
     return "\n".join(lines) + "\n"
+
+
+def pipe_warnings(text: str, arch: str, folder: Path) -> set[tuple[str, str, int]] | None:
+    """What net2pipe warns of: our rule for it, the op, and the number; None where it refuses the netlist."""
+    netlist = folder / "netlist.yaml"
+    netlist.write_text(text)
+    done = _run("net2pipe", arch, netlist, folder / "out", 0, ROUTING / "soc" / _SOC[arch], LOGGER_LEVEL="Trace")
+    if done.returncode:
+        return None
+    found: set[tuple[str, str, int]] = set()
+    said = _COLOURS.sub("", (done.stdout + done.stderr).decode(errors="replace"))
+    for name, received, sent, forks in _HIGH_USE.findall(said):
+        found |= {("V358", name, int(received) + int(sent))} if int(received) + int(sent) > 1800 else set()
+        found |= {("V357", name, int(forks))} if int(forks) > 16 else set()
+    return found | {("V360", name, int(number)) for name, number in _MANY_READS.findall(said)}
 
 
 def _told(program: str, done: subprocess.CompletedProcess[bytes]) -> str:
@@ -175,6 +196,7 @@ def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, Streams]:
     return found
 
 
-def _run(program: str, arch: str, *words: object) -> subprocess.CompletedProcess[bytes]:
+def _run(program: str, arch: str, *words: object, **settings: str) -> subprocess.CompletedProcess[bytes]:
     command = [ROUTING / "bin" / arch / program, *map(str, words)]
-    return subprocess.run(command, env={**os.environ, "ARCH_NAME": arch}, capture_output=True, timeout=600, check=False)
+    environment = {**os.environ, "ARCH_NAME": arch, **settings}
+    return subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False)
