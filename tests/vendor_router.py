@@ -41,18 +41,28 @@ needs_vendor_router = pytest.mark.skipif(
 
 def verdicts() -> list[tuple[Path, str]]:
     """Netlists of the corpus that need one chip only, and their architectures."""
+    return [(path, arch) for path, arch, _ in stated_verdicts()]
+
+
+def stated_verdicts() -> list[tuple[Path, str, bool]]:
+    """The same, with whether the programs take them."""
     if not ROUTING.is_dir():
         return []
     rows = [line.split("\t") for line in (ROUTING / "verdicts.tsv").read_text().splitlines()[1:]]
-    return [(SHARED / "corpus/netlists" / row[0], row[1]) for row in rows]
+    return [(SHARED / "corpus/netlists" / row[0], row[1], row[2] == "ok") for row in rows]
 
 
 def pipe_graphs(netlist: Path, arch: str, out: Path) -> Iterator[Path]:
     """The `pipegen.yaml` of each epoch; none where net2pipe refuses the netlist."""
     if _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch]).returncode:
         return
-    for epoch in sorted(out.glob("temporal_epoch_*"), key=lambda path: int(path.name.rsplit("_", 1)[1])):
-        yield epoch / "overlay/pipegen.yaml"
+    yield from epoch_pipes(out)
+
+
+def epoch_pipes(out: Path) -> list[Path]:
+    """The `pipegen.yaml` of each epoch that net2pipe wrote, in order."""
+    epochs = sorted(out.glob("temporal_epoch_*"), key=lambda path: int(path.name.rsplit("_", 1)[1]))
+    return [epoch / "overlay/pipegen.yaml" for epoch in epochs]
 
 
 class Streams:
