@@ -120,9 +120,10 @@ def perf(
     """Model the cycles of `programs` (default: all, in file order) of a netlist, or the path of one or of a device
     image.
 
-    `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds (`timing.transfers.rates.WHAT_IF`:
-    clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical rows) take a smaller chip; `model` is
-    of the ops, "fitted" to measurements or the "vendor"'s formulas. No values are computed.
+    `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds
+    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical
+    rows) take a smaller chip; `model` is of the ops, "fitted" to measurements or the "vendor"'s formulas. No values are
+    computed.
     Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold), ProgramError
     as the run would, UnsupportedError.
     """
