@@ -7,13 +7,13 @@ from os import PathLike
 from typing import Any
 
 from buda_emu.api.shown import html_table
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.netlist.testing.performance_check import read_performance_checks
 from buda_emu.report.machine_readable.perf_json import perf_json
-from buda_emu.report.terminal.text import plural
 from buda_emu.spec.devices import Device, device
 from buda_emu.timing.checks import BoundResult, evaluate
 from buda_emu.timing.figures import op_figures

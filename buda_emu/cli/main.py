@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from enum import IntEnum
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -14,7 +13,7 @@ from buda_emu.cli.arguments import add_color, add_config, add_verbose
 from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
 from buda_emu.cli.parser import ExampleParser, add_verb
-from buda_emu.errors import BudaError, DocumentError
+from buda_emu.errors import BudaError, DocumentError, Exit
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
 
@@ -48,16 +47,6 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
 }
 """What a verb takes in place of an option of others, where it has another name."""
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
-
-
-class Exit(IntEnum):
-    """Exit codes that no exception of `buda_emu.errors` carries."""
-
-    OK = 0
-    USAGE = 2
-    UNSUPPORTED = 3
-    INTERNAL = 101
-    INTERRUPTED = 130
 
 
 def build_parser(*used: str, alone: bool = False) -> ExampleParser:
@@ -134,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except OSError as error:
         complain(f"buda-emu: {_describe(error)}")
-        return Exit.USAGE
+        return Exit.REFUSED
     except MemoryError as error:
         complain(f"buda-emu: not enough memory{f' ({error})' if str(error) else ''}")
         return Exit.UNSUPPORTED
@@ -181,7 +170,7 @@ def _unknown_verb(word: str) -> int:
     looks_like_file = word.lower().endswith((".yaml", ".yml", ".tti"))
     hint = f"to run it: buda-emu run {word}" if looks_like_file else near(word, VERBS)
     complain(f"buda-emu: no verb {word!r}{f' ({hint})' if hint else ''}; verbs: {', '.join(VERBS)}")
-    return Exit.USAGE
+    return Exit.REFUSED
 
 
 def _findings(error: DocumentError) -> str:

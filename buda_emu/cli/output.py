@@ -109,9 +109,10 @@ def say_json(content: Mapping[str, Any]) -> None:
     say(json.dumps({"schema_version": RESULT_VERSION, **strict(dict(content))}, indent=1, allow_nan=False))
 
 
-def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture") -> None:
-    """Write a run: a page that needs nothing else where the name ends in .html, else a trace (`write_json`)."""
-    if str(path).lower().endswith(".html"):
+def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", page: bool | None = None) -> None:
+    """Write a run: a page that needs nothing else where the name ends in .html, else a trace (`write_json`); `page`:
+    which of them, whatever the name."""
+    if str(path).lower().endswith(".html") if page is None else page:
         import shlex
 
         from buda_emu.report.pages.timeline import timeline_page

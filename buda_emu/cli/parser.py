@@ -85,11 +85,11 @@ class ExampleParser(argparse.ArgumentParser):
 
 
 def add_verb(verbs: Any, folder: str, name: str, line: str) -> ExampleParser:
-    """The parser of a verb. Its module in a folder has EXAMPLE and add_arguments, and main, unless it has verbs."""
+    """The parser of a verb. Its module has EXAMPLE and add_arguments, and main, unless it is a folder of verbs."""
     module = import_module(f"{folder}.{name}")
     own: ExampleParser = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
     module.add_arguments(own)
-    if not own.below:
+    if hasattr(module, "main"):
         own.set_defaults(verb=module.main)
     return own
 

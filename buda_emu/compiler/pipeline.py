@@ -19,6 +19,7 @@ from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.masks import keep_apart
 from buda_emu.compiler.mixed import Rule, assign, widen
+from buda_emu.compiler.passes.attend_in_parts import attend_in_parts
 from buda_emu.compiler.passes.cse import cse
 from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
@@ -26,6 +27,7 @@ from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
 from buda_emu.compiler.passes.fuse_quantize_dequantize import fuse_quantize_dequantize
 from buda_emu.compiler.passes.gelu import gelu
 from buda_emu.compiler.passes.host_windows import host_windows
+from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
@@ -124,6 +126,10 @@ PASSES: Final[tuple[Pass, ...]] = (
          _graphs(decompose, CORE)),
     Pass("fold_scale_bias", CORE, CORE, "factors and terms of channels go into weights and one bias",
          _graphs(fold_scale_bias, CORE)),
+    Pass("slice_products", CORE, CORE, "columns that are taken of a product become a product by those columns",
+         _graphs(slice_products, CORE)),
+    Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
+         _graphs(attend_in_parts, CORE)),
     Pass("windows", CORE, CORE, "the host lays out what the first convolution reads; the search chooses a way",
          _windows),
     Pass("cse", CORE, CORE, "equal nodes become one", _graphs(cse, CORE)),

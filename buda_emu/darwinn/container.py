@@ -53,7 +53,7 @@ class Container:
 def unwrap(data: memoryview) -> Container:
     """Find the package in a file's bytes; findings are (rule, place, message)."""
     if len(data) < 8:
-        return Container((("D001", ByteOffset(0, "file"), f"a file of {len(data)} bytes"),))
+        return Container((("D001", ByteOffset(0, "file"), f"a file of {plural(len(data), 'byte')}"),))
     if bytes(data[4:8]) != tflite.IDENTIFIER:
         return Container((), data)
     try:

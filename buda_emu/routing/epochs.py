@@ -1,14 +1,16 @@
 """A netlist's epochs, from pipes to streams."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
+from buda_emu.errors import UnsupportedError
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
-from buda_emu.routing.pipes.build import pipe_graphs
+from buda_emu.routing.pipes.build import build
+from buda_emu.routing.pipes.epoch import Epoch, epochs
 from buda_emu.routing.pipes.model import PipeGraph
 from buda_emu.routing.pipes.refusal import Refusal as RefusedPipes
 from buda_emu.routing.streams.model import Place, Refusal, Routed
-from buda_emu.routing.streams.route import route
+from buda_emu.routing.streams.route import known_arch, route
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,28 @@ def route_netlist(netlist: Netlist, *, phases: bool = False) -> Iterator[RoutedE
     UnsupportedError for other architectures than grayskull and wormhole_b0, and for what is read from another chip over
     Ethernet other than through copies with channels.
     """
-    for built in pipe_graphs(netlist):
-        refused = tuple(map(_as_refusal, built.refusals))
-        if built.graph is None or refused:
-            routed = Routed((), refused)
-        else:
-            routed = route(built.graph, netlist.arch_name, phases=phases)
-        yield RoutedEpoch(built.epoch.number, built.epoch.graphs, built.graph, routed)
+    for epoch in epochs(netlist):
+        yield _routed(epoch, phases)
+
+
+def route_epochs(netlist: Netlist, numbers: Container[int]) -> dict[int, RoutedEpoch | str]:
+    """Some epochs by their numbers; for one that is not routed, the reason. Programs execute none of the others."""
+    found: dict[int, RoutedEpoch | str] = {}
+    for epoch in epochs(netlist):
+        if epoch.number in numbers:
+            try:
+                found[epoch.number] = _routed(epoch, phases=False)
+            except UnsupportedError as error:
+                found[epoch.number] = str(error)
+    return found
+
+
+def _routed(epoch: Epoch, phases: bool) -> RoutedEpoch:
+    arch = known_arch(epoch.netlist.arch_name)
+    built = build(epoch)
+    refused = tuple(map(_as_refusal, built.refusals))
+    routed = Routed((), refused) if built.graph is None or refused else route(built.graph, arch, phases=phases)
+    return RoutedEpoch(epoch.number, epoch.graphs, built.graph, routed)
 
 
 def _as_refusal(refused: RefusedPipes) -> Refusal:

@@ -261,3 +261,34 @@ def test_a_trace_is_packed_or_a_page_where_its_name_says_so(tmp_path):
     page = (tmp_path / "t.html").read_text()
     assert "dots: math" in page
     assert 'class="tl-canvas"' in page
+
+
+@pytest.fixture
+def page_of(tmp_path, capsys):
+    """The page of a netlist, what is packed in it too."""
+
+    def page(file):
+        assert perf(file, "--report", tmp_path / "r") == 0
+        capsys.readouterr()
+        return whole(tmp_path / "r/perf.html")
+
+    return page
+
+
+def test_the_page_shows_what_each_core_takes_of_its_streams_and_l1(page_of):
+    page = page_of(DIRECTORY / "softmax.yaml")
+    assert page.count('<g class="bg-use">') == 4
+    assert "extra streams: 1 of 24" in page
+    assert "takes, of extra streams and of the L1 for data buffers: 1 of 24, L1 11 %." in page
+
+
+def test_the_page_says_why_an_epoch_has_no_streams(page_of, tmp_path, monkeypatch):
+    page = page_of(DIRECTORY / "two_chips.yaml")
+    assert "No streams are shown: op send: no pipes are made of this ethernet_datacopy" in page
+    assert 'class="bg-use"' not in page
+    text = (DIRECTORY / "softmax.yaml").read_text()
+    other = tmp_path / "other.yaml"
+    other.write_text(re.sub(r"arch: .*", "arch: [blackhole]", text, count=1))
+    assert "No streams are shown: routing knows grayskull and wormhole_b0, and not " in page_of(other)
+    monkeypatch.setattr("buda_emu.routing.pipes.rules.core_use.DRAM_OUTPUTS", 0)
+    assert "The router refuses this epoch: softmax: core [0, 0] needs 1 pipes" in page_of(DIRECTORY / "softmax.yaml")

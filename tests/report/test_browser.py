@@ -211,6 +211,26 @@ def test_by_keyboard_alone(browser, perf_file):
         assert page.get_attribute(".ops th", "aria-sort") == "ascending"
 
 
+def test_names_of_ops_leave_room_for_what_their_cores_take(browser, perf_file):
+    with opened(browser, perf_file) as page:
+        for zoom in ("all", "+", "+"):
+            page.click(f".grid-view button:text-is('{zoom}')")
+            settled(page)
+            ends = page.evaluate(_LOWEST_WORDS)
+            assert ends
+            assert all(words <= use for words, use in ends)
+
+
+_LOWEST_WORDS = """() => [...document.querySelectorAll('.grid-view .bg-use')].flatMap(use => {
+  const top = use.querySelector('text').getBoundingClientRect().top + 3, left = use.getBoundingClientRect().left;
+  return [...document.querySelectorAll('.grid-view .bg-op')].flatMap(op => {
+    const box = op.querySelector('rect').getBoundingClientRect(), first = box.top > top - box.height;
+    const words = op.querySelector('text').getBoundingClientRect();
+    return first && box.left < left && left < box.right && box.top < top && words.height ? [[words.bottom, top]] : [];
+  });
+})"""
+
+
 def test_a_timeline_chooses_too(browser, perf_file):
     with opened(browser, perf_file) as page:
         view = page.evaluate("document.querySelector('.timeline').shown()")

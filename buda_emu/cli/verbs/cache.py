@@ -123,7 +123,7 @@ def _run(file: str) -> None:
 
 def _examples() -> list[str]:
     """The netlists that come with the package; in a checkout they lie beside it."""
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parents[2]
     for folder in (package / "netlists", package.parent / "netlists"):
         found = sorted(str(path) for path in folder.glob("*.yaml"))
         if found:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_baseline, add_frontend, add_no_cache
+from buda_emu.cli.arguments import add_arch, add_baseline, add_frontend, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
+from buda_emu.errors import Exit
 from buda_emu.screen import current
 
 if TYPE_CHECKING:
@@ -51,15 +52,11 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
     form.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
     form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     add_choice(parser)
-    of_archs = {kind.archs: kind.words for kind in ((only,) if only is not None else KINDS) if kind.archs}
-    archs = [arch for some in of_archs for arch in some]
-    if archs:
-        words = "; ".join(f"of {words}s {', '.join(some)}" for some, words in of_archs.items())
+    others = {kind.words: kind.archs for kind in KINDS if kind.archs and kind.archs != NETLIST.archs}
+    if only is None:
+        add_arch(parser, others=others)
+    if only is None or only.archs:
         parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
-        parser.add_argument(
-            "--arch", type=lambda text: next((arch for arch in archs if arch.lower() == text.lower()), text),
-            choices=archs, metavar="ARCH", help=f"whose rules hold; {words}",
-        )  # fmt: skip
     if only is None or only.name == "schedule":
         add_frontend(parser, required=False)
     if only is None or only.name == "package":
@@ -105,7 +102,7 @@ def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
     text = _WRITERS[args.format](results, asked)
     if text:
         say(text)
-    return 0 if all(file.result.ok for file in results.values()) else 2
+    return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
 
 
 def _without_known(name: str, file: Judged, held: "Comparison") -> Judged:

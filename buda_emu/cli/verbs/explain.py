@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, books, rule_kind
+from buda_emu.errors import Exit
 from buda_emu.report.terminal.text import table
 from buda_emu.screen import current
 
@@ -33,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print each rule's explanation, all rules of a kind, or those that a word occurs in. Exit code 2 for an id that
     does not exist and a word that no rule has."""
-    code = 0
+    code = Exit.OK
     for number, text in enumerate(args.rule or [NETLIST.name]):
         kind = next((kind for kind in KINDS if kind.name == text), None)
         rule = _found(text) if kind is None else None
         spoken = _speaking_of(text) if kind is None and rule is None else []
         if kind is None and rule is None and not spoken:
             complain(f"buda-emu explain: no rule {text}{_hint(text)}; `buda-emu explain` lists all")
-            code = 2
+            code = Exit.REFUSED
             continue
         if number:
             say()

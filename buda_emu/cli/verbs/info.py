@@ -15,7 +15,7 @@ from buda_emu.cli.config import refuses
 from buda_emu.cli.findings import chosen
 from buda_emu.cli.output import say, say_json, write_picture
 from buda_emu.documents.kinds import NETLIST, files_below, kind_named, kind_of
-from buda_emu.errors import DocumentError, HostError
+from buda_emu.errors import DocumentError, Exit, HostError
 from buda_emu.netlist.known import holds_sections
 
 EXAMPLE = "buda-emu info model.tti schedule.json.gz"
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
             say(line)
     if args.timeline is not None:
         write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
-    return 0 if all(file["accepted"] for file in files) else 2
+    return Exit.OK if all(file["accepted"] for file in files) else Exit.REFUSED
 
 
 def _about(name: str) -> dict[str, Any]:

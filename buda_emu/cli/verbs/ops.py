@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from buda_emu.cli.output import say
+from buda_emu.errors import Exit
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
 from buda_emu.spec.formats import NETLIST_FORMATS
@@ -44,13 +45,13 @@ def main(args: argparse.Namespace) -> int:
         say()
         say("`buda-emu ops OP` lists the attributes of one op type")
         return 0
-    code = 0
+    code = Exit.OK
     for number, name in enumerate(args.op):
         op = OP_TYPES.get(name)
         if op is None:
             near = nearest(name, OP_TYPES)
             complain(f"buda-emu ops: no op type {name}{f' (did you mean {near}?)' if near else ''}")
-            code = 2
+            code = Exit.REFUSED
             continue
         if number:
             say()

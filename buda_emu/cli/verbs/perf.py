@@ -8,7 +8,7 @@ from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_param, add
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
-from buda_emu.errors import HostError
+from buda_emu.errors import Exit, HostError
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ def main(args: argparse.Namespace) -> int:
 
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
     _write(args, found, held)
-    return int(not found.passed) if held is None else settle(held, updated=args.update_baseline)
+    if held is not None:
+        return settle(held, updated=args.update_baseline)
+    return Exit.OK if found.passed else Exit.DIFFERS
 
 
 def _baseline(args: argparse.Namespace) -> "Baseline | None":
@@ -197,7 +199,7 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
         write_json(args.json, {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)})
     if args.fail_above is not None and worst > args.fail_above:
         say(f"slower by {worst:.1f} %, more than {args.fail_above:g} %")
-        return 1
+        return Exit.DIFFERS
     return 0
 
 
@@ -224,7 +226,7 @@ def _sweep(args: argparse.Namespace) -> int:
         from buda_emu.version import RESULT_VERSION
 
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
-    return int(all(point.problem for point in points))
+    return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
 
 
 def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -> None:

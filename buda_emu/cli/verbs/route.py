@@ -8,6 +8,7 @@ from buda_emu.checker.text import one_line
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
+from buda_emu.errors import Exit
 from buda_emu.report.terminal.text import table
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
     refusals = [(epoch.number, refusal) for epoch in epochs for refusal in epoch.routed.refusals]
     for number, refusal in refusals:
         say(one_line(f"epoch {number}: {refusal.what}: {refusal.message}"))
-    return 2 if refusals else 0
+    return Exit.REFUSED if refusals else Exit.OK
 
 
 def _row(epoch: "RoutedEpoch") -> tuple[str, ...]:

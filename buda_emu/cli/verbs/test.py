@@ -24,7 +24,7 @@ from buda_emu.cli.arguments import (
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
 from buda_emu.device.host_processors import usable_processors
-from buda_emu.errors import HostError
+from buda_emu.errors import Exit, HostError
 
 if TYPE_CHECKING:
     from buda_emu.cli.console import Console
@@ -37,7 +37,10 @@ DEFAULT_TIMEOUT = 600.0
 DEFAULT_THRESHOLD = 0.99
 FORMATS = ("text", "json", "github", "sarif")
 # What the exit code is when no output was wrong, worst first.
-_EXIT_CODES = {"failed": 1, "error": 101, "crashed": 101, "stopped": 4, "timeout": 4, "unsupported": 3, "rejected": 2}
+_EXIT_CODES = {
+    "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
+    "timeout": Exit.FAILED, "unsupported": Exit.UNSUPPORTED, "rejected": Exit.REFUSED,
+}  # fmt: skip
 _HOW = ("paths", "timeout")  # settings that a baseline may be held against with others
 
 
@@ -185,7 +188,7 @@ def _console(args: argparse.Namespace, cases: "list[Case]", workers: int, note: 
 def exit_code(results: "list[CaseResult]") -> int:
     """1 on any mismatch, else the worst of what else went wrong, else 0."""
     statuses = {case.status for case in results}
-    return next((code for status, code in _EXIT_CODES.items() if status in statuses), 0)
+    return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
 
 
 def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":

@@ -18,7 +18,7 @@ def tiles(index: Index, _: Network | None) -> Iterator[Finding]:
     """Ofmap boxes of the tiles (A)."""
     for work in index.ir.workloads() if index.ir.form.tiled else ():
         if not tile([item.ofmap for item in work.tiles], work.box):
-            said = f"the {len(work.tiles)} tiles of {work} do not fill {work.box}, each element once"
+            said = f"the tiles of {work}, {len(work.tiles)} in all, do not fill {work.box}, each element once"
             yield Finding(f"{work.place}/tile_info", said, about=work.layer_name)
 
 

@@ -4,6 +4,7 @@ GEMINI 5.1)."""
 from collections.abc import Sequence
 from typing import Any
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError, ScheduleError
 from buda_emu.gemini.boxes import of_shape
 from buda_emu.gemini.json_values import whole_numbers
@@ -75,7 +76,7 @@ def _traced(instructions: Sequence[Instruction], path: str, trace: str) -> list[
     """Durations of a trace of the same instructions."""
     lines = read_assembler(trace)
     if len(lines) != len(instructions):
-        raise ScheduleError(f"{trace}: {len(lines)} instructions, {path} has {len(instructions)}")
+        raise ScheduleError(f"{trace}: {plural(len(lines), 'instruction')}, {path} has {len(instructions)}")
     found: list[int] = []
     for item, line in zip(instructions, lines, strict=True):
         if line.span is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
-from buda_emu.checker.text import shown
+from buda_emu.checker.text import plural, shown
 from buda_emu.image.archive import Archive
 from buda_emu.image.checking.host_checks import host_mismatches
 from buda_emu.image.checking.model_checks import model_mismatches
@@ -183,5 +183,5 @@ def _files(metadata: DeviceMetadata, archive: Archive) -> Iterator[Mismatch]:
             yield Mismatch(name, "image-member", "it is not in the archive", "warning")
     pickled = [entry for entry in metadata.compiled_graph_state.tensors.values() if entry.dump_format == "DEFAULT"]
     if pickled:
-        problem = f"{len(pickled)} tensors are pickles, which are loaded with --allow-pickle only"
+        problem = f"{plural(len(pickled), 'pickled tensor')}: loaded with --allow-pickle only"
         yield Mismatch(pickled[0].member, "image-pickle", problem, "warning")

@@ -196,7 +196,7 @@ def _outputs(state: CompiledGraphState, queues: Queues) -> Iterator[Mismatch]:
     names, transforms = state.ordered_output_names, state.ordered_output_runtime_tensor_transforms
     groups, shapes = output_groups(names, transforms), state.ordered_output_shapes
     if len(shapes) not in (0, len(groups)):
-        problem = f"{len(shapes)} ordered_output_shapes for {len(groups)} outputs"
+        problem = f"{len(shapes)} ordered_output_shapes for {plural(len(groups), 'output')}"
         yield Mismatch(DEVICE, "image-field", problem, steps=(STATE, "ordered_output_shapes"))
         return
     for number, places in enumerate(groups):

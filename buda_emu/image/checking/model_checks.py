@@ -5,7 +5,7 @@ from math import prod
 from typing import Final
 
 from buda_emu.checker.suggest import near
-from buda_emu.checker.text import shown
+from buda_emu.checker.text import plural, shown
 from buda_emu.image.mismatch import DEVICE, Mismatch
 from buda_emu.image.model_io import KEY, ModelInput, ModelIo, ModelOutput
 from buda_emu.netlist.model import Execute, Netlist, Queue
@@ -82,7 +82,7 @@ def _input(item: ModelInput, model: ModelIo) -> _Found:
         if mine != others:
             yield field, f"{shown(mine)}, but another queue of input {shown(item.label)} has {shown(others)}"
     if item.windows is not None and len(item.windows.perm) != len(item.shape):
-        yield "windows", f"an order of {len(item.windows.perm)} dimensions for shape {list(item.shape)}"
+        yield "windows", f"an order of {plural(len(item.windows.perm), 'dimension')} for shape {list(item.shape)}"
         return
     if item.windows is not None and item.indices:
         yield "windows", "indices have no windows"

@@ -17,7 +17,7 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 """Of both groups, for each row and vector of a block."""
 
 
-@intrinsic(add_tile, types.none, types.Array, *[types.BaseTuple] * 5, types.intp, types.intp)
+@intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
 def _add_tile(context: Any, builder: Builder, *given: Value) -> None:
     *plain, mode, blackhole = given
     lanes = lanes_for(context)

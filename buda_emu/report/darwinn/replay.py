@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.replaying import Replay
 from buda_emu.darwinn.replaying.result import MOST_CHECKED
-from buda_emu.report.terminal.text import percent, plural, table
+from buda_emu.report.terminal.text import percent, table
 from buda_emu.timeline import Hazard
 from buda_emu.version import RESULT_VERSION
 

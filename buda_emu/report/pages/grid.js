@@ -10,7 +10,7 @@ const gridView = view => {
     const texts = [...group.querySelectorAll('text')];
     const words = texts.map(text => text.dataset.full ?? text.textContent);
     texts.slice(1).forEach(text => text.remove());
-    return {text: texts[0], words, x: place('x'), y: place('y'), width: place('width'), height: place('height'), group};
+    return {text: texts[0], words, x: place('x'), y: place('y'), width: place('width'), height: place('height'), room: parseFloat(group.dataset.room ?? place('height')), group};
   });
   for (const label of labels) {  // places within the whole picture
     const panel = label.group.closest('g[transform]').transform.baseVal[0].matrix;
@@ -36,7 +36,7 @@ const gridView = view => {
     for (const label of labels) {
       const {text, words} = label;
       const away = label.left > x + width / scale || label.top > y + height / scale || label.left + label.width < x || label.top + label.height < y;
-      const most = Math.floor((label.width - 8 / scale) / (size * WIDTH)), count = Math.floor((label.height - 4 / scale) / (size * LINE));
+      const most = Math.floor((label.width - 8 / scale) / (size * WIDTH)), count = Math.floor((label.room - 4 / scale) / (size * LINE));
       text.textContent = '';
       if (away || most < 4 || count < 1) continue;
       text.setAttribute('font-size', size);

@@ -1,22 +1,25 @@
 """Modelled cycles as one page: checks, epochs, and of each what makes up its cycles, its steady state, its ops."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
 from markupsafe import Markup
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import as_script, packed, render
 from buda_emu.report.pages.source_lines import entries
 from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, named, status
 from buda_emu.report.pages.timeline import timeline_data
+from buda_emu.report.pictures.core_use import Uses, sentence, uses_by_core
 from buda_emu.report.pictures.grid_svg import grid_svg
 from buda_emu.report.pictures.perf_charts import roofline_chart
 from buda_emu.report.pictures.steady_picture import steady_picture
 from buda_emu.report.terminal.fit import cut
 from buda_emu.report.terminal.perf_tables import Sources
-from buda_emu.report.terminal.text import number, percent, plural
+from buda_emu.report.terminal.text import number, percent
+from buda_emu.routing.epochs import RoutedEpoch, route_epochs
 from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.timing.epoch.result import EpochTiming
@@ -39,8 +42,10 @@ def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], com
     detailed = order[:MOST_EPOCHS]
     left_out = len(order) - len(detailed)
     places = {id(epoch): f"epoch-{index}" for index, epoch in enumerate(detailed)}
+    routed = route_epochs(netlist, {_temporal(netlist, epoch) for epoch in detailed})
+    uses = uses_by_core(one for one in routed.values() if not isinstance(one, str))
     parts = [
-        (places[id(epoch)], _name(epoch), packed(_epoch(netlist, run, epoch, index)), index == 0)
+        (places[id(epoch)], _name(epoch), packed(_epoch(netlist, run, epoch, index, routed, uses)), index == 0)
         for index, epoch in enumerate(detailed)
     ]
     types = {name: op.type for name, op in netlist.ops.items()}
@@ -105,7 +110,13 @@ def _held(epoch: EpochReport) -> str:
     return f"{found.name}, {100 * found.share:.0f} % of an input" if found.name else found.sentence
 
 
-def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Markup:
+def _temporal(netlist: Netlist, epoch: EpochReport) -> int:
+    return next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
+
+
+def _epoch(
+    netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int, routed: Mapping[int, RoutedEpoch | str], uses: Uses
+) -> Markup:
     timing = epoch.timing
     full = filled(timing, epoch.bottleneck.name)
     steps = critical_steps(timing)
@@ -115,14 +126,16 @@ def _epoch(netlist: Netlist, run: PerfRun, epoch: EpochReport, index: int) -> Ma
     path = {name for step in steps if step.share >= _ON_PATH for name in (step.through or (step.name,))}
     sources = Sources()
     stream = run.what_if.get("noc_bytes", STREAM)
-    temporal = next(item.id for item in netlist.temporal_graphs if item.graphs == epoch.graphs)
+    temporal = _temporal(netlist, epoch)
     return render(
         "epoch.html", sentence=epoch.bottleneck.sentence, chain=chain_sentence(steps, assumed=run.assumed),
         path=_path(steps), limits=_limits(epoch),
         load=_load(epoch), steady=_steady(epoch, full), timeline=timeline_data(steady_picture(epoch, full)),
         picture=Markup(grid_svg(
             netlist, epochs=[temporal], heat=busy, notes=notes, mark=f"-{index}", red="busy", path=path,
+            streams=None if isinstance(routed.get(temporal, ""), str) else uses,
         )),
+        streams=sentence(routed.get(temporal)),
         roofline=Markup(roofline_chart(ops, [op.cost.cycles for op in timing.ops], _bytes(epoch), stream)),
         ops=_ops(netlist, run, epoch, steps, sources), sources=sources.meanings,
         lines=entries(netlist, _names(netlist, epoch)),

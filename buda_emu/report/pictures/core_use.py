@@ -41,6 +41,21 @@ def of_op(uses: Uses, epoch: int, op: Op) -> "Sequence[CoreUse]":
     return [uses[epoch, *place] for place in places if (epoch, *place) in uses]
 
 
+def sentence(routed: "RoutedEpoch | str | None") -> str:
+    """What is said of an epoch's streams beside its picture: what its fullest core needs, or why there are none."""
+    if routed is None:
+        return "No streams are shown: no program executes this epoch"
+    if isinstance(routed, str):
+        return f"No streams are shown: {routed}"
+    first = next(iter(routed.routed.refusals), None)
+    if first is not None:
+        others = len(routed.routed.refusals) - 1
+        more = f", and {plural(others, 'more refusal')}" if others else ""
+        return f"The router refuses this epoch: {first.message}{more}"
+    cores = [core for core in routed.routed.cores if not core.place.ethernet]
+    return f"The core that needs most of each takes, of extra streams and of the L1 for data buffers: {words(cores)}"
+
+
 def words(uses: "Sequence[CoreUse]") -> str:
     """`5 of 24, L1 11 %`: the most that one of the cores takes of each; "" of no cores."""
     if not uses:
@@ -50,13 +65,14 @@ def words(uses: "Sequence[CoreUse]") -> str:
 
 
 def drawn(use: "CoreUse", arch: str, x: float, y: float, width: float) -> str:
-    """The words and, below, two bars: `y` is the base line of the words, which reach 8 pixels below it."""
-    parts = [text(x, y, words([use]), _SIZE)]
+    """The words and, below, two bars: `y` is the base line of the words, which reach 10 pixels below it."""
+    bars: list[str] = []
     for step, part in enumerate((use.extra_streams / len(EXTRA_STREAMS), _l1(use))):
-        top = y + 2 + step * (_BAR + 1)
+        top = y + 3 + step * (_BAR + 1)
         css = "bg-full" if part >= _NEARLY_FULL else "bg-used"
-        parts.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
-    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{"".join(parts)}</g>'
+        bars.append(_bar("bg-track", x, top, width) + _bar(css, x, top, width * min(part, 1.0)))
+    said = text(x, y, words([use]), _SIZE)
+    return f'<g class="bg-use"><title>{clean(_tip(use, arch))}</title>{said}<g>{"".join(bars)}</g></g>'
 
 
 def _l1(use: "CoreUse") -> float:

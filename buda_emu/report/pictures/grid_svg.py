@@ -117,6 +117,11 @@ def _legend(y: float, heat: str, path: bool) -> str:
     return f"<g>{''.join(parts)}</g>"
 
 
+_USE_LINE: Final = CELL[1] - INSET - 13
+"""How far below the upper end of a core the words of what it takes stand; above them is room for the op's."""
+_USE_SIZE: Final = 10
+
+
 class _Painter:
     """Draws panels of one netlist."""
 
@@ -178,8 +183,10 @@ class _Painter:
         dims = "x".join(map(str, op.blocking.element_shape))
         inside = box.width - 12
         css = "bg-op bg-path" if op.name in self._path else "bg-op"
+        on_cores = self._streams is not None and len(op.grid_loc) == 2
+        room = f' data-room="{number(_USE_LINE - _USE_SIZE - INSET)}"' if on_cores else ""
         parts = [
-            f'<g class="{css}" data-name="{clean(op.name)}"><title>{clean(self._op_tip(op))}</title>',
+            f'<g class="{css}" data-name="{clean(op.name)}"{room}><title>{clean(self._op_tip(op))}</title>',
             _rect(box, "bg-ground"),
             _rect(box, "bg-box", f' fill="{colour}" stroke="{colour}"'),
         ]
@@ -199,7 +206,7 @@ class _Painter:
         parts: list[str] = []
         for use in of_op(self._streams or {}, panel.epoch, op):
             x, y = panel.columns[use.place.column][0] + INSET + 6, panel.rows[use.place.row][0]
-            parts.append(drawn(use, self._netlist.arch_name, x, y + CELL[1] - INSET - 12, CELL[0] - 2 * INSET - 12))
+            parts.append(drawn(use, self._netlist.arch_name, x, y + _USE_LINE, CELL[0] - 2 * INSET - 12))
         return "".join(parts)
 
     def _op_tip(self, op: Op) -> str:

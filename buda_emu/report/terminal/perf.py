@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.perf_tables import Selection, Sources, epochs_table, ops_lines
-from buda_emu.report.terminal.text import number, percent, plural, table, whole, wrapped
+from buda_emu.report.terminal.text import number, percent, table, whole, wrapped
 from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.timing.result import PerfRun, hypothetical

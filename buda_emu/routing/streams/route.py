@@ -32,15 +32,20 @@ def route(graph: PipeGraph, arch: str, *, phases: bool = False) -> Routed:
     checks: what the pipes are, readers and writers of DRAM, kernel operands, phases, ids, L1. After one that leaves no
     streams to speak of, there are no cores. UnsupportedError for other architectures, for too many tiles or phases.
     """
-    limits = LIMITS.get(arch)
-    if limits is None:
-        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    limits = LIMITS[known_arch(arch)]
     for buffer in graph.buffers:
         if buffer.epoch_tiles > MOST_EPOCH_TILES:
             what = f"{buffer.op or 'a queue'}: {buffer.epoch_tiles:,} tiles in an epoch"
             raise UnsupportedError(f"{what}: streams of no more than {MOST_EPOCH_TILES:,} are followed")
     with no_collections():
         return _routed(graph, limits, phases)
+
+
+def known_arch(arch: str) -> str:
+    """The same. UnsupportedError for one whose streams are not known."""
+    if arch not in LIMITS:
+        raise UnsupportedError(f"routing knows {' and '.join(LIMITS)}, and not {arch!r}")
+    return arch
 
 
 def _routed(graph: PipeGraph, limits: CoreLimits, phases: bool) -> Routed:

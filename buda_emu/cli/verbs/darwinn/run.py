@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.cli.arguments import add_json
+from buda_emu.cli.arguments import add_json, memory_size
 from buda_emu.cli.output import say, say_json, write_json, write_output, write_picture
 from buda_emu.errors import HostError
 
@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-overlap", action="store_true", help="a request begins when the one before is completed")
     parser.add_argument("--link", metavar="NAME", help="assumed link: usb2, usb3, pcie, or bytes per second; none")
     parser.add_argument("--clock", metavar="NAME", help="assumed clock: low, medium, high, max, or hertz; unknown")
-    parser.add_argument("--sram", type=int, metavar="BYTES", help="assumed memory for parameters; warn beyond (8 MiB)")
+    parser.add_argument(
+        "--sram", type=memory_size, metavar="SIZE", help="assumed memory for parameters; warn beyond (default: 8M)"
+    )
     add_json(parser)
     parser.add_argument(
         "--trace", type=Path, metavar="FILE",

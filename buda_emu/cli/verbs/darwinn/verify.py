@@ -6,6 +6,7 @@ from dataclasses import asdict
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.darwinn import add_file
+from buda_emu.errors import Exit
 
 EXAMPLE = "buda-emu darwinn verify model_edgetpu.tflite --source model.tflite"
 
@@ -24,11 +25,11 @@ def main(args: argparse.Namespace) -> int:
     found = verify(load(args.file), args.source)
     if args.json:
         say_json({"path": args.file, "source": args.source, "matches": found.matches, **asdict(found)})
-        return 0 if found.matches else 1
+        return Exit.OK if found.matches else Exit.DIFFERS
     say(f"layers   {'agree' if found.layers else 'do not agree'}")
     for line in found.differences:
         say(f"         {line}")
     say(f"weights  {found.weights - found.weights_missing:,} of {found.weights:,} bytes are there")
     say(f"biases   {found.biases_found} of {found.biases} found")
     say(f"{args.file} {'holds' if found.matches else 'does not hold'} {args.source}")
-    return 0 if found.matches else 1
+    return Exit.OK if found.matches else Exit.DIFFERS

@@ -4,6 +4,7 @@ import argparse
 
 from buda_emu.cli.verbs import check
 from buda_emu.documents.kinds import kind_named
+from buda_emu.errors import Exit
 
 EXAMPLE = "buda-emu gemini check schedule.json --frontend network.json"
 KIND = kind_named("schedule")
@@ -17,5 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Check every file. Exit code 0 without errors, 1 with errors, 2 where one is no schedule (docs/run.md)."""
     results = check.judged(args, KIND)
-    refused = check.tell(args, results)
-    return 1 if refused and all(file.result.document is not None for file in results.values()) else refused
+    code = check.tell(args, results)
+    readable = all(file.result.document is not None for file in results.values())
+    return Exit.DIFFERS if code and readable else code

@@ -6,6 +6,7 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_frontend, add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
+from buda_emu.errors import Exit
 
 EXAMPLE = "buda-emu gemini exec schedule.json --frontend network.json --seed 1"
 _SHOWN = 20
@@ -32,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
                 for item in run.mismatches
             ],
         })  # fmt: skip
-        return 0 if run.ok else 1
+        return Exit.OK if run.ok else Exit.DIFFERS
     for item in run.mismatches[:_SHOWN]:
         say(f"mismatch: {item}")
     if len(run.mismatches) > _SHOWN:
@@ -42,4 +43,4 @@ def main(args: argparse.Namespace) -> int:
     if run.seeded:
         say(f"weights of {plural(len(run.seeded), 'layer')} are seeded (seed {args.seed}): none were published")
     say("every workload and output equals the un-tiled run" if run.ok else plural(len(run.mismatches), "mismatch"))
-    return 0 if run.ok else 1
+    return Exit.OK if run.ok else Exit.DIFFERS

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.arguments import add_json
-from buda_emu.cli.output import say, say_json, write_json, write_text
+from buda_emu.cli.output import say, say_json, write_picture
 from buda_emu.cli.verbs.gemini.arguments import add_file, add_rates
 
 if TYPE_CHECKING:
@@ -62,17 +62,9 @@ def _draw(args: argparse.Namespace, ir: "IR", timeline: "Timeline") -> None:
     from buda_emu.gemini.picture import timeline_picture
 
     drawn = timeline_picture(ir, timeline, f"{Path(args.file).name}: {timeline.total} cycles")
-    if args.perfetto is not None:
-        from buda_emu.report.machine_readable.trace import trace
-
-        write_json(args.perfetto, trace(drawn), compact=True)
-    if args.page is not None:
-        import shlex
-        import sys
-
-        from buda_emu.report.pages.timeline import timeline_page
-
-        write_text(args.page, timeline_page(drawn, shlex.join(["buda-emu", *sys.argv[1:]])))
+    for path, page in ((args.perfetto, False), (args.page, True)):
+        if path is not None:
+            write_picture(path, drawn, page)
 
 
 def _content(

@@ -6,6 +6,7 @@ from pathlib import Path
 from buda_emu.checker.text import plural
 from buda_emu.cli.output import say, write_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
+from buda_emu.errors import Exit
 
 EXAMPLE = "buda-emu gemini slice schedule.json --layers Conv_3..Add_9 -o small.json"
 
@@ -37,4 +38,4 @@ def main(args: argparse.Namespace) -> int:
         f"wrote {args.output}: {len(small.workloads())} of {plural(len(ir.workloads()), 'workload')}, {len(layers)} "
         f"layers, {verdict}"
     )
-    return 0 if not errors else 101
+    return Exit.OK if not errors else Exit.INTERNAL

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from buda_emu.cli.arguments import add_memory_limit
 from buda_emu.cli.output import say, write_json, write_output
 from buda_emu.cli.verbs.vpux import add_document
-from buda_emu.errors import HostError
+from buda_emu.errors import Exit, HostError
 from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _show_comparison(args: argparse.Namespace, found: "Comparison", words: str) 
     for line in comparison_lines(found):
         say(line)
     _write(args, found.second, words)
-    return 0 if found.is_equal else 1
+    return Exit.OK if found.is_equal else Exit.DIFFERS
 
 
 def _write(args: argparse.Namespace, result: "RunResult", words: str) -> None:

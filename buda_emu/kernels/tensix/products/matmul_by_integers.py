@@ -4,7 +4,7 @@ Vector lanes are neighbouring columns of one row of a face pair: each computes b
 accumulation that follows.
 """
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from buda_emu.kernels.tensix.words import (
 )
 
 ROWS: Final = 8  # of SrcB, in one MVMUL
-
-Factor: TypeAlias = tuple[Lanes, Lanes]
-"""Exponents of a tile's words, and their parts in one phase."""
 
 
 @kernel
@@ -72,24 +69,27 @@ def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> 
                 phase, face = phase_and_face(step, faces, faces_first)
                 if phases >> phase & 1:
                     bias = exponent_bias(mode, exponent_bits, phase)
-                    b, a = (exponent_b, part_b[phase >> 1]), (exponent_a, part_a[phase & 1])
-                    _multiply_face(word, b, a, face, bias, mode, blackhole)
+                    b, a = part_b[phase >> 1], part_a[phase & 1]
+                    _multiply_face(word, exponent_b, b, exponent_a, a, face, (bias, mode, blackhole))
         store_words(image, word, mode)
 
 
 @helper
 def _multiply_face(
-    word: Lanes, b: Factor, a: Factor, face: int, bias: np.int32, mode: int, blackhole: bool
-) -> None:
-    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns."""
+    word: Lanes, exponent_b: Lanes, part_b: Lanes, exponent_a: Lanes, part_a: Lanes, face: int,
+    setting: tuple[np.int32, int, bool],
+) -> None:  # fmt: skip
+    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns.
+    `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
+    bias, mode, blackhole = setting
     x0 = np.empty(ROWS * EDGE, np.int32)
     v0 = np.empty(ROWS * EDGE, np.int32)
     x1 = np.empty(ROWS * EDGE, np.int32)
     v1 = np.empty(ROWS * EDGE, np.int32)
     k = face * FACE
     for at in range(0, TILE, ROWS * EDGE):
-        _group_sums(x0, v0, b, a, at, k, bias)
-        _group_sums(x1, v1, b, a, at, k + GROUP, bias)
+        _group_sums(x0, v0, exponent_b, part_b, exponent_a, part_a, (at, k, bias))
+        _group_sums(x1, v1, exponent_b, part_b, exponent_a, part_a, (at, k + GROUP, bias))
         if mode == FP32:
             for n in range(ROWS * EDGE):
                 word[at + n] = accumulate_wide(word[at + n], x0[n], v0[n], x1[n], v1[n], blackhole)
@@ -99,10 +99,15 @@ def _multiply_face(
 
 
 @helper
-def _group_sums(x: Lanes, v: Lanes, b: Factor, a: Factor, first: int, k: int, bias: np.int32) -> None:
-    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns."""
-    eb, pb = b[0][first + k :], b[1][first + k :]
-    ea, pa = a[0][EDGE * k :], a[1][EDGE * k :]
+def _group_sums(
+    x: Lanes, v: Lanes, exponent_b: Lanes, part_b: Lanes, exponent_a: Lanes, part_a: Lanes,
+    place: tuple[int, int, np.int32],
+) -> None:  # fmt: skip
+    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
+    `place`: first, k, and the exponents' bias."""
+    first, k, bias = place
+    eb, pb = exponent_b[first + k :], part_b[first + k :]
+    ea, pa = exponent_a[EDGE * k :], part_a[EDGE * k :]
     for i in range(ROWS):
         at = i * EDGE
         for j in range(EDGE):

@@ -95,6 +95,7 @@ def matmul_by_singles(
     phases = product.phases
     mode, exponent_bits, blackhole = product.setting
     spill, ends, fresh, moved = way
+    is_blackhole = 1 if blackhole else 0
     per_slice = rows * cols
     height, width = _panel(stop - start, rows, cols)
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
@@ -211,10 +212,10 @@ def matmul_by_singles(
                         near = a_most - a_least <= SPAN and b_most - b_least <= SPAN
                         least_top = a_least + b_least + bias + offset + ABOVE if near else 0
                         cut = moved != 0 and not (moved < least and most < INFINITE + moved)
-                        b, a = part_of(b_parts, i * apart, apart), part_of(a_parts, j * apart, apart)
                         add_tile(
-                            word.view(np.float32), (exponents, others), (b, a), (steps, count, faces),
-                            (lowest, least_top), (moved, 1 if cut else 0), mode, blackhole,
+                            word.view(np.float32), exponents, others, part_of(b_parts, i * apart, apart),
+                            part_of(a_parts, j * apart, apart), steps,
+                            (count, faces, lowest, least_top, moved, 1 if cut else 0, mode, is_blackhole),
                         )  # fmt: skip
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)

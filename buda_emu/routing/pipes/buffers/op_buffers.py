@@ -215,9 +215,7 @@ def _shared_tiles(op: Op, operand: int, result: int) -> int:
     """Tiles of the one buffer that is operand and result of a copy between chips."""
     size = max(operand, result)
     if size % min(operand, result):
-        what = (
-            f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
-        )
+        what = f"its result has {result} tiles, its operand {operand}: they share bytes, so one divides the other"
         raise RefusedError("V080", what, "choose another buf_size_mb or ublock", op.name)
     return size
 
