@@ -25,6 +25,12 @@ _STREAM_OR_ADDRESS = re.compile(
     _STREAM.pattern + r"|^ +(?:buf_addr|buf_base_addr|msg_info_buf_addr): (0x[0-9a-f]+)", re.M
 )
 
+_HIGH_USE = re.compile(
+    r"WARNING: op (\S+) has high stream/blob resource usage:\s+phases in input-side blob: (\d+)"
+    r"\s+phases in output-side blob: (\d+)\s+streams in output-side fork: (\d+)"
+)
+_MANY_READS = re.compile(r"WARNING: op (\S+) has a hign number of DRAM read indexes = (\d+)")
+
 Core = tuple[int, int, int]  # chip, row and column of the NoC
 
 AVAILABLE = ROUTING.is_dir() and (platform.system(), platform.machine()) == ("Linux", "x86_64")
@@ -35,18 +41,28 @@ needs_vendor_router = pytest.mark.skipif(
 
 def verdicts() -> list[tuple[Path, str]]:
     """Netlists of the corpus that need one chip only, and their architectures."""
+    return [(path, arch) for path, arch, _ in stated_verdicts()]
+
+
+def stated_verdicts() -> list[tuple[Path, str, bool]]:
+    """The same, with whether the programs take them."""
     if not ROUTING.is_dir():
         return []
     rows = [line.split("\t") for line in (ROUTING / "verdicts.tsv").read_text().splitlines()[1:]]
-    return [(SHARED / "corpus/netlists" / row[0], row[1]) for row in rows]
+    return [(SHARED / "corpus/netlists" / row[0], row[1], row[2] == "ok") for row in rows]
 
 
 def pipe_graphs(netlist: Path, arch: str, out: Path) -> Iterator[Path]:
     """The `pipegen.yaml` of each epoch; none where net2pipe refuses the netlist."""
     if _run("net2pipe", arch, netlist, out, 0, ROUTING / "soc" / _SOC[arch]).returncode:
         return
-    for epoch in sorted(out.glob("temporal_epoch_*"), key=lambda path: int(path.name.rsplit("_", 1)[1])):
-        yield epoch / "overlay/pipegen.yaml"
+    yield from epoch_pipes(out)
+
+
+def epoch_pipes(out: Path) -> list[Path]:
+    """The `pipegen.yaml` of each epoch that net2pipe wrote, in order."""
+    epochs = sorted(out.glob("temporal_epoch_*"), key=lambda path: int(path.name.rsplit("_", 1)[1]))
+    return [epoch / "overlay/pipegen.yaml" for epoch in epochs]
 
 
 class Streams:
@@ -96,6 +112,21 @@ def row_of_chips(arch: str, chips: int) -> str:
     lines += [f"chips_with_mmio: [{', '.join(f'{{{n}: {n}}}' for n in range(chips))}]", "harvesting:"]
     lines += [f"  {n}: {{noc_translation: false, harvest_mask: 0}}" for n in range(chips)]
     return "\n".join(lines) + "\n"
+
+
+def pipe_warnings(text: str, arch: str, folder: Path) -> set[tuple[str, str, int]] | None:
+    """What net2pipe warns of: our rule for it, the op, and the number; None where it refuses the netlist."""
+    netlist = folder / "netlist.yaml"
+    netlist.write_text(text)
+    done = _run("net2pipe", arch, netlist, folder / "out", 0, ROUTING / "soc" / _SOC[arch], LOGGER_LEVEL="Trace")
+    if done.returncode:
+        return None
+    found: set[tuple[str, str, int]] = set()
+    said = _COLOURS.sub("", (done.stdout + done.stderr).decode(errors="replace"))
+    for name, received, sent, forks in _HIGH_USE.findall(said):
+        found |= {("V358", name, int(received) + int(sent))} if int(received) + int(sent) > 1800 else set()
+        found |= {("V357", name, int(forks))} if int(forks) > 16 else set()
+    return found | {("V360", name, int(number)) for name, number in _MANY_READS.findall(said)}
 
 
 def _told(program: str, done: subprocess.CompletedProcess[bytes]) -> str:
@@ -175,6 +206,7 @@ def ours(cores: tuple[CoreUse, ...], arch: str) -> dict[Core, Streams]:
     return found
 
 
-def _run(program: str, arch: str, *words: object) -> subprocess.CompletedProcess[bytes]:
+def _run(program: str, arch: str, *words: object, **settings: str) -> subprocess.CompletedProcess[bytes]:
     command = [ROUTING / "bin" / arch / program, *map(str, words)]
-    return subprocess.run(command, env={**os.environ, "ARCH_NAME": arch}, capture_output=True, timeout=600, check=False)
+    environment = {**os.environ, "ARCH_NAME": arch, **settings}
+    return subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False)

@@ -1,5 +1,5 @@
 """A netlist held against what lies between it and the chip: its pipes and streams are made, and what refuses them is
-said as findings of the netlist's rules (V081, V084, V320 to V359)."""
+said as findings of the netlist's rules (V081, V084, V320 to V361)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,6 +18,7 @@ from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_
 from buda_emu.routing.pipes.build import Built, build
 from buda_emu.routing.pipes.epoch import Epoch, epochs
 from buda_emu.routing.pipes.refusal import Refusal
+from buda_emu.routing.pipes.rules.warned import warned
 from buda_emu.routing.streams import model as streams
 from buda_emu.routing.streams.route import route
 
@@ -101,7 +102,7 @@ def _of_epoch(netlist: Netlist, epoch: Epoch) -> Iterator[Diagnostic]:
     built = build(epoch)
     refusals: list[Refusal] = built.refusals
     if built.graph is not None:
-        refusals = _stream_refusals(built, route(built.graph, netlist.arch_name))
+        refusals = [*_stream_refusals(built, route(built.graph, netlist.arch_name)), *warned(epoch, built.edges)]
     for one, others in _worst(refusals):
         item = netlist.queues.get(one.op) or epoch.ops.get(one.op)
         kind = "queue" if one.op in netlist.queues else "op"

@@ -35,6 +35,8 @@ class Built:
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     use: Mapping[ChipCore, CoreUse] = field(default_factory=dict[ChipCore, CoreUse])
     """What the pipes take of each worker core."""
+    edges: Mapping[str, OpEdges] = field(default_factory=dict[str, OpEdges])
+    """Those of each op, where there is a graph."""
 
 
 @dataclass(slots=True)
@@ -143,4 +145,4 @@ def _built(epoch: Epoch, plan: Plan) -> Built:
     found = with_readers(epoch, pipes.made, nocs.routed(), sizes)
     made = (*buffers.emitted(nocs.ports), *relays(epoch, buffers, pipes))
     graph = PipeGraph(epoch.graphs[0], made, tuple(found))
-    return Built(epoch, graph, [], use)
+    return Built(epoch, graph, [], use, plan.edges)

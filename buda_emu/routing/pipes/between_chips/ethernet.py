@@ -54,11 +54,9 @@ def chip_of_result(op: Op) -> int:
     return op.attributes.dest_device if is_ethernet(op) else op.target_device
 
 
-def not_made(op: Op, arch: str, kept: Collection[str]) -> str:
+def not_made(op: Op, kept: Collection[str]) -> str:
     """Why no pipes are made of a copy between chips, "" where they are. `kept`: queues of the prologue."""
     own = op.attributes
-    if not ETHERNET_CORES[arch]:
-        return f"{arch} has no Ethernet cores"
     if not (len(own.ingress_channels) == len(own.egress_channels) == op.blocking.cells):
         return "without ingress_channels and egress_channels a cluster description says where it runs: none is read"
     if any((*op.blocking.tile_dim, *op.input_tile_dims[0])[side] != 32 for side in range(4)):

@@ -23,8 +23,13 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
     pcie = over_pcie(netlist)
     if pcie:
         yield from _ring(epoch)
+    yield from _unread(epoch)
     for op in epoch.ops.values():
-        if is_ethernet(op) and (why := not_made(op, netlist.arch_name, epoch.prologue)):
+        if is_ethernet(op) and not netlist.arch.eth_cores:
+            what = f"{netlist.arch.name} has no Ethernet cores"
+            yield Refusal(rule="V159", what=what, hint="read the op on the other chip", op=op.name)
+            continue
+        if is_ethernet(op) and (why := not_made(op, epoch.prologue)):
             raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
         for index, name in enumerate(op.inputs):
             if name not in netlist.queues and name not in epoch.ops:
@@ -53,6 +58,17 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 if not pcie:
                     yield Refusal(rule="V338", what=f"{said}, to which nothing writes", hint=_LOCAL, op=op.name)
                 yield from _reached(epoch, op, queue.target_device, said)
+
+
+def _unread(epoch: Epoch) -> Iterator[Refusal]:
+    """Operands beyond those that the kernel reads."""
+    for op in epoch.ops.values():
+        fused = epoch.fused(op)
+        for index in range(len(op.inputs)):
+            unread = f"input{index}" not in fused.readers if fused is not None else op.type == "reduce" and index > 0
+            if unread:
+                what = f"input {index}, {op.inputs[index]}, is read by nothing of the op"
+                yield Refusal(rule="V361", what=what, hint="leave it out", op=op.name, input=index)
 
 
 def _without_channel(epoch: Epoch) -> Iterator[Refusal]:
