@@ -1,6 +1,6 @@
 """Addresses of queues: in the DRAM channels that move least, in the host's memory."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
@@ -17,6 +17,10 @@ HOST_WINDOW = 0x20000000
 MIB = 1 << 20
 LARGEST = 6
 """Queues that a refusal names."""
+Shares = Sequence[tuple[Sequence[float], float]]
+"""Of each phase what every channel moves, and what one more buffer does."""
+Weigh = Callable[[Shares, int], tuple[float, ...]]
+"""By what a channel is chosen: the least first."""
 Life = tuple[int, int] | None
 """The first and the last epoch that use a queue; None: it is there all the time."""
 
@@ -123,7 +127,8 @@ class Memory:
         """Give queues of a placement their addresses; the first choose their channels first. `moved`: bytes that each
         moves for one input in each phase. Raises MemoryFullError when memory is full."""
         queues = [found.queues[name] for name in moved]
-        chosen = {queue.name: self._chosen(queue, moved[queue.name], queues) for queue in queues}
+        weigh = _burden if found.waits_for_one else _fullest
+        chosen = {queue.name: self._chosen(queue, moved[queue.name], queues, weigh) for queue in queues}
         static = [queue for queue in queues if queue.life is None]
         allocated = [queue for queue in queues if queue.life is not None]
         allocated.sort(key=lambda queue: -buffer_bytes(self._target, queue))  # what is large finds no gap later
@@ -142,7 +147,9 @@ class Memory:
         """Bytes that each channel of a chip moves for one input."""
         return self._moved.setdefault((chip, phase), [0.0] * self._target.arch.dram_channels)
 
-    def _chosen(self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue]) -> list[int]:
+    def _chosen(
+        self, queue: Queue, moved: Mapping[Phase, float], queues: Iterable[Queue], weigh: Weigh
+    ) -> list[int]:  # fmt: skip
         """The channel of each buffer."""
         buffers = prod(queue.blocks.grid)
         if queue.loc == "host":
@@ -155,7 +162,7 @@ class Memory:
             if not room:
                 raise self._full(queue, queues)
             shares = [(own, moved[phase] / buffers) for phase, own in busy.items()]
-            number = min(room, key=lambda n: (*_burden(shares, n), channels[n].used(queue.life), n))
+            number = min(room, key=lambda n: (*weigh(shares, n), channels[n].used(), n))
             for phase, own in busy.items():
                 own[number] += moved[phase] / buffers
             channels[number].reserve(size, queue.life)
@@ -187,7 +194,12 @@ class Memory:
         return MemoryFullError("\n  ".join(lines))
 
 
-def _burden(shares: Sequence[tuple[Sequence[float], float]], number: int) -> tuple[float, float]:
+def _fullest(shares: Shares, number: int) -> tuple[float, ...]:
+    """What a channel moves in the phase in which it moves most."""
+    return (max((own[number] for own, _ in shares), default=0.0),)
+
+
+def _burden(shares: Shares, number: int) -> tuple[float, ...]:
     """What a buffer adds to a channel, of each phase what all channels move and the buffer's share: by how much the
     phases get longer, all together; how much it meets what is there."""
     longer = sum(max(0.0, own[number] + share - max(own)) for own, share in shares)

@@ -98,6 +98,11 @@ class Placement:
         return self.ids[chip] if self.ids else chip
 
     @property
+    def waits_for_one(self) -> bool:
+        """Whether an epoch takes one input at a time, of which everything counts that it waits for."""
+        return self.microbatch == 1 and not self.tiles.trains
+
+    @property
     def instances(self) -> tuple[int, ...]:
         """The chips of all copies; () where there is one."""
         return tuple(map(self.device, range(self.copies))) if self.copies > 1 else ()
