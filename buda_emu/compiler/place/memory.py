@@ -155,7 +155,7 @@ class Memory:
             if not room:
                 raise self._full(queue, queues)
             shares = [(own, moved[phase] / buffers) for phase, own in busy.items()]
-            number = min(room, key=lambda n: (*_burden(shares, n), channels[n].used(), n))
+            number = min(room, key=lambda n: (*_burden(shares, n), channels[n].used(queue.life), n))
             for phase, own in busy.items():
                 own[number] += moved[phase] / buffers
             channels[number].reserve(size, queue.life)

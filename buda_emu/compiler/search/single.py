@@ -25,7 +25,7 @@ from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.line import Floats, Line
 from buda_emu.compiler.search.pack import TRIES, on_chip
 from buda_emu.errors import UnsupportedError
-from buda_emu.timing.epoch.parts import LEAST_PARTS, MOST_PARTS
+from buda_emu.timing.epoch.parts import parts_of_blocks
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
 """Cycles that a core is worth."""
@@ -100,7 +100,7 @@ def _costs(line: Line) -> list[_Own]:
     for op, found in zip(line.ops, line.found, strict=True):
         target = line.target.of(op.precision)
         cycles = [item.math + transfer_cycles(target, line.tiles, op, item.blocks, item.held) for item in found]
-        parts = [_parts(item) for item in found]
+        parts = [parts_of_blocks(item.blocks.t, item.blocks.mblock) for item in found]
         raw.append((np.array(cycles), np.array(parts, np.float64), np.array([float(item.cores) for item in found])))
     chains = _chains(line.ops)
     floor: dict[int, float] = {}
@@ -126,15 +126,6 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
                 if old != new:
                     chain[: number + 1] = [old if item == new else item for item in chain[: number + 1]]
     return chain
-
-
-def _parts(choice: Choice) -> int:
-    """In how many parts an op works on an input, as the timing model has it."""
-    t, (m, n) = choice.blocks.t, choice.blocks.mblock
-    if t >= LEAST_PARTS:
-        parts = next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
-        return parts if parts >= LEAST_PARTS else MOST_PARTS
-    return t * max(1, min(m * n, LEAST_PARTS // t))
 
 
 def _ends(line: Line, own: Sequence[_Own], full: float) -> list[int]:

@@ -10,12 +10,16 @@ MOST_PARTS: Final = 16
 
 
 def parts_of(op: Op) -> int:
-    """How an op's work on one input is cut: into whole t slices, but where t is a prime or nearly one."""
-    t = op.blocking.t
+    """How an op's work on one input is cut."""
+    return parts_of_blocks(op.blocking.t, op.blocking.mblock)
+
+
+def parts_of_blocks(t: int, mblock: tuple[int, int]) -> int:
+    """Into whole t slices, but where t is a prime or nearly one."""
     if t >= LEAST_PARTS:
         parts = next(parts for parts in range(min(t, MOST_PARTS), 0, -1) if t % parts == 0)
         return parts if parts >= LEAST_PARTS else MOST_PARTS
-    return t * max(1, min(op.blocking.mblock[0] * op.blocking.mblock[1], LEAST_PARTS // t))
+    return t * max(1, min(mblock[0] * mblock[1], LEAST_PARTS // t))
 
 
 def room_of(op: Op, parts: int) -> int:
