@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.device import pages
-from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_tiles
+from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, Extent, Reading, matmul_blocks, matmul_tiles
 from conditions import conditions
 
 SHAPES = [  # in tiles: rows, inner, cols
@@ -76,7 +76,8 @@ def measure(rows: int, inner: int, cols: int, seconds: float) -> tuple[float, di
     ending = Ending(AS_IT_IS, *operands[0])
 
     def tiles(transposed: bool) -> None:
-        matmul_tiles(0, items, out, *operands[0], *operands[1], transposed, 1, rows, inner, cols, columns, *ending)
+        reading = Reading(*operands[0][1:], *operands[1][1:], transposed)
+        matmul_tiles(0, items, out, a, b, reading, Extent(1, rows, inner, cols, columns), ending)
 
     start = time.perf_counter()
     tiles(False)

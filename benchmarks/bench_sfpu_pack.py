@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.kernels.tensix.conversions import l1_acc
-from buda_emu.kernels.tensix.conversions.pack import pack
+from buda_emu.kernels.tensix.conversions.pack import Conversion, pack
 from buda_emu.kernels.tensix.functions.dropout import random_words
 from buda_emu.spec.formats import FORMATS, is_block
 from buda_emu.tensix.conversions.intermediate import intermediate
@@ -113,7 +113,7 @@ def packer(bench: Bench, values: NDArray[np.uint32]) -> None:
         for out_df in ("Int32", "Int8") if mode == "int32" else ("Float32", "Float16_b", "Float16", "Bfp8_b", "Bfp4_b"):
             stored = np.empty(image.shape, types.get(FORMATS[out_df].bits, np.uint8))
             exponents = np.empty((len(image), 32, 2), np.uint8) if is_block(out_df) else None
-            setting = (mode, intermediate(mode, out_df), out_df, 2, 0, "wormhole_b0", stored, exponents)
+            setting = (Conversion(mode, intermediate(mode, out_df), out_df, 2), stored, exponents)
             moved = np.empty((image.nbytes + stored.nbytes) // 2, np.uint8)
             bench.show(
                 f"pack {mode} to {out_df}, relu",

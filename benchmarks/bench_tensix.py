@@ -24,6 +24,7 @@ from buda_emu.kernels.tensix.elementwise.maxpool import reduce_max_tiles
 from buda_emu.kernels.tensix.elementwise.moves import copy_to_dst_tiles
 from buda_emu.kernels.tensix.products.integer import int_matmul_tiles
 from buda_emu.kernels.tensix.products.matmul_by_integers import matmul_by_integers
+from buda_emu.kernels.tensix.products.product import Extent, Product, Source
 from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles
 from buda_emu.tensix.conversions.unpack import unpack
 from buda_emu.tensix.conversions.unpack_tiles import unpacker
@@ -74,19 +75,20 @@ def products(rng: np.random.Generator, seconds: float) -> None:
     sgemm = best_of(partial(np.matmul, left, right, out), seconds)
     print(f"{'sgemm':>8} {'':>10} {'':>6} {1e3 * sgemm:>9.2f} ms {1e-9 * macs / sgemm:>8.2f} GMAC/s")
     none = np.uint32(0)
-    shape = (False, 1, EDGE, EDGE, EDGE, 0, EDGE, 2)
+    extent = Extent(1, EDGE, EDGE, EDGE, 0, EDGE, 2)
     dst = np.zeros((1, EDGE * EDGE, 1024), np.uint32)
     for fidelity, register, mode in PRODUCTS:
         in0, in1 = (words(rng, EDGE * EDGE, register)[None] for _ in range(2))
         setting = kernel_setting("a" if register == "Float16" else "b", mode, "wormhole_b0")
-        operands = (in0, index, none, in1, index, none)
-        mask = phase_mask(fidelity)
+        operands = Source(in0, index, none), Source(in1, index, none)
+        product = Product(*operands, extent, phase_mask(fidelity), False, setting)
         dst[:] = 0  # what another mode left may be anything
         for kernel, beside in ((matmul_tiles, ""), (matmul_by_integers, " by integers")):
-            took = best_of(partial(kernel, 0, EDGE * EDGE, dst, *operands, *shape, mask, *setting, False), seconds)
+            took = best_of(partial(kernel, 0, EDGE * EDGE, dst, product), seconds)
             print_product(fidelity, register, mode, macs, took, sgemm, beside)
     in0, in1 = (unpack(rng.integers(0, 256, dst.shape).astype(np.uint8), "Int8", "Int8", "wormhole_b0") for _ in "ab")
-    took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, in0, index, in1, index, *shape, False), seconds)
+    product = Product(Source(in0, index, none), Source(in1, index, none), extent, 0b1111, False, setting)
+    took = best_of(partial(int_matmul_tiles, 0, EDGE * EDGE, dst, product), seconds)
     print_product("HiFi4", "Int8", "int32", macs, took, sgemm)
 
 
@@ -113,18 +115,18 @@ def per_datum(rng: np.random.Generator, seconds: float) -> None:
     calls: dict[str, Call] = {}
     for mode in ("bf16", "fp32"):
         setting = kernel_setting("b", mode, "wormhole_b0")
-        calls[f"add, {mode}"] = partial(add_by_singles, 0, TILES, dst, a, b, False, *setting[:2], left_out)
-        calls[f"add, {mode}, by integers"] = partial(elwadd_tiles, 0, TILES, dst, a, b, False, False, *setting)
+        calls[f"add, {mode}"] = partial(add_by_singles, 0, TILES, dst, a, b, False, setting, left_out)
+        calls[f"add, {mode}, by integers"] = partial(elwadd_tiles, 0, TILES, dst, a, b, False, False, setting)
         for fidelity in ("LoFi", "HiFi3", "HiFi4"):
             factors = (0, TILES, dst, a, b, phase_mask(fidelity))
-            calls[f"multiply {fidelity}, {mode}"] = partial(multiply_by_singles, *factors, *setting[:2], left_out)
-            calls[f"multiply {fidelity}, {mode}, by integers"] = partial(elwmul_tiles, *factors, *setting)
+            calls[f"multiply {fidelity}, {mode}"] = partial(multiply_by_singles, *factors, setting, left_out)
+            calls[f"multiply {fidelity}, {mode}, by integers"] = partial(elwmul_tiles, *factors, setting)
         calls[f"copy, {mode}"] = partial(copy_to_dst_tiles, 0, TILES, dst, a, *setting[:2])
         for dim in "rc":
-            line = (dim == "c", KEPT["Float16_b"], *setting[:2], False)
+            line = (KEPT["Float16_b"], setting, False)
             out = np.zeros((1, 1, 1024), np.uint32)
-            source = (a[None], index, np.uint32(0))
-            calls[f"reduce {dim}, {mode}"] = partial(reduce_max_tiles, 0, 1, out, *source, *line)
+            source = Source(a[None], index, np.uint32(0), dim == "c")
+            calls[f"reduce {dim}, {mode}"] = partial(reduce_max_tiles, 0, 1, out, source, *line)
     for df, register in (("Float32", "Tf32"), ("Float16_b", "Float16_b"), ("Int8", "Int8")):
         bits = {"Float32": 32, "Float16_b": 16, "Int8": 8}[df]
         calls[f"unpack {df}"] = partial(unpacker(df, register, "wormhole_b0"), 0, TILES, dst, codes[bits])

@@ -8,13 +8,15 @@
 Weights and inputs are random and hang on --seed alone; needs torch. One line for each model and architecture: CPU
 seconds of `be.compile` (torch's export apart), the same as a multiple of torch's export here, ops and epochs,
 findings of `check --strict`, modelled inputs per second, and for each precision the least correlation of an output with
-torch's. Exit status 1 when there is a finding, or a figure misses its bound. `--json` writes all that is measured.
+torch's. Where `../shared/routing` has the vendor's net2pipe and pipegen2, they take each netlist, too. Exit status 1
+when there is a finding, or a figure misses its bound, or those programs refuse. `--json` writes all that is measured.
 """
 
 import argparse
 import json
 import resource
 import sys
+import tempfile
 import time
 import warnings
 from dataclasses import asdict, dataclass, field
@@ -27,10 +29,13 @@ import torch
 import buda_emu as be
 from buda_emu.compiler.comparison import difference
 from buda_emu.report.terminal.text import table
+from buda_emu.version import RESULT_VERSION
 from conditions import conditions
 from full_size_models import NAMES, build
 
-SCHEMA_VERSION = 1
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import vendor_router
+
 PCC = {"ideal": 0.99999, "format": 0.999, "device": 0.99}
 SECONDS = {"mlp": 1.0, "bert_base": 20.0, "resnet50": 45.0}
 """Bounds of `be.compile`."""
@@ -49,6 +54,7 @@ class Measured:
     ops: int = 0
     epochs: int = 0
     findings: list[str] = field(default_factory=list)
+    refused: str = ""
     inputs_per_second: float = 0.0
     pcc: dict[str, float] = field(default_factory=dict)
     run: dict[str, float] = field(default_factory=dict)
@@ -57,6 +63,7 @@ class Measured:
     def misses(self) -> list[str]:
         """What is not as it should be."""
         found = [f"{len(self.findings)} findings, the first: {self.findings[0]}"] if self.findings else []
+        found += [f"the vendor's {self.refused}"] if self.refused else []
         found += [f"{word}: PCC {value:.6f}" for word, value in self.pcc.items() if not value >= PCC[word]]
         if self.compile > SECONDS.get(self.model, float("inf")):
             found.append(f"compile: {self.compile:.1f} s, bound {SECONDS[self.model]:g} s")
@@ -90,6 +97,9 @@ def measure(name: str, arch: str, seed: int, precisions: list[str], df: str, fid
     found = Measured(name, arch, parameters, export, seconds)
     findings, found.check = timed(lambda: compiled.check(strict=True))
     found.findings = [str(item) for item in findings]
+    if vendor_router.AVAILABLE:
+        with tempfile.TemporaryDirectory() as folder:
+            found.refused = vendor_router.refusal(compiled.text, arch, Path(folder))
     found.ops, found.epochs = len(compiled.placement.ops), compiled.placement.epochs
     found.inputs_per_second = compiled.perf().inputs_per_second
     for precision in precisions:
@@ -116,6 +126,7 @@ def main() -> int:
     args = parser.parse_args()
     measure("mlp", args.archs[0], args.seed, args.precisions, args.df, args.fidelity)  # imports are nobody's time
     print(f"{conditions()}; torch {torch.__version__}; {args.df}, {args.fidelity}, seed {args.seed}")
+    print("" if vendor_router.AVAILABLE else "Without the vendor's programs, which are not here")
     headers = ("model", "arch", "compile s", "x export", "ops, epochs", "findings", "inputs/s", *args.precisions)
     measured: list[Measured] = []
     for name in args.models:
@@ -128,7 +139,7 @@ def main() -> int:
         print(f"missed: {text}")
     if args.json is not None:
         figures = {
-            "schema_version": SCHEMA_VERSION, "conditions": conditions(), "torch": torch.__version__, "df": args.df,
+            "schema_version": RESULT_VERSION, "conditions": conditions(), "torch": torch.__version__, "df": args.df,
             "fidelity": args.fidelity, "seed": args.seed, "models": [asdict(item) for item in measured],
         }  # fmt: skip
         args.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -57,7 +57,7 @@ def test_copy(benchmark, tiles):
 def test_gather(benchmark, tiles, arrange):
     out = np.empty_like(tiles)
     _, index, pad, code = plain(tiles, getattr(gather, arrange))
-    measure(benchmark, 2 * BYTES, gather.gather_tiles, 0, TILES, out, tiles, index, pad, code, 32, 32)
+    measure(benchmark, 2 * BYTES, gather.gather_tiles, 0, TILES, out, tiles, index, pad, code, (32, 32))
 
 
 @pytest.mark.parametrize("name", FORMATS_TRIED)
@@ -69,8 +69,8 @@ def test_quantise(benchmark, tiles, name):
 def test_binary(benchmark, tiles, name):
     out, other = np.empty_like(tiles), tiles.copy()
     code = getattr(binary, name)
-    measure(benchmark, 3 * BYTES, binary.binary_tiles, 0, TILES, out, plain(tiles), plain(other), code, np.float32(0),
-            32, 32, NO_RELU, np.float32(0))  # fmt: skip
+    measure(benchmark, 3 * BYTES, binary.binary_tiles, 0, TILES, out, plain(tiles), plain(other),
+            (code, np.float32(0)), (32, 32), (NO_RELU, np.float32(0)))  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -81,7 +81,7 @@ def test_function(benchmark, tiles, name):
 
     def once():
         work[...] = source
-        run(0, TILES, work, 1, 1024)
+        run(0, TILES, work, (1, 1024))
 
     measure(benchmark, 4 * BYTES, once)
 

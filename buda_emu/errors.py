@@ -4,6 +4,7 @@ The library raises, never prints and never exits. `exit_code` is what the comman
 """
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:  # data only, below the errors that carry it
@@ -11,17 +12,32 @@ if TYPE_CHECKING:  # data only, below the errors that carry it
     from buda_emu.stopped import Stopped
 
 
+class Exit(IntEnum):
+    """Every exit code of the command (docs/run.md, "Exit codes")."""
+
+    OK = 0
+    DIFFERS = 1
+    """A comparison or a performance check was outside of its tolerance, or a baseline does not hold."""
+    REFUSED = 2
+    """Wrong usage, a document that is refused, inputs that do not fit."""
+    UNSUPPORTED = 3
+    FAILED = 4
+    """The emulated program did."""
+    INTERNAL = 101
+    INTERRUPTED = 130
+
+
 class BudaError(Exception):
     """Root of every exception that buda-emu raises on purpose."""
 
-    exit_code: ClassVar[int] = 101
+    exit_code: ClassVar[int] = Exit.INTERNAL
 
 
 class DocumentError(BudaError):
     """The document is wrong. `diagnostics` holds every finding, each with its rule and place; one leaf for each kind
     of document."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[int] = Exit.REFUSED
     is_report: ClassVar[bool] = True  # the message is all findings as text, where there are any
 
     def __init__(self, message: str, diagnostics: "Sequence[Diagnostic]" = ()) -> None:
@@ -52,7 +68,7 @@ class PipeGraphError(DocumentError):
 class HostError(BudaError):
     """The host caller is wrong: unknown queue, wrong tensor shape, push to a full queue, pop of an empty one."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[int] = Exit.REFUSED
 
 
 class HostTimeoutError(HostError):
@@ -75,7 +91,7 @@ class ProgramError(BudaError):
     `Emulator.run` has `stopped`, everything around it (docs/stopped-programs.md), and prints it all.
     """
 
-    exit_code: ClassVar[int] = 4
+    exit_code: ClassVar[int] = Exit.FAILED
 
     def __init__(self, message: str, *, kind: str = "value", queue: str = "", op: str = "", rule: str = "") -> None:
         super().__init__(message)
@@ -123,7 +139,7 @@ STOP_KINDS: Mapping[str, str] = {
 class UnsupportedError(BudaError):
     """A construct that is understood but not emulated, said by name: `what`, where programs may ask."""
 
-    exit_code: ClassVar[int] = 3
+    exit_code: ClassVar[int] = Exit.UNSUPPORTED
 
     def __init__(self, message: str, what: str = "") -> None:
         super().__init__(message)
@@ -133,7 +149,7 @@ class UnsupportedError(BudaError):
 class InternalError(BudaError):
     """A bug of buda-emu."""
 
-    exit_code: ClassVar[int] = 101
+    exit_code: ClassVar[int] = Exit.INTERNAL
 
 
 class NetlistWarning(UserWarning):

@@ -98,7 +98,7 @@ class NetlistItem(pytest.Item):
 
         from buda_emu.cli.config import configure
         from buda_emu.cli.main import VERBS, build_parser
-        from buda_emu.cli.test import cases_of
+        from buda_emu.cli.verbs.test import cases_of
 
         name = os.path.relpath(self.path)
         options = str(self.config.getoption(_OPTION))

@@ -22,6 +22,7 @@ ALLOWED = {
     "program": set(),
     "pytest_plugin.py": {"pytest"},
     "cli": set(),
+    "documents": set(),
     "formats": {"numpy"},
     "jit": {"numpy"},
     "kernels": {"numpy"},

@@ -104,8 +104,8 @@ def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chi
 
 
 def row_of_chips(arch: str, chips: int) -> str:
-    """A cluster's file (NETLIST 7.3): chips in a row, on wormhole_b0 two links between neighbours."""
-    near = [(n, n + 1, channel) for n in range(chips - 1) for channel in (0, 1)] if arch == "wormhole_b0" else []
+    """A cluster's file (NETLIST 7.3): chips in a row, on wormhole_b0 four links between neighbours (PERF 1)."""
+    near = [(n, n + 1, channel) for n in range(chips - 1) for channel in range(4)] if arch == "wormhole_b0" else []
     lines = [f"arch: {{{', '.join(f'{n}: {arch.capitalize()}' for n in range(chips))}}}"]
     lines += [f"chips: {{{', '.join(f'{n}: [{n}, 0, 0, 0]' for n in range(chips))}}}", "ethernet_connections:"]
     lines += [f"  - [{{chip: {a}, chan: {c}}}, {{chip: {b}, chan: {8 + c}}}]" for a, b, c in near] or ["  []"]

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-SCHEMA_VERSION: Final = 1
+from buda_emu.version import RESULT_VERSION
+
 STAGES: Final = {"load": "x libyaml", "push": "GB", "run": "GFLOP", "pop": "GB"}
 NOISE: Final = 1.1
 """What differs by less says nothing, however well the repetitions agree: the layout of memory alone makes so much."""
@@ -41,14 +42,14 @@ def read(path: Path) -> dict[str, Any]:
     """A file of results. Raises ValueError for one of another kind or version."""
     found = json.loads(path.read_text(encoding="utf-8"))
     version = found.get("schema_version") if isinstance(found, dict) else None
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"{path}: schema_version {version!r}, not {SCHEMA_VERSION}: no file of benchmark results")
+    if version != RESULT_VERSION:
+        raise ValueError(f"{path}: schema_version {version!r}, not {RESULT_VERSION}: no file of benchmark results")
     return found
 
 
 def keep(path: Path, machine: Mapping[str, Any], run: Mapping[str, Any]) -> None:
     """Add a run to a machine's results."""
-    found = read(path) if path.exists() else {"schema_version": SCHEMA_VERSION, "machine": dict(machine), "runs": []}
+    found = read(path) if path.exists() else {"schema_version": RESULT_VERSION, "machine": dict(machine), "runs": []}
     found["runs"].append(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

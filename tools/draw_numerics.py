@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from buda_emu.formats.bits import from_bits, to_bits  # noqa: E402
 from buda_emu.formats.codecs import quantise  # noqa: E402
+from buda_emu.kernels.tensix.products.product import Extent, Product, Source  # noqa: E402
 from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles  # noqa: E402 - found through the path above
 from buda_emu.report.pictures.svg import number, text  # noqa: E402
 from buda_emu.tensix.conversions.pack import decode, pack  # noqa: E402
@@ -144,11 +145,10 @@ def matmul_error(inner: int, fidelity: str, dst: str, tf32: bool = False) -> flo
         cut = wide.reshape(OUTER, 32, tiles, 32)
         cut = cut.transpose(2, 0, 3, 1) if transposed else cut.transpose(0, 2, 1, 3)
         index = np.arange(OUTER * tiles, dtype=np.int32)
-        operands += [np.ascontiguousarray(cut).reshape(1, -1, 1024), index, np.uint32(0)]
-    shape = (False, 1, OUTER, tiles, OUTER, 0, tiles, faces, phase_mask(fidelity))
+        operands.append(Source(np.ascontiguousarray(cut).reshape(1, -1, 1024), index, np.uint32(0)))
+    extent = Extent(1, OUTER, tiles, OUTER, 0, tiles, faces)
     setting = kernel_setting(FAMILY[dst], dst, "wormhole_b0")  # pyright: ignore[reportArgumentType]
-    arguments: list[Any] = [0, OUTER * OUTER, out, *operands, *shape, *setting, False]
-    matmul_tiles(*arguments)
+    matmul_tiles(0, OUTER * OUTER, out, Product(*operands, extent, phase_mask(fidelity), False, setting))
     words = to_word(out, dst).reshape(OUTER, OUTER, 32, 32).transpose(0, 2, 1, 3)  # pyright: ignore[reportArgumentType]
     error = _values(words.reshape(OUTER * 32, OUTER * 32), dst) - exact
     return sqrt(float(np.mean(error**2)) / float(np.mean(exact**2)))

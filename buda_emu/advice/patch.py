@@ -10,7 +10,7 @@ from typing import Final
 
 from buda_emu.advice.edits import Edit, edited
 from buda_emu.netlist import nodes
-from buda_emu.netlist.load import CheckResult, check_bytes
+from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.yaml_reader import decode
 
@@ -39,7 +39,7 @@ def patched(data: bytes, netlist: Netlist, edits: Iterable[Edit]) -> bytes:
     return _BOM + result if data.startswith(_BOM) else result
 
 
-def checked(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, CheckResult]:
+def checked(data: bytes, netlist: Netlist, edits: Sequence[Edit]) -> tuple[bytes, NetlistResult]:
     """The new text and what the checker says of it. Raises UnwritableError where it is not the edited netlist."""
     new = patched(data, netlist, edits)
     result = check_bytes(new, netlist.path, netlist.arch_name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.edits import Proposal
@@ -10,9 +10,7 @@ from buda_emu.advice.evaluate import Variant
 from buda_emu.advice.search import Found, Tried
 from buda_emu.checker.text import plural
 from buda_emu.timing.epoch.critical import chain_sentence, critical_steps
-
-SCHEMA_VERSION: Final = 1
-"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
+from buda_emu.version import RESULT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class Advice:
     def to_json(self) -> dict[str, Any]:
         """Everything, as `buda-emu advise --json` writes it."""
         return {
-            "schema_version": SCHEMA_VERSION, "netlist": self.netlist, "arch": self.arch, "epochs_modelled": self.tries,
+            "schema_version": RESULT_VERSION, "netlist": self.netlist, "arch": self.arch, "epochs_modelled": self.tries,
             "before": _figures(self.before), "after": {**_figures(self.after), "pcc_lost": self.lost},
             "alone": [
                 {

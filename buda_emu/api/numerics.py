@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from buda_emu.api.shown import html_table
+from buda_emu.checker.text import plural
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
-from buda_emu.report.terminal.text import plural
 from buda_emu.verify.op_by_op.numerics import explain
 from buda_emu.verify.op_by_op.numerics_result import CAUSES, Numerics, OpNumerics
 

@@ -7,15 +7,15 @@ from os import PathLike
 from typing import Any
 
 from buda_emu.api.shown import html_table
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.image.opened import Opened, open_file
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.testing.config import read_test_config
 from buda_emu.netlist.testing.performance_check import read_performance_checks
 from buda_emu.report.machine_readable.perf_json import perf_json
-from buda_emu.report.terminal.text import plural
 from buda_emu.spec.devices import Device, device
-from buda_emu.timing.checks import CheckResult, evaluate
+from buda_emu.timing.checks import BoundResult, evaluate
 from buda_emu.timing.figures import op_figures
 from buda_emu.timing.model import model_netlist
 from buda_emu.timing.op.cost import Model
@@ -31,7 +31,7 @@ class Perf:
 
     netlist: Netlist = field(repr=False)
     run: PerfRun
-    checks: tuple[CheckResult, ...]
+    checks: tuple[BoundResult, ...]
 
     @property
     def epochs(self) -> tuple[EpochReport, ...]:
@@ -120,9 +120,10 @@ def perf(
     """Model the cycles of `programs` (default: all, in file order) of a netlist, or the path of one or of a device
     image.
 
-    `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds (`timing.rates.WHAT_IF`:
-    clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical rows) take a smaller chip; `model` is
-    of the ops, "fitted" to measurements or the "vendor"'s formulas. No values are computed.
+    `parameters` ("$name": value) replace the harness's defaults; `what_if` changes speeds
+    (`timing.transfers.rates.WHAT_IF`: clock in MHz, dram_gbps, ...); `grid` (rows, columns) and `harvest` (physical
+    rows) take a smaller chip; `model` is of the ops, "fitted" to measurements or the "vendor"'s formulas. No values are
+    computed.
     Raises NetlistError, HostError (no such program, parameter, speed; ops that the chip does not hold), ProgramError
     as the run would, UnsupportedError.
     """

@@ -3,16 +3,14 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.records import dataclass
 from buda_emu.verify.inputs.input_used import InputUsed
-
-SCHEMA_VERSION: Final = 1
-"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
+from buda_emu.version import RESULT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class RunReport:
         """Plain data for a JSON file."""
         rest = {name: value for name in self.__slots__ if not isinstance(value := getattr(self, name), Mapping | tuple)}
         lists = {name: [asdict(item) for item in getattr(self, name)] for name in ("inputs", "programs", "outputs")}
-        return {"schema_version": SCHEMA_VERSION, **rest, **lists}
+        return {"schema_version": RESULT_VERSION, **rest, **lists}
 
 
 class Summariser:

@@ -10,13 +10,13 @@ from os import PathLike, fspath
 from typing import Any
 
 from buda_emu.api.shown import html_table
+from buda_emu.checker.text import plural
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.machine_readable.json_form import as_json
 from buda_emu.report.terminal.reason import reason
-from buda_emu.report.terminal.text import plural
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.compare import Mode
 from buda_emu.verify.inputs.reference import DirectoryFiles

@@ -15,14 +15,17 @@ from buda_emu.checker.book import RuleBook
 from buda_emu.checker.checks import Check, Finding, Judge
 from buda_emu.checker.diagnostic import Diagnostic, Severity
 from buda_emu.checker.place import ByteOffset, Place, TextPlace
+from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.rule import Rule
 
 __all__ = [
     "ByteOffset",
     "Check",
+    "CheckResult",
     "Diagnostic",
     "Finding",
     "Judge",
+    "Options",
     "Place",
     "Rule",
     "RuleBook",

@@ -8,8 +8,8 @@ from buda_emu.checker.diagnostic import SEVERITIES, Diagnostic, Severity
 from buda_emu.checker.rule import Rule
 from buda_emu.checker.text import one_line, plural
 from buda_emu.screen import Screen, Style
+from buda_emu.version import RESULT_VERSION
 
-SCHEMA_VERSION = 1
 MAX_SOURCE = 160  # characters of a source line that are shown
 _CUT = "..."
 _PLAIN = Screen()
@@ -86,7 +86,7 @@ def as_json(diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
     pointer has `pointer` and line 0, one at a byte `offset` and `element`."""
     number = counts(diagnostics)
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": RESULT_VERSION,
         **{f"{name}s": number[name] for name in SEVERITIES},
         "diagnostics": [_plain(item) for item in diagnostics],
     }

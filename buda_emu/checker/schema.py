@@ -3,7 +3,7 @@
 from typing import Any
 
 from buda_emu.checker.diagnostic import SEVERITIES
-from buda_emu.checker.render import SCHEMA_VERSION
+from buda_emu.version import RESULT_VERSION
 
 _COUNT = {"type": "integer", "minimum": 0}
 _TEXT = {"type": "string"}
@@ -14,21 +14,25 @@ _NEEDED = {
 _OF_OTHER_PLACES = {"pointer": _TEXT, "offset": {"type": "integer"}, "element": _TEXT}
 
 
-def schema() -> dict[str, Any]:
-    """Of one object for all documents that were checked; `files` is of the command."""
+def schema(verb: str = "check", **asked: Any) -> dict[str, Any]:
+    """Of one object for all documents that a verb checked; `files` is of the command, as is what it was `asked`."""
     counts = {f"{name}s": _COUNT for name in SEVERITIES}
-    file = {"path": _TEXT, "accepted": {"type": "boolean"}}
+    file = {"path": _TEXT, "kind": _TEXT, "accepted": {"type": "boolean"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Findings of buda-emu check",
+        "title": f"Findings of buda-emu {verb}",
         "type": "object",
         "properties": {
-            "schema_version": {"const": SCHEMA_VERSION},
+            "schema_version": {"const": RESULT_VERSION},
             **counts,
             "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}},
-            "files": {"type": "array", "items": {"type": "object", "properties": file, "required": list(file)}},
+            **asked,
+            "files": {
+                "type": "array",
+                "items": {"type": "object", "properties": {**file, "verdict": _TEXT}, "required": list(file)},
+            },
         },
-        "required": ["schema_version", *counts, "diagnostics"],
+        "required": ["schema_version", *counts, "diagnostics", *asked],
         "$defs": {
             "finding": {"type": "object", "properties": {**_NEEDED, **_OF_OTHER_PLACES}, "required": list(_NEEDED)}
         },

@@ -1,6 +1,8 @@
 """Arguments that several verbs share: each is declared once, with its type and its words."""
 
 import argparse
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from buda_emu.errors import HostError
@@ -25,14 +27,20 @@ class Taker(Protocol):
         ...
 
 
-def add_arch(parser: Taker, default: str = "wormhole_b0 where the netlist lists it, else the first") -> None:
-    """--arch: of a netlist for several, the one that is meant; `default` in words."""
+def add_arch(
+    parser: Taker,
+    default: str = "wormhole_b0 where the netlist lists it, else the first",
+    others: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> None:
+    """--arch: of a netlist for several, the one that is meant; `default` in words. `others`: of other documents."""
+    known = [*ARCHS, *(arch for archs in others.values() for arch in archs)]
+    more = "".join(f"; of {words}s: {', '.join(archs)}" for words, archs in others.items())
     parser.add_argument(
         "--arch",
-        type=str.lower,
-        choices=tuple(ARCHS),
+        type=lambda text: next((arch for arch in known if arch.lower() == text.lower()), text),
+        choices=known,
         metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: {default}",
+        help=f"{', '.join(ARCHS)}; default: {default}{more}",
     )
 
 
@@ -120,6 +128,19 @@ def add_baseline(parser: Taker) -> None:
     parser.add_argument(
         "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
     )
+
+
+def add_json(parser: Taker) -> None:
+    """--json, of verbs that print."""
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def add_frontend(parser: Taker, *, required: bool) -> None:
+    """--frontend, of a schedule's network."""
+    parser.add_argument(
+        "--frontend", required=required, metavar="FILE",
+        help="the front-end IR (.json or .json.gz) of the network that a schedule computes",
+    )  # fmt: skip
 
 
 def add_color(parser: Taker) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.cli.output import say
-from buda_emu.errors import HostError
+from buda_emu.errors import Exit, HostError
 
 if TYPE_CHECKING:
     from buda_emu.report.baselines.file import Baseline
@@ -29,4 +29,4 @@ def settle(held: "Comparison", *, updated: bool, tell: Callable[[str], None] = s
     """Tell what is new, worse and mended; the exit code."""
     for line in held.lines():
         tell(line)
-    return 0 if updated or held.holds else 1
+    return Exit.OK if updated or held.holds else Exit.DIFFERS

@@ -258,7 +258,7 @@ def _check_rules(path: str, choice: Choice) -> None:
 def require_rules(word: str, to_ignore: bool = False) -> None:
     """Raises HostError where no rule's id begins so, or it is one that cannot be ignored."""
     from buda_emu.checker.suggest import near
-    from buda_emu.cli.documents import rule_kind
+    from buda_emu.documents.kinds import rule_kind
 
     known = rule_kind(word).rules().rules
     if not any(rule.startswith(word) for rule in known):
@@ -270,7 +270,7 @@ def require_rules(word: str, to_ignore: bool = False) -> None:
 
 def refuses(rule: str) -> bool:
     """Whether findings of a rule are errors even where nobody is strict."""
-    from buda_emu.cli.documents import rule_kind
+    from buda_emu.documents.kinds import rule_kind
 
     known = rule_kind(rule).rules().rules.get(rule)
     return known is not None and known.at() == "error"

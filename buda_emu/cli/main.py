@@ -5,8 +5,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from enum import IntEnum
-from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -14,15 +12,16 @@ from buda_emu.cli import findings
 from buda_emu.cli.arguments import add_color, add_config, add_verbose
 from buda_emu.cli.config import WITHOUT_SETTINGS, Settings, configure
 from buda_emu.cli.output import complain, keep_stdout_for_results, say, stream_for_words
-from buda_emu.cli.parser import ExampleParser
-from buda_emu.errors import BudaError, DocumentError
+from buda_emu.cli.parser import ExampleParser, add_verb
+from buda_emu.errors import BudaError, DocumentError, Exit
 from buda_emu.screen import printing_on, screen_of
 from buda_emu.version import __version__
 
 # One line for each verb. Its module, imported when it is used, has EXAMPLE, add_arguments and main.
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
-    "check": "Check netlists and device images against the rules and print every finding with its place.",
+    "check": "Check documents of any kind against their rules and print every finding with its place.",
+    "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
@@ -50,16 +49,6 @@ _INSTEAD: Mapping[tuple[str, str], str] = {
 _GC_THRESHOLD = 200_000  # imports make many objects and no garbage: collect after so many, not after every 700
 
 
-class Exit(IntEnum):
-    """Exit codes that no exception of `buda_emu.errors` carries."""
-
-    OK = 0
-    USAGE = 2
-    UNSUPPORTED = 3
-    INTERNAL = 101
-    INTERRUPTED = 130
-
-
 def build_parser(*used: str, alone: bool = False) -> ExampleParser:
     """The parser of the command line, with the arguments of the verbs that are going to be used; `alone`: without the
     names of all others, which only the help of the whole command shows."""
@@ -76,16 +65,14 @@ def build_parser(*used: str, alone: bool = False) -> ExampleParser:
             if not alone:
                 verbs.add_parser(name, help=line)
             continue
-        module = import_module(f"buda_emu.cli.{name}")
-        own = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
-        module.add_arguments(own)
+        own = add_verb(verbs, "buda_emu.cli.verbs", name, line)
         for parser_of_arguments in own.leaves():
             general = parser_of_arguments.add_argument_group("of every verb")
             add_color(general)
             add_config(general)
             if "verbose" not in parser_of_arguments.options:
                 add_verbose(general)
-        own.set_defaults(verb=module.main, color="auto")
+        own.set_defaults(color="auto")
     parser.elsewhere = lambda option: _takers(option, used)
     return parser
 
@@ -136,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except OSError as error:
         complain(f"buda-emu: {_describe(error)}")
-        return Exit.USAGE
+        return Exit.REFUSED
     except MemoryError as error:
         complain(f"buda-emu: not enough memory{f' ({error})' if str(error) else ''}")
         return Exit.UNSUPPORTED
@@ -183,7 +170,7 @@ def _unknown_verb(word: str) -> int:
     looks_like_file = word.lower().endswith((".yaml", ".yml", ".tti"))
     hint = f"to run it: buda-emu run {word}" if looks_like_file else near(word, VERBS)
     complain(f"buda-emu: no verb {word!r}{f' ({hint})' if hint else ''}; verbs: {', '.join(VERBS)}")
-    return Exit.USAGE
+    return Exit.REFUSED
 
 
 def _findings(error: DocumentError) -> str:

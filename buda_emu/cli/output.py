@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -99,9 +99,20 @@ def write_json(path: "str | os.PathLike[str]", content: Any, *, compact: bool = 
     write_output(path, lambda stream: stream.write(packed))
 
 
-def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture") -> None:
-    """Write a run: a page that needs nothing else where the name ends in .html, else a trace (`write_json`)."""
-    if str(path).lower().endswith(".html"):
+def say_json(content: Mapping[str, Any]) -> None:
+    """Print a result as strict JSON with the version of its form; figures that are no number become null."""
+    import json
+
+    from buda_emu.report.machine_readable.strict import strict
+    from buda_emu.version import RESULT_VERSION
+
+    say(json.dumps({"schema_version": RESULT_VERSION, **strict(dict(content))}, indent=1, allow_nan=False))
+
+
+def write_picture(path: "str | os.PathLike[str]", picture: "TimelinePicture", page: bool | None = None) -> None:
+    """Write a run: a page that needs nothing else where the name ends in .html, else a trace (`write_json`); `page`:
+    which of them, whatever the name."""
+    if str(path).lower().endswith(".html") if page is None else page:
         import shlex
 
         from buda_emu.report.pages.timeline import timeline_page

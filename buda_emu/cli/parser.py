@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, NoReturn
 
 from buda_emu.screen import screen_of
@@ -81,3 +82,20 @@ class ExampleParser(argparse.ArgumentParser):
             if name.startswith("--"):
                 found[name.removeprefix("--")] = action
         return found
+
+
+def add_verb(verbs: Any, folder: str, name: str, line: str) -> ExampleParser:
+    """The parser of a verb. Its module has EXAMPLE and add_arguments, and main, unless it is a folder of verbs."""
+    module = import_module(f"{folder}.{name}")
+    own: ExampleParser = verbs.add_parser(name, help=line, description=line, example=module.EXAMPLE)
+    module.add_arguments(own)
+    if hasattr(module, "main"):
+        own.set_defaults(verb=module.main)
+    return own
+
+
+def add_verbs(parser: argparse.ArgumentParser, folder: str, lines: Mapping[str, str]) -> None:
+    """Verbs below a verb, by name with what each is for."""
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
+    for name, line in lines.items():
+        add_verb(verbs, folder, name, line)

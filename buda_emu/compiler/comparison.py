@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,7 @@ from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.infinity import INFINITE
 from buda_emu.spec.precision import Precision
 from buda_emu.verify.comparison.moments import Moments
-
-SCHEMA_VERSION: Final = 1
+from buda_emu.version import RESULT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        return {"schema_version": RESULT_VERSION, **asdict(self)}
 
     def __str__(self) -> str:
         """Two tables."""

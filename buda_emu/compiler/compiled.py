@@ -20,7 +20,7 @@ from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.streaming import joined, stream
 from buda_emu.errors import HostError
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
-from buda_emu.netlist.load import CheckResult, check_text
+from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist
 from buda_emu.runtime.emulator import Emulator
@@ -79,7 +79,7 @@ class CompiledModel:
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
-    def _checked(self) -> CheckResult:
+    def _checked(self) -> NetlistResult:
         return check_text(self.text, f"{self.graph.name}.yaml", strict=True)
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from buda_emu.report.terminal.text import correlation, table
 from buda_emu.verify.op_by_op.numerics_result import OpNumerics
+from buda_emu.version import RESULT_VERSION
 
-SCHEMA_VERSION: Final = 1
 SHOWN: Final = 5
 """Repairs that the text has; `layers` have all."""
 
@@ -43,7 +43,7 @@ class ModelNumerics:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        return {"schema_version": RESULT_VERSION, **asdict(self)}
 
     def __str__(self) -> str:
         """A table, and what would repair the worst layers."""

@@ -84,15 +84,14 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
 
 
 def widen(tiles: TileGraph) -> None:
-    """What writes a state that is kept in a format of its own gives that format, and a program that changes such a
-    state computes in it (a sum is only added to)."""
+    """What writes a state gives the format of its ram (V079), whatever rules or masks have said of it; a program that
+    changes a state that is kept in a format of its own computes in that (a sum is only added to)."""
     stored = {store.op: tiles.states[store.queue].df for store in tiles.stores.values()}
     changes = {store.op: store for store in tiles.stores.values() if not store.accumulate}
     wide = {tiles.ops[name].program: stored[name] for name in changes if stored[name]}
     for op in tiles.ops.values():
-        df = stored.get(op.name, wide.get(op.program, ""))
-        if df:
-            op.precision = replace(op.precision, df=df)
+        if op.name in stored or op.program in wide:
+            op.precision = replace(op.precision, df=stored.get(op.name, wide.get(op.program, "")))
 
 
 def wide_df(df: str, target: Target) -> str:

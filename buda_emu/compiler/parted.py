@@ -11,7 +11,6 @@ from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.on_host import HostStep, cut, marked
-from buda_emu.compiler.passes.pipeline import run_passes
 from buda_emu.compiler.recipe import Recipe
 from buda_emu.errors import HostError
 from buda_emu.spec.precision import Precision
@@ -85,8 +84,7 @@ def compile_in_parts(
     """
     recipe = Recipe.named(**options)
     graph = marked(read_model(source, inputs, on_host), on_host)
-    graph.name = recipe.name or graph.name
-    graph = run_passes(graph, recipe.dump, recipe.device)
+    graph = recipe.prepared(graph)
     steps = [CompiledModel(*recipe.lowered(step)) if isinstance(step, Graph) else step for step in cut(graph)]
     return PartedModel(graph, steps)
 

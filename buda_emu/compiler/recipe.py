@@ -1,42 +1,38 @@
-"""How a model becomes netlist ops on cores: all that a caller chose, and the steps in their order."""
+"""How a model becomes netlist ops on cores: all that a caller chose, and the parts of the pipeline that are run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from buda_emu.compiler.cluster import Chips, chips_of
-from buda_emu.compiler.fuse.fuse import fuse as fuse_ops
-from buda_emu.compiler.fuse.integers import use_integers
 from buda_emu.compiler.graph.graph import Graph
-from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.masks import keep_apart
-from buda_emu.compiler.mixed import Mixed, Rule, assign, read_rules, widen
-from buda_emu.compiler.passes.pipeline import offered, run_passes
-from buda_emu.compiler.place.fork_room import give_room
+from buda_emu.compiler.ir.text import CORE, FRONT, Ir, IrFile
+from buda_emu.compiler.ir.tokens import IrError
+from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.mixed import Mixed, Rule, read_rules
+from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.place.streamed import streamed
-from buda_emu.compiler.search.placer import place, place_best
 from buda_emu.compiler.target import Aim, Target
+from buda_emu.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a graph becomes a placed one: all that a caller chose. `dump` is given each pass and the graph behind it."""
+    """How a graph becomes a placed one: all that a caller chose; `observer` looks on."""
 
     device: Target
     aim: Aim
     rules: tuple[Rule, ...]
     fuse: bool
     name: str
-    dump: Callable[[str, Graph], None]
+    observer: Observer = field(default_factory=Observer)
 
     @staticmethod
     def named(
         *, arch: str = "wormhole_b0", df: str = "Float16_b", fidelity: str = "HiFi3", acc_df: str = "",
         mixed: Mixed = None, fuse: bool = True, name: str = "", dump: Callable[[str, Graph], None] | None = None,
         effort: str = "default", objective: str = "throughput",
-        chips: int | str | PathLike[str] = 1, microbatch: int | None = None,
+        chips: int | str | PathLike[str] = 1, microbatch: int | None = None, observer: Observer | None = None,
     ) -> "Recipe":  # fmt: skip
         """From the words of `compile`. Raises HostError for a wrong one."""
         device = Target.named(arch, df, fidelity, acc_df)
@@ -46,47 +42,49 @@ class Recipe:
             device = device.harvested(given.harvested)
         else:
             aim = Aim.named(effort, objective, given, microbatch)
-        return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, dump or _nothing)
+        observer = observer or Observer(dump=dump)
+        return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, observer)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
         """The graph behind all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
         which the whole model is quickest."""
         graph.name = self.name or graph.name
-        offers = offered(graph, self.dump, self.device)
-        chosen = offers[0]
-        try:
-            tiles = [self._tiles(offer.graph) for offer in (offers[:1] if self.aim.effort == "low" else offers)]
-            number, placement = place_best(tiles, self.device, self.aim, entries=entries)
-            chosen = offers[number]
-        finally:
-            chosen.tell(self.dump)
-        return self._finished(chosen.graph, placement)
+        return self._finished(run([Ir(FRONT, graph)], self._context(entries), self.observer))
 
     def prepared(self, graph: Graph) -> Graph:
-        """The graph behind all passes, of several kinds of windows with those of the fewest cycles by themselves."""
+        """The graph behind all passes on graphs, of several kinds of windows with those of the fewest cycles by
+        themselves."""
         graph.name = self.name or graph.name
-        return run_passes(graph, self.dump, self.device)
+        return run([Ir(FRONT, graph)], self._context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
     def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The same of a graph behind all passes."""
-        return self._finished(graph, place(self._tiles(graph), self.device, self.aim, entries=entries))
+        """The same of a graph behind all passes on graphs."""
+        forms = run([Ir(CORE, graph)], self._context(entries), self.observer, after=LAST_ON_GRAPHS)
+        return self._finished(forms)
 
-    def _finished(self, graph: Graph, placement: Placement) -> tuple[Graph, Placement, str]:
-        give_room(placement)
+    def stopped(self, graph: Graph, after: str) -> IrFile:
+        """What stands behind a pass."""
+        graph.name = self.name or graph.name
+        return file_of(after, run([Ir(FRONT, graph)], self._context(), self.observer, stop=after), self._context())
+
+    def resumed(self, file: IrFile) -> tuple[Graph, Placement, str]:
+        """As `placed`, from what stands behind a pass; a file of ops on tiles says itself what they are for. Raises
+        IrError for IR that breaks a rule of its level."""
+        known(file.after, "after")
+        for form in file.forms:
+            for problem in problems(form):
+                raise IrError(f"after {file.after}, level {form.level}: {problem}")
+        own = self if file.target is None else replace(self, device=file.target)
+        return own._finished(run(file.forms, own._context(), own.observer, after=file.after))
+
+    def _context(self, entries: int = 2) -> Context:
+        return Context(self.device, self.aim, self.rules, self.fuse, entries)
+
+    def _finished(self, forms: list[Ir]) -> tuple[Graph, Placement, str]:
+        graph, placement = forms[0].graph, forms[0].placement
+        if placement is None:
+            raise InternalError("the last pass left no placement")
         return graph, placement, _title(graph, self.device)
-
-    def _tiles(self, graph: Graph) -> TileGraph:
-        tiles = use_integers(lower(graph, self.device))
-        if self.fuse:
-            fuse_ops(tiles, self.device)
-        assign(tiles, self.rules)
-        keep_apart(tiles, self.device)
-        widen(tiles)
-        return streamed(tiles, self.device)
-
-
-def _nothing(name: str, graph: Graph) -> None:
-    del name, graph
 
 
 def _title(graph: Graph, target: Target) -> str:

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from buda_emu.errors import PackageError
 
 if TYPE_CHECKING:
-    from buda_emu.darwinn.checking import Report, check
     from buda_emu.darwinn.dma import descriptors
+    from buda_emu.darwinn.document import Report, check, load
     from buda_emu.darwinn.idl import Executable, Layer
     from buda_emu.darwinn.layouts import dequantize, relayout, to_device, unrelayout
     from buda_emu.darwinn.linking import link
     from buda_emu.darwinn.model import Package
-    from buda_emu.darwinn.reading import load
     from buda_emu.darwinn.replaying import replay
     from buda_emu.darwinn.running import run
     from buda_emu.darwinn.twin import Twin
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from buda_emu.darwinn.writing import build, wrap
 
 _LAZY = {
-    "build": "writing", "check": "checking", "Report": "checking", "descriptors": "dma", "Executable": "idl",
+    "build": "writing", "check": "document", "Report": "document", "descriptors": "dma", "Executable": "idl",
     "Layer": "idl", "dequantize": "layouts", "relayout": "layouts", "to_device": "layouts", "unrelayout": "layouts",
-    "link": "linking", "Package": "model", "load": "reading", "replay": "replaying", "run": "running", "Twin": "twin",
+    "link": "linking", "Package": "model", "load": "document", "replay": "replaying", "run": "running", "Twin": "twin",
     "verify": "verifying", "wrap": "writing",
 }  # fmt: skip
 # No module is called like a public name: importing it would put the module in the name's place.

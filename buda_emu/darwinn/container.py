@@ -1,15 +1,16 @@
 """What wraps a package: the custom operator of a compiled `.tflite` (DARWINN 1)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from buda_emu.checker import ByteOffset
 from buda_emu.checker.text import plural
 from buda_emu.darwinn import flexbuffer, tflite
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.flatbuffer import Malformed, read, starts
 from buda_emu.darwinn.idl import IDENTIFIER
-from buda_emu.darwinn.rules.book import BOOK
+from buda_emu.darwinn.model import CustomOp
 
 CUSTOM_CODE: Final = "edgetpu-custom-op"
 _VERSION, _DEPRECATED, _PACKAGE, _PREFERENCE, _CHIPS, _MORE = b"1", (b"2", b"3"), b"4", b"5", b"6", b"7"
@@ -39,17 +40,6 @@ BOOK.declare(
 
 
 @dataclass(frozen=True, slots=True)
-class CustomOp:
-    """The custom operator's options. `chips`: None where the file does not say."""
-
-    version: int | None
-    execution_preference: int | None
-    chips: tuple[int, ...] | None
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Container:
     """What was found: the package's bytes and where they begin, None where there are none."""
 
@@ -63,7 +53,7 @@ class Container:
 def unwrap(data: memoryview) -> Container:
     """Find the package in a file's bytes; findings are (rule, place, message)."""
     if len(data) < 8:
-        return Container((("D001", ByteOffset(0, "file"), f"a file of {len(data)} bytes"),))
+        return Container((("D001", ByteOffset(0, "file"), f"a file of {plural(len(data), 'byte')}"),))
     if bytes(data[4:8]) != tflite.IDENTIFIER:
         return Container((), data)
     try:
@@ -160,8 +150,8 @@ def _chips(values: dict[bytes, flexbuffer.Value]) -> tuple[tuple[int, ...] | Non
     return tuple(chips), packages
 
 
-def holds_package(head: bytes, whole: Callable[[], bytes]) -> bool:
-    """Whether a file is of this kind, by its first 8 bytes and, for a `.tflite`, all of them."""
-    if head[4:8] == IDENTIFIER:
+def holds_package(data: bytes) -> bool:
+    """Whether the bytes of a file are of this kind."""
+    if data[4:8] == IDENTIFIER:
         return True
-    return head[4:8] == tflite.IDENTIFIER and CUSTOM_CODE.encode() in whole()
+    return data[4:8] == tflite.IDENTIFIER and CUSTOM_CODE.encode() in data

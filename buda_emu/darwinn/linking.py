@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.idl import INPUT, LOWER, OUTPUT, PARAMETER, SCRATCH, UPPER, Executable, Meta
 from buda_emu.errors import HostError, PackageError
 
@@ -64,7 +65,7 @@ def _address(meta: Meta, addresses: Addresses, chunk: int) -> int | None:
         return None
     if not 0 <= meta.batch < len(given):
         raise PackageError(
-            f"chunk {chunk}: {meta.name!r} has addresses for {len(given)} batches, none for {meta.batch}"
+            f"chunk {chunk}: {meta.name!r} has addresses for {plural(len(given), 'batch')}, none for {meta.batch}"
         )
     return given[meta.batch]
 

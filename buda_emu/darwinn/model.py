@@ -1,16 +1,24 @@
 """A package that was read: its tables, where they came from, and what wrapped them."""
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import Any
 
 from buda_emu.darwinn import tflite
-from buda_emu.darwinn.container import CustomOp
-from buda_emu.darwinn.flatbuffer.trees import to_plain
+from buda_emu.darwinn.flatbuffer.table import to_plain
 from buda_emu.darwinn.idl import EXECUTION_ONLY, PARAMETER_CACHING, STAND_ALONE, Executable, PackageTable
 from buda_emu.errors import PackageError
+from buda_emu.records import dataclass
 
-if TYPE_CHECKING:
-    from buda_emu.darwinn.checking import Report
+
+@dataclass(frozen=True, slots=True)
+class CustomOp:
+    """The custom operator's options. `chips`: None where the file does not say."""
+
+    version: int | None
+    execution_preference: int | None
+    chips: tuple[int, ...] | None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,12 +78,6 @@ class Package:
         serialized = tree.pop("serialized_multi_executable")
         tree["executables"] = None if serialized is None else [to_plain(item, data) for item in self.executables]
         return tree
-
-    def check(self) -> "Report":
-        """Hold it, and what wraps it, against the rules."""
-        from buda_emu.darwinn.checking import check
-
-        return check(self.source or self.raw, path=self.path)
 
 
 _MOST_COPIES = 16

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from buda_emu.checker import ByteOffset, Diagnostic
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.container import unwrap
 from buda_emu.darwinn.flatbuffer import Malformed, read, starts
 from buda_emu.darwinn.idl import IDENTIFIER, Executable, MultiExecutable, PackageTable
 from buda_emu.darwinn.model import Package
-from buda_emu.darwinn.rules.book import BOOK
-from buda_emu.errors import PackageError
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
 RUNTIME: Final = 14
@@ -74,21 +73,6 @@ def contents(source: Source, path: str = "") -> tuple[bytes, str]:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), path
     return Path(source).read_bytes(), path or os.fspath(source)
-
-
-def load(source: Source) -> Package:
-    """A package from a `.tflite`, a bare package or their bytes.
-
-    Raises PackageError, with every finding, for what cannot be read (D001, D002, D011, D015 to D018), and OSError for a
-    file that cannot be opened. What can be read is not checked further: `Package.check` does that.
-    """
-    data, path = contents(source)
-    reading = read_source(data, path)
-    if reading.package is None or reading.package.unread:
-        from buda_emu.checker.render import render
-
-        raise PackageError(render(reading.diagnostics), reading.diagnostics)
-    return reading.package
 
 
 def read_source(data: bytes, path: str = "", runtime: int = RUNTIME) -> Reading:

@@ -5,10 +5,10 @@ from typing import Any
 
 from buda_emu.darwinn import flexbuffer, tflite
 from buda_emu.darwinn.container import CUSTOM_CODE
-from buda_emu.darwinn.flatbuffer.trees import from_plain
+from buda_emu.darwinn.document import load
+from buda_emu.darwinn.flatbuffer.table import from_plain
 from buda_emu.darwinn.flatbuffer.write import write
 from buda_emu.darwinn.idl import IDENTIFIER, PAGE, Executable, Layer, MultiExecutable, PackageTable
-from buda_emu.darwinn.reading import load
 from buda_emu.darwinn.rules.layers import VARIABLE_SUFFIX
 from buda_emu.errors import HostError, UnsupportedError
 

@@ -30,7 +30,7 @@ def nan_as_zero(values: F32) -> F32:
 
 
 def round_half_away(values: F32) -> F32:
-    """Nearest whole number, ties away from zero, of finite values, without an intermediate rounding (FORMATS 3.7)."""
+    """Nearest integer, ties away from zero, of finite values, without an intermediate rounding (FORMATS 3.7)."""
     whole = np.trunc(values)
     away = np.abs(values - whole) >= np.float32(0.5)
     return np.where(away, whole + np.copysign(np.float32(1), values), whole)

@@ -28,7 +28,7 @@ def pack_tiles(
     """float32[n, 32, 32] to uint8[n, tile_bytes], the memory image of each tile.
 
     Of a tile smaller than 32x32 the upper left part is stored. With `header`: 16 bytes more in front, zeros up to
-    `alignment` behind. RawUInt* tiles are one linear run (megarow) of the tile's first height*width datums, the
+    `alignment` after it. RawUInt* tiles are one linear run (megarow) of the tile's first height*width datums, the
     others go face by face.
     """
     datums = _datums(name, tiles, tile_dim)

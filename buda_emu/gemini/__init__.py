@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buda_emu.gemini.allocation import allocate, peak
+    from buda_emu.gemini.document import load
     from buda_emu.gemini.execution import Execution, execute
     from buda_emu.gemini.model import IR
-    from buda_emu.gemini.reader import load
-    from buda_emu.gemini.schedule import Timeline, simulate
+    from buda_emu.gemini.time.schedule import Timeline, simulate
 
 _LAZY = {
     "Execution": "buda_emu.gemini.execution",
     "IR": "buda_emu.gemini.model",
-    "Timeline": "buda_emu.gemini.schedule",
+    "Timeline": "buda_emu.gemini.time.schedule",
     "allocate": "buda_emu.gemini.allocation",
     "execute": "buda_emu.gemini.execution",
-    "load": "buda_emu.gemini.reader",
+    "load": "buda_emu.gemini.document",
     "peak": "buda_emu.gemini.allocation",
-    "simulate": "buda_emu.gemini.schedule",
+    "simulate": "buda_emu.gemini.time.schedule",
 }
 
 __all__ = ["IR", "Execution", "Timeline", "allocate", "execute", "load", "peak", "simulate"]

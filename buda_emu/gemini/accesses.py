@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from buda_emu.gemini.index import Index, holding, read_tensor
 from buda_emu.gemini.model import Tensor, Workload
 from buda_emu.gemini.rings import region_of
-from buda_emu.gemini.timing import Timeline
+from buda_emu.gemini.time.timing import Timeline
 from buda_emu.timeline import Access, Hazard, Ring, happens_before, order_conflicts
 
 
@@ -21,7 +21,7 @@ class L2Access:
 def l2_accesses(timeline: Timeline) -> list[L2Access]:
     """Of a timeline from a schedule with addresses; none of others. Tensors are touched as wholes."""
     index, plan = timeline.index, timeline.plan
-    if index is None or plan is None or index.ir.dialect == "B":
+    if index is None or plan is None or not index.ir.form.addressed:
         return []
     found: list[L2Access] = []
     for item, task in zip(plan.queue, timeline.item_tasks, strict=True):

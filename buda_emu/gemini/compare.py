@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from buda_emu.gemini.durations import Rates
 from buda_emu.gemini.figures import LayerTime, Peak, RunFigures, run_figures
 from buda_emu.gemini.model import IR, WeightStore, Workload
-from buda_emu.gemini.schedule import simulate_at
 from buda_emu.gemini.statistics import LayerBytes, statistics
-from buda_emu.gemini.timing import Timeline
+from buda_emu.gemini.time.durations import Rates
+from buda_emu.gemini.time.schedule import simulate_at
+from buda_emu.gemini.time.timing import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _change(name: str, times: Sequence[dict[str, LayerTime]], moved: Sequence[di
 def _ahead(ir: IR) -> dict[tuple[str, str], tuple[int, ...]]:
     """Of what DRAM feeds: workloads between the first snapshot that shows it and its reader, for each tensor (A)."""
     found: dict[tuple[str, str], list[int]] = {}
-    for works in ir.cores.values() if ir.dialect == "A" else ():
+    for works in ir.cores.values() if ir.form.addressed else ():
         opened: dict[int, int] = {}
         for work in works:
             for item in (*work.buffer, *work.wl0):

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from buda_emu.gemini.assembler import read_assembler
-from buda_emu.gemini.assembler_schedule import COMPUTE
 from buda_emu.gemini.model import IR
-from buda_emu.gemini.timing import Span, Timeline
+from buda_emu.gemini.time.assembler import read_assembler
+from buda_emu.gemini.time.assembler_schedule import COMPUTE
+from buda_emu.gemini.time.timing import Span, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def trace_differences(ir: IR, timeline: Timeline, asm: str | None, trace: str) -
         raise ScheduleError(f"{trace}: instructions without a time: this is no trace")
     exact = equal = compared = None
     if asm is not None:
-        from buda_emu.gemini.schedule import simulate
+        from buda_emu.gemini.time.schedule import simulate
 
         ours = simulate(ir, asm=asm, durations=trace).instructions
         exact = sum(a.start == b.start for a, b in zip(ours, spans, strict=True))

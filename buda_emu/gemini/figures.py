@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from buda_emu.gemini.accesses import l2_races
 from buda_emu.gemini.model import IR, Workload
-from buda_emu.gemini.timing import WAIT_KINDS, Timeline
+from buda_emu.gemini.time.timing import WAIT_KINDS, Timeline
 from buda_emu.timeline import idle, time_by_category
 from buda_emu.timeline.waits import BUSY, END
 
@@ -76,7 +76,7 @@ def run_figures(ir: IR, timeline: Timeline) -> RunFigures:
 
 
 def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
-    if ir.dialect == "B" or timeline.mode == "assembler":
+    if not ir.form.addressed or timeline.mode == "assembler":
         return None
     name = timeline.schedule.label
     return tuple(
@@ -88,7 +88,7 @@ def _races(ir: IR, timeline: Timeline) -> tuple[str, ...] | None:
 def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
     """What of a timeline has no reference (facts GEMINI 1, 5)."""
     found: list[str] = []
-    if ir.dialect == "B":
+    if not ir.form.addressed:
         found.append("dialect B has no reference: every time is a model")
     elif len(ir.cores) > 1:
         found.append("schedules of several cores have no reference: pieces between cores are a model")
@@ -105,7 +105,7 @@ def models(ir: IR, timeline: Timeline) -> tuple[str, ...]:
 def fullest(ir: IR) -> Peak | None:
     """The snapshot with most bytes; of equal ones the first. None without addresses."""
     best: Peak | None = None
-    for work in ir.workloads() if ir.dialect == "A" else ():
+    for work in ir.workloads() if ir.form.addressed else ():
         held = sum(tensor.size for tensor in work.buffer)
         if best is None or held > best.bytes:
             best = Peak(held, work.core, work.workload_id, work.layer_name)

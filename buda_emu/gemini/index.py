@@ -74,7 +74,7 @@ class Index:
         for core, works in self.ir.cores.items():
             if any(a.workload_id >= b.workload_id for a, b in pairwise(works)):
                 found.add(core)
-            for work in works if self.ir.dialect == "B" else ():
+            for work in works if self.ir.form.global_ids else ():
                 if seen.setdefault(work.workload_id, core) != core:
                     found |= {core, seen[work.workload_id]}
         return frozenset(found)
@@ -128,8 +128,8 @@ class Index:
             for number in work.reads:
                 out = self.outs.get(number)
                 is_weight = out is not None and out.type == "weight"
-                mixed = self.ir.dialect == "A" and number not in self.doubled and is_weight == (number in operands)
-                if number in self.unmade or mixed:
+                mixed = number not in self.doubled and is_weight == (number in operands)
+                if number in self.unmade or (mixed and not self.ir.form.activations_as_weights):
                     found.add((work.core, work.index))
         return frozenset(found)
 
@@ -139,7 +139,7 @@ class Index:
         or other ids than its buffer entry (B, G036)."""
         found: set[tuple[int, int]] = set()
         for work in self.ir.workloads():
-            if self.ir.dialect == "B":
+            if self.ir.form.joint_operands:
                 held = {number for entry in own_entries(work) for number in entry.transfer_id}
                 if held and any(set(item.transfer_id) != held for item in work.ifmap):
                     found.add((work.core, work.index))
@@ -157,7 +157,7 @@ class Index:
         """The record of what makes a transfer agrees with itself: a piece lies in its workload, a size is that of its
         box. Where not, G031, G032 and G038 tell, and nothing else is concluded from it."""
         made, out = self.made.get(number), self.outs.get(number)
-        in_bits = self.ir.dialect == "B"
+        in_bits = self.ir.form.in_bits
         if out is not None and out.type == "weight":
             return out.size % (8 * out.box.shape[1]) == 0 if in_bits else out.size == weight_bytes(out.box)
         item = out or (made.piece if made else None)

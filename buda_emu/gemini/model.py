@@ -6,12 +6,9 @@ of output channels (dialect B) stand at the second coordinate. `place` of a reco
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from buda_emu.gemini.boxes import Box
-
-if TYPE_CHECKING:
-    from buda_emu.checker import Diagnostic
 
 Dialect = Literal["A", "B"]
 Region = tuple[int, int]
@@ -200,10 +197,35 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What a dialect says, and how: who works with a schedule asks this, the reader alone asks for the dialect.
+
+    `addressed`: tensors lie at addresses of L2; `tiled`: workloads have tiles; `in_bits`: sizes count bits, not bytes;
+    `absolute`: boxes of pieces are in the layer's output, not in the workload's; `joint_operands`: one entry stands for
+    all operands; `by_channel`: boxes of weights tell output channels alone; `activations_as_weights`: a layer of the
+    network may make weights; `global_ids`: workload ids are an order over all cores. `columns_of_dram`: that core ids
+    count, beside the mesh; `dram`: core id of DRAM; `core_key`: what destinations and sources call a core.
+    """
+
+    dialect: Dialect
+    addressed: bool
+    tiled: bool
+    in_bits: bool
+    absolute: bool
+    joint_operands: bool
+    by_channel: bool
+    activations_as_weights: bool
+    global_ids: bool
+    columns_of_dram: int
+    dram: int
+    core_key: str
+
+
+@dataclass(frozen=True, slots=True)
 class IR:
     """A schedule. `cores`: id, as in the file, to its workloads in order; `buffersize` is None in dialect B."""
 
-    dialect: Dialect
+    form: Form
     cores: Mapping[int, Sequence[Workload]]
     dram_in: Sequence[DramIn]
     dram_out: Sequence[DramOut]
@@ -212,6 +234,11 @@ class IR:
     buffersize: int | None
     path: str = field(default="", compare=False)
     document: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+
+    @property
+    def dialect(self) -> Dialect:
+        """Its name, for people: what it says is asked of `form`."""
+        return self.form.dialect
 
     @property
     def transfers(self) -> tuple[int, ...]:
@@ -225,21 +252,13 @@ class IR:
 
     def position(self, core: int) -> tuple[int, int]:
         """x and y of a core on the mesh (facts GEMINI 2 and 3)."""
-        if self.dialect == "A":
-            return core % self.xlen, core // self.xlen
-        return core % (self.xlen + 2) - 1, core // (self.xlen + 2)
+        columns = self.form.columns_of_dram
+        return core % (self.xlen + columns) - columns // 2, core // (self.xlen + columns)
 
     def on_mesh(self, core: int) -> bool:
         """There is a place for a core of this id."""
         x, y = self.position(core)
         return core >= 0 and 0 <= x < self.xlen and 0 <= y < self.ylen
-
-    def check(self, frontend: "Any | None" = None) -> "list[Diagnostic]":
-        """Every finding of rules G004 and on, sorted by place. `frontend`: path or decoded object of the network's
-        front-end IR, for G080 to G082. Raises ScheduleError for a front-end IR that cannot be read."""
-        from buda_emu.gemini.rules import check
-
-        return check(self, frontend)
 
     def to_json(self) -> dict[str, Any]:
         """A copy of the JSON object that it was read from, with all its keys."""

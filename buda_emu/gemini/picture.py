@@ -7,7 +7,7 @@ from buda_emu.gemini.figures import models
 from buda_emu.gemini.index import Life
 from buda_emu.gemini.model import IR
 from buda_emu.gemini.rings import region_of
-from buda_emu.gemini.timing import Timeline
+from buda_emu.gemini.time.timing import Timeline
 from buda_emu.timeline import Live, Ring
 from buda_emu.timeline.picture import Detail, Memory, TimelinePicture, picture
 
@@ -15,9 +15,9 @@ from buda_emu.timeline.picture import Detail, Memory, TimelinePicture, picture
 def timeline_picture(ir: IR, timeline: Timeline, title: str) -> TimelinePicture:
     """Of `simulate`. Times are cycles; what is a model is among the notes."""
     facts = _assembler(timeline) if timeline.mode == "assembler" else _tasks(ir, timeline)
-    lives = [] if timeline.mode == "assembler" or ir.dialect == "B" else _lives(ir, timeline)
+    lives = [] if timeline.mode == "assembler" or not ir.form.addressed else _lives(ir, timeline)
     notes = [f"A model: {text}." for text in models(ir, timeline)]
-    if ir.dialect == "B":
+    if not ir.form.addressed:
         notes.append("L2 is not drawn: not checkable, no addresses.")
     return picture(
         timeline.schedule, timeline.timing, title,

@@ -6,9 +6,11 @@ from typing import Any
 
 from buda_emu.errors import HostError, ProgramError, ScheduleError, UnsupportedError
 from buda_emu.gemini.boxes import Box, hull
+from buda_emu.gemini.document import Document, load
 from buda_emu.gemini.index import Index, Made, read_tensor
 from buda_emu.gemini.model import IR, Ofmap, Region, Workload
 from buda_emu.gemini.rings import pieces
+from buda_emu.gemini.rules import check
 from buda_emu.gemini.sizes import UNIT, aligned, fmap_bits, fmap_bytes, padded
 
 Json = dict[str, Any]
@@ -37,16 +39,15 @@ def _by_time(ir: IR) -> list[Workload]:
     return sorted(ir.workloads(), key=lambda work: (work.workload_id, work.core))
 
 
-def slice_layers(ir: IR, layers: Sequence[str]) -> IR:
+def slice_layers(ir: IR, layers: Sequence[str]) -> Document:
     """A schedule of these layers alone. Tensors that stay keep their addresses.
 
     Raises ScheduleError for a schedule that breaks rules, UnsupportedError for a tensor with pieces of layers on both
     sides of the cut, ProgramError where L2 has no room for a result that must be stored now.
     """
     from buda_emu.checker.render import render
-    from buda_emu.gemini.reader import load
 
-    errors = [item for item in ir.check() if item.severity == "error"]
+    errors = [item for item in check(ir) if item.severity == "error"]
     if errors:
         raise ScheduleError(f"a schedule that breaks rules is not cut\n{render(errors)}", errors)
     unknown = sorted(set(layers) - {work.layer_name for work in ir.workloads()})
@@ -60,9 +61,9 @@ class _Cut:
     def __init__(self, ir: IR, layers: frozenset[str]) -> None:
         self.ir = ir
         self.index = Index(ir)
-        self.in_bits = ir.dialect == "B"
-        self.core_key = "id" if self.in_bits else "core_id"
-        self.dram = 0 if self.in_bits else -1
+        self.in_bits = ir.form.in_bits
+        self.core_key = ir.form.core_key
+        self.dram = ir.form.dram
         self.content = ir.to_json()
         self.kept = {core: [work for work in works if work.layer_name in layers] for core, works in ir.cores.items()}
         self.steps = {(work.core, work.workload_id) for works in self.kept.values() for work in works}

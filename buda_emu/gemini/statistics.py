@@ -8,8 +8,8 @@ from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError
 from buda_emu.gemini.index import Index, holding
 from buda_emu.gemini.model import IR, Workload
-from buda_emu.gemini.noc import Link, link_bytes
-from buda_emu.gemini.plan import Plan, make_plan
+from buda_emu.gemini.time.noc import Link, link_bytes
+from buda_emu.gemini.time.plan import Plan, make_plan
 
 ACCESSES: Mapping[str, str] = {
     "mac": "multiplications with accumulation of convolutions and dense layers",
@@ -88,7 +88,7 @@ def macs(index: Index, work: Workload) -> int:
     """Of a workload with weights: elements that it makes, times the weights of an output channel."""
     if work.weight is None:
         return 0
-    if index.ir.dialect == "A":
+    if not index.ir.form.by_channel:
         return work.box.volume * work.weight.box.shape[2] * work.weight.box.shape[3]
     if work.weight.from_ofmap:
         return work.box.volume * work.weight.box.shape[2]
@@ -101,14 +101,14 @@ def _read(index: Index, work: Workload) -> int:
     """Bytes that its tiles (A) or sources (B) take from L2, weights included."""
     total = 0
     for item in work.ifmap:
-        if index.ir.dialect == "A":
+        if index.ir.form.tiled:
             word = max(item.bitwidth // 8, 1)
             total += word * sum(tile.ifmap.volume for tile in work.tiles)
         else:
             total += item.box.volume
     for number in work.weight.transfer_id if work.weight else ():
         out = index.outs.get(number)
-        total += (out.size if index.ir.dialect == "A" else -(-out.size // 8)) if out is not None else 0
+        total += (out.size if not index.ir.form.in_bits else -(-out.size // 8)) if out is not None else 0
     return total
 
 
@@ -147,9 +147,9 @@ def _accesses(index: Index, plan: Plan) -> dict[str, int]:
         multiplied += macs(index, work)
         other += 0 if work.weight is not None else work.box.volume
         for piece in work.ofmap:
-            size = piece.size if ir.dialect == "A" else -(-piece.size // 8)
+            size = piece.size if not ir.form.in_bits else -(-piece.size // 8)
             rooms = len(holding(work, piece.transfer_id)) + (piece.transfer_id in index.stored_in)
-            written += size * (rooms if ir.dialect == "A" else 1)
+            written += size * (rooms if ir.form.addressed else 1)
     written += sum(send.bytes * len(send.cores) for send in plan.sends)
     far = sum(link_bytes(ir, plan.sends).values())
     return {

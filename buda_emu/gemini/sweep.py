@@ -39,7 +39,7 @@ def sweep(
     HostError for a mesh that has no place for every core, and as `allocate` where a schedule without addresses is not
     allocated at all.
     """
-    from buda_emu.gemini.schedule import simulate
+    from buda_emu.gemini.time.schedule import simulate
 
     made: dict[tuple[tuple[int, int] | None, int | None], tuple[IR | None, str]] = {}
     for xy, size, wide, ghz, gibps in product(mesh, buffersize, noc_bytes, freq_ghz, dram_gibps):
@@ -60,7 +60,7 @@ def _fitted(ir: IR, size: int | None) -> tuple[IR | None, str]:
     """The schedule in a buffer of that size, or None and the first snapshot that it does not hold."""
     if size is None:
         return ir, ""
-    if ir.dialect == "B":
+    if not ir.form.addressed:
         from buda_emu.gemini.allocation import allocate
 
         try:
@@ -80,9 +80,9 @@ def on_mesh(ir: IR, xlen: int, ylen: int) -> IR:
     numbers = {core: y * ir.xlen + x for core in ir.cores for x, y in (ir.position(core),)}
     if max(numbers.values(), default=0) >= xlen * ylen:
         raise HostError(f"a mesh of {xlen} x {ylen} has no place for core number {max(numbers.values())}")
-    if ir.dialect == "A":
+    if not ir.form.columns_of_dram:
         return replace(ir, xlen=xlen, ylen=ylen, document={**ir.document, "xlen": xlen, "ylen": ylen})
-    from buda_emu.gemini.reader import load
+    from buda_emu.gemini.document import load
 
     keys = {core: n // xlen * (xlen + 2) + n % xlen + 1 for core, n in numbers.items()}
     content = ir.to_json()

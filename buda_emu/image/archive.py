@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO
 
+from buda_emu.image.containers.tar_index import tar_members
+from buda_emu.image.containers.zip_index import zip_members
 from buda_emu.image.member import Limits, Member
 from buda_emu.image.names import TOP, check_unique
 from buda_emu.image.rules import Place
-from buda_emu.image.tar_index import tar_members
-from buda_emu.image.zip_index import zip_members
 
 _ZIP = b"PK\3\4"
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"7z": "7-Zip"}

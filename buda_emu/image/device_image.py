@@ -11,9 +11,9 @@ from buda_emu.checker.render import render
 from buda_emu.checker.text import plural, shown
 from buda_emu.errors import HostError, NetlistError
 from buda_emu.image.archive import Archive, open_archive
-from buda_emu.image.checks import CONFIG, mismatches, queues_by_name
+from buda_emu.image.checking.checks import CONFIG, mismatches, queues_by_name
+from buda_emu.image.checking.host_checks import output_groups
 from buda_emu.image.fields import mapped, read_value, text
-from buda_emu.image.host_checks import output_groups
 from buda_emu.image.member import LIMITS, Limits
 from buda_emu.image.metadata import (
     NO_HOST_TM,
@@ -27,7 +27,7 @@ from buda_emu.image.names import TOP
 from buda_emu.image.rules import RULES, ImageError, finding, pointer, together
 from buda_emu.image.strict_json import parse_object
 from buda_emu.image.tensor_entry import TensorEntry
-from buda_emu.netlist.load import CheckResult, check_bytes
+from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.one_chip import on_one_chip
@@ -289,7 +289,7 @@ def load_image(
 
 def check_image(
     path: StrPath, arch: str | None = None, *, strict: bool = False, limits: Limits = LIMITS
-) -> CheckResult:
+) -> NetlistResult:
     """Every finding on an image: the archive, device.json, the netlist inside, and whether they belong together.
 
     Never raises for what is in the file. `arch` is the architecture that the caller expects. `strict` makes warnings of
@@ -301,9 +301,9 @@ def check_image(
         metadata, _ = _content(archive, limits)
         result = _netlist(archive, metadata, strict=strict)
     except ImageError as error:
-        return CheckResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
+        return NetlistResult(None, tuple(replace(item, hint=RULES[item.rule].fix) for item in error.diagnostics))
     except OSError as error:
-        return CheckResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
+        return NetlistResult(None, (finding(name, "", "image-archive", error.strerror or str(error)),))
     found = list(result.diagnostics)
     if arch is not None and arch.lower() != metadata.arch:
         problem = f"the image is for {metadata.arch}, not for {arch}"
@@ -312,7 +312,7 @@ def check_image(
         for item in mismatches(metadata, result.netlist, archive):
             found.append(_told(replace(item, severity="error") if strict else item, archive))
     refused = any(item.severity == "error" for item in found)
-    return CheckResult(None if refused else result.netlist, tuple(found))
+    return NetlistResult(None if refused else result.netlist, tuple(found))
 
 
 def _told(item: Mismatch, archive: Archive) -> Diagnostic:
@@ -330,7 +330,7 @@ def _content(archive: Archive, limits: Limits) -> tuple[DeviceMetadata, Mapping[
     return metadata, read_value(mapped(text), config, place)
 
 
-def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> CheckResult:
+def _netlist(archive: Archive, metadata: DeviceMetadata, *, strict: bool) -> NetlistResult:
     """The netlist inside, for the image's architecture. Raises ImageError where it is not there."""
     member = f"{TOP}/{metadata.compiled_graph_state.netlist_filename}"
     data = archive.read(member, MAX_BYTES)

@@ -4,7 +4,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from buda_emu.netlist import load as netlists
-from buda_emu.netlist.load import CheckResult
+from buda_emu.netlist.load import NetlistResult
 from buda_emu.netlist.model import Netlist
 from buda_emu.records import dataclass
 
@@ -49,7 +49,7 @@ def netlist_of(path: StrPath, arch: str | None = None, *, cache: bool = True) ->
     return open_file(path, arch, cache=cache, allow_pickle=True).netlist
 
 
-def check_file(path: StrPath, arch: str | None = None, *, cache: bool = True) -> CheckResult:
+def check_file(path: StrPath, arch: str | None = None, *, cache: bool = True) -> NetlistResult:
     """What a check of the netlist or the image finds; never raises for what is in the file."""
     if not is_image(path):
         return netlists.check(path, arch, cache=cache)

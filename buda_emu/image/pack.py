@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import HostError, UnsupportedError
 from buda_emu.formats import host_decode
-from buda_emu.image.checks import CONFIG, queues_by_name
+from buda_emu.image.checking.checks import CONFIG, queues_by_name
 from buda_emu.image.compiler_config import compiler_config
 from buda_emu.image.metadata import ARCH_WORDS, VERSION, transform_json
 from buda_emu.image.mismatch import DEVICE

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from buda_emu.checker import Diagnostic, Finding, Judge, TextPlace
 from buda_emu.checker.checks import MAX_FINDINGS, TOO_MANY
 from buda_emu.checker.suggest import near
-from buda_emu.netlist.rules.registry import RULES
+from buda_emu.netlist.rules import RULES
 
 USELESS = "V210"
 _COMMENT = re.compile(r"(?:(?<=\s)|^)#[ \t]*buda: ignore(-file)?\b[ \t]*(?:\[([^\]\n]*)\])?")

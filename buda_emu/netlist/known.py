@@ -10,8 +10,11 @@ _LEAST_SECTIONS: Final = 2  # other YAML files are something else
 
 def looks_like_netlist(path: str) -> bool:
     """Whether a file found in a folder is one. A YAML file that cannot be read is: let who opens it say why."""
-    if not path.endswith(_NAMES):
-        return False
+    return path.endswith(_NAMES) and holds_sections(path)
+
+
+def holds_sections(path: str) -> bool:
+    """Whether a file has the sections of one, whatever it is called; True where it cannot be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes longer than all of this
             data = file.read()

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker import CheckResult, Diagnostic
 from buda_emu.checker.render import render, with_source_lines
 from buda_emu.errors import NetlistError
 from buda_emu.garbage import no_collections
@@ -10,24 +10,22 @@ from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.yaml_reader import StrPath, UnreadableError, decode, read_bytes, split_lines
 from buda_emu.records import dataclass
+from buda_emu.spec.ops import OP_TYPES
 
 _IGNORES = "buda: ignore"  # no comment that silences findings is without it (buda_emu.netlist.ignores)
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What a check found. `netlist` is None exactly when a diagnostic is an error. Diagnostics are sorted by place."""
-
-    netlist: Netlist | None
-    diagnostics: tuple[Diagnostic, ...]
+class NetlistResult(CheckResult[Netlist]):
+    """What a check found. `netlist` is None exactly when a finding is an error."""
 
     @property
-    def ok(self) -> bool:
-        """Whether the netlist is accepted."""
-        return self.netlist is not None
+    def netlist(self) -> Netlist | None:
+        """The document."""
+        return self.document
 
 
-def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache: bool = True) -> CheckResult:
+def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache: bool = True) -> NetlistResult:
     """Read and judge a netlist file, as the reference's parser does; never raises for what is in the file.
 
     `arch` selects one of a list in `devices.arch` (default: wormhole_b0 if listed, else the first); a netlist with a
@@ -41,10 +39,10 @@ def check(path: StrPath, arch: str | None = None, *, strict: bool = False, cache
             return check_bytes(data, name, arch, strict=strict)
         return _through_cache(data, name, arch.lower() if arch is not None else None, strict)
     except UnreadableError as error:
-        return CheckResult(None, (error.diagnostic(name),))
+        return NetlistResult(None, (error.diagnostic(name),))
 
 
-def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> CheckResult:
+def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> NetlistResult:
     """As `check_bytes`; accepted netlists are kept. Raises UnreadableError where the bytes are no text."""
     from buda_emu.netlist.cache import NetlistCache
 
@@ -52,29 +50,34 @@ def _through_cache(data: bytes, path: str, arch: str | None, strict: bool) -> Ch
     with no_collections():
         kept = place.read()
         if kept is not None:
-            return CheckResult(*kept)
+            return NetlistResult(*kept)
         result, root = _check(decode(data), path, arch, strict)
-        if result.netlist is not None and root is not None:
+        if result.netlist is not None and root is not None and _is_self_contained(result.netlist):
             place.write((result.netlist, result.diagnostics), root)
     return result
 
 
-def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> CheckResult:
+def _is_self_contained(netlist: Netlist) -> bool:
+    """Whether this package alone accepts it: op types of others may change or be gone the next time."""
+    return all(OP_TYPES.is_own(op.type) for op in netlist.ops.values())
+
+
+def check_bytes(data: bytes, path: str, arch: str | None = None, *, strict: bool = False) -> NetlistResult:
     """The same for what a file holds; `path` is the name that findings give."""
     try:
         text = decode(data)
     except UnreadableError as error:
-        return CheckResult(None, (error.diagnostic(path),))
+        return NetlistResult(None, (error.diagnostic(path),))
     return check_text(text, path, arch, strict=strict)
 
 
-def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> CheckResult:
+def check_text(text: str, path: str = "<text>", arch: str | None = None, *, strict: bool = False) -> NetlistResult:
     """The same for a text; `path` is the name that findings give."""
     with no_collections():
         return _check(text, path, arch.lower() if arch is not None else None, strict)[0]
 
 
-def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckResult, Mapping | None]:
+def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[NetlistResult, Mapping | None]:
     """The result, and the tree that it was read from where there is one."""
     from buda_emu.netlist.build import judge  # reader and rules: only where nothing was kept
 
@@ -87,8 +90,8 @@ def _check(text: str, path: str, arch: str | None, strict: bool) -> tuple[CheckR
         findings = without_ignored(findings, lines, path)
     diagnostics = tuple(sorted(with_source_lines(dict.fromkeys(findings), lines), key=_place))
     if netlist is None or any(item.severity == "error" for item in diagnostics):
-        return CheckResult(None, diagnostics), root
-    return CheckResult(replace(netlist, diagnostics=diagnostics), diagnostics), root
+        return NetlistResult(None, diagnostics), root
+    return NetlistResult(replace(netlist, diagnostics=diagnostics), diagnostics), root
 
 
 def has_ignores(text: str) -> bool:

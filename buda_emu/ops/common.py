@@ -10,6 +10,7 @@ from buda_emu.kernels.tiles import gather
 from buda_emu.kernels.tiles.tile_memory import NO_RELU, RELU_FROM, RELU_WITHIN
 from buda_emu.ops.base import OpCall, Relu, Tiles
 from buda_emu.spec.blocking import FULL_TILE, Shape
+from buda_emu.spec.ops import OP_TYPES
 from buda_emu.tensor.tilemap import Index, tile_broadcast
 
 TILE_BROADCASTS: Final = {
@@ -39,6 +40,13 @@ def kept_dims(call: OpCall) -> tuple[int, int]:
     """Rows and columns of a result tile that are not blanked: the least of input 0's and the op's tile dim (OPS 6)."""
     height, width = call.operands[0].tile_dim
     return min(height, call.blocking.tile_dim[0]), min(width, call.blocking.tile_dim[1])
+
+
+def passes_on(call: OpCall) -> bool:
+    """Whether the op's result is the tensor that it reads, every tile in its place and as it is."""
+    if call.transpose or not OP_TYPES[call.type].has("copies"):
+        return False
+    return call.operands[0].map.is_identity and kept_dims(call) == FULL_TILE
 
 
 def blank(tiles: Tiles, dims: tuple[int, int]) -> Tiles:

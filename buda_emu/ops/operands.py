@@ -44,7 +44,7 @@ def blanked(
     if operand.tile_dim == FULL_TILE:
         return source, tiles, pad_value, arrange
     copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
-    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *operand.tile_dim)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, operand.tile_dim)
     return plain(copy)
 
 
@@ -54,7 +54,7 @@ def gathered(operand: gather.Operand, parallel: Parallel) -> Tiles:
     if arrange == gather.AS_IS and np.array_equal(tiles, _each_in_its_place(source.shape[1])):
         return source
     copy = np.empty((source.shape[0], tiles.size, 1024), np.float32)
-    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, *FULL_TILE)
+    parallel(gather.gather_tiles, items(copy), copy, source, tiles, pad_value, arrange, FULL_TILE)
     return copy
 
 
@@ -72,8 +72,8 @@ def run_add(out: Tiles, operand: gather.Operand, parallel: Parallel, arrange: in
 
 def run_binary(out: Tiles, code: int, operand: gather.Operand, parallel: Parallel, zero_point: float = 0.0) -> None:
     """out = out OP operand, with a code of `kernels.binary`."""
-    settings = np.float32(zero_point), *FULL_TILE, *relu_arguments(None)
-    parallel(binary.binary_tiles, items(out), out, plain(out), operand, code, *settings)
+    operation = code, np.float32(zero_point)
+    parallel(binary.binary_tiles, items(out), out, plain(out), operand, operation, FULL_TILE, relu_arguments(None))
 
 
 def run_onto(

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from buda_emu.checker.text import plural
 from buda_emu.report.sides import sides
 from buda_emu.report.terminal.reason import reason
-from buda_emu.report.terminal.text import correlation, number, percent, plural, shape
+from buda_emu.report.terminal.text import correlation, number, percent, shape
 from buda_emu.verify.result import CaseResult, TestRun
 
 

@@ -9,7 +9,7 @@ from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import with_source_lines
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist import load
-from buda_emu.netlist.load import CheckResult, has_ignores
+from buda_emu.netlist.load import NetlistResult, has_ignores
 from buda_emu.netlist.model import Netlist, Sourced
 from buda_emu.netlist.nodes import Mark
 from buda_emu.netlist.rules import RULES
@@ -45,7 +45,7 @@ _OF_STREAMS: Final = {
 """The rule of each thing that streams are refused for."""
 
 
-def check(path: StrPath, arch: str | None = None, *, cache: bool = True) -> CheckResult:
+def check(path: StrPath, arch: str | None = None, *, cache: bool = True) -> NetlistResult:
     """`netlist.check` with `strict`, and the netlist's pipes and streams, too; never raises for what is in the file."""
     result = load.check(path, arch, strict=True, cache=cache)
     if result.netlist is None:
@@ -53,16 +53,16 @@ def check(path: StrPath, arch: str | None = None, *, cache: bool = True) -> Chec
     try:
         return with_routes(result, decode(read_bytes(path)))
     except UnreadableError as error:
-        return CheckResult(None, (error.diagnostic(str(path)),))
+        return NetlistResult(None, (error.diagnostic(str(path)),))
 
 
-def check_text(text: str, path: str = "<text>", arch: str | None = None) -> CheckResult:
+def check_text(text: str, path: str = "<text>", arch: str | None = None) -> NetlistResult:
     """The same for a text; `path` is the name that findings give."""
     result = load.check_text(text, path, arch, strict=True)
     return with_routes(result, text) if result.netlist is not None else result
 
 
-def with_routes(result: CheckResult, text: str) -> CheckResult:
+def with_routes(result: NetlistResult, text: str) -> NetlistResult:
     """What a netlist was found to be, and what its pipes and streams add."""
     netlist = result.netlist
     if netlist is None:
@@ -76,7 +76,7 @@ def with_routes(result: CheckResult, text: str) -> CheckResult:
     found = with_source_lines(dict.fromkeys(found), lines)
     every = tuple(sorted((*result.diagnostics, *found), key=lambda one: (one.line, one.column, one.rule)))
     refused = any(one.severity == "error" for one in found)
-    return CheckResult(None if refused else replace(netlist, diagnostics=every), every)
+    return NetlistResult(None if refused else replace(netlist, diagnostics=every), every)
 
 
 def findings(netlist: Netlist) -> Iterator[Diagnostic]:

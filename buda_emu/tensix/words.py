@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.formats.bits import U32
-from buda_emu.kernels.tensix.words import MODES
+from buda_emu.kernels.tensix.words import MODES, Setting
 from buda_emu.spec.formats import Family
 from buda_emu.tensix.lanes import DstMode
 
@@ -84,7 +84,7 @@ def require_pairing(family: Family, mode: DstMode) -> None:
         raise UnsupportedError(f"operands of family {family} do not accumulate in a Dst of {mode}")
 
 
-def kernel_setting(family: Family, mode: DstMode, core: Core) -> tuple[int, int, bool]:
-    """What the float kernels take instead: `mode`, `exponent_bits`, `blackhole`."""
+def kernel_setting(family: Family, mode: DstMode, core: Core) -> Setting:
+    """What the float kernels take instead."""
     require_pairing(family, mode)
-    return MODES[mode], 5 if family == "a" else 8, core == "blackhole"
+    return Setting(MODES[mode], 5 if family == "a" else 8, core == "blackhole")

@@ -28,7 +28,7 @@ class Schedule(Tasks):
         Raises ProgramError (kind "deadlock") when tasks are left that wait for ever, naming who waits for whom, and
         HostError when the durations add up to more than 2^62.
         """
-        from buda_emu.kernels.timeline.run import run_timeline  # and LLVM with it
+        from buda_emu.kernels.timeline.run import Lists, Written, run_timeline  # and LLVM with it
 
         duration = self.durations if durations is None else durations
         if sum(duration.tolist()) >= MOST:
@@ -37,14 +37,13 @@ class Schedule(Tasks):
         order = np.argsort(unit, kind="stable")
         unit_first = np.searchsorted(unit[order], np.arange(len(self.units) + 1)).astype(np.int64)
         tasks = len(self)
-        start, end, cause, held_by = (np.full(tasks, -1, np.int64) for _ in range(4))
+        written = Written(*(np.full(tasks, -1, np.int64) for _ in range(4)))
         level = _ints(self._initial).copy()
-        ended = run_timeline(
-            unit_first, order.astype(np.int64), duration, _ints(self._wait_first), _ints(self._wait_objects),
-            _ints(self._wait_tokens), _ints(self._takes).astype(np.bool_), _ints(self._signal_first),
-            _ints(self._signal_objects), _ints(self._signal_tokens), level, start, end, cause, held_by,
-        )  # fmt: skip
-        timing = Timing(tuple(self.units), tuple(self.objects), unit, start, end, cause, held_by, level)
+        waits = Lists(*map(_ints, (self._wait_first, self._wait_objects, self._wait_tokens)))
+        signals = Lists(*map(_ints, (self._signal_first, self._signal_objects, self._signal_tokens)))
+        takes = _ints(self._takes).astype(np.bool_)
+        ended = run_timeline((unit_first, order.astype(np.int64)), duration, waits, takes, signals, level, written)
+        timing = Timing(tuple(self.units), tuple(self.objects), unit, *written, level)
         if ended < tasks:
             raise ProgramError(explain(self, timing), kind="deadlock")
         return timing

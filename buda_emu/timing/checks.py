@@ -10,7 +10,7 @@ from buda_emu.timing.result import EpochReport, PerfRun
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class BoundResult:
     """One metric of one configuration. `observed` None: there is nothing to hold it against, which fails (PERF 4)."""
 
     config: str
@@ -26,16 +26,16 @@ class CheckResult:
         return not self.bound.stated or (self.observed is not None and self.bound.holds(self.observed))
 
 
-def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck]) -> list[CheckResult]:
+def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck]) -> list[BoundResult]:
     """Every metric of every configuration, in the order of the section.
 
     Only the first configuration that names an epoch is applied to it; one that names no modelled epoch is not
     evaluated, as on the device. Figures of the whole run stand apart from epochs.
     """
-    found: list[CheckResult] = []
+    found: list[BoundResult] = []
     taken: set[tuple[str, str]] = set()
     for check in checks:
-        found += [CheckResult(check.name, "", "", "", bound, _samples_per_second(run)) for bound in check.of("run")]
+        found += [BoundResult(check.name, "", "", "", bound, _samples_per_second(run)) for bound in check.of("run")]
         for epoch in run.epochs:
             for graph in epoch.graphs:
                 if (graph, epoch.program) == (check.graph, check.program) and (graph, epoch.program) not in taken:
@@ -46,19 +46,19 @@ def evaluate(netlist: Netlist, run: PerfRun, checks: Sequence[PerformanceCheck])
 
 def _of_epoch(
     netlist: Netlist, run: PerfRun, epoch: EpochReport, graph: str, check: PerformanceCheck
-) -> Iterator[CheckResult]:
+) -> Iterator[BoundResult]:
     figures = {"cycles-per-tensor": epoch.timing.cycles_per_input, "tensors-per-second": None}
     if epoch.timing.cycles_per_input:
         figures["tensors-per-second"] = 1 / run.seconds(epoch.timing.cycles_per_input)
     for bound in check.of("epoch"):
-        yield CheckResult(check.name, check.program, graph, "", bound, figures[bound.metric])
+        yield BoundResult(check.name, check.program, graph, "", bound, figures[bound.metric])
     targets = _targets(netlist, graph, check)
     by_op = {item.op: item for item in op_figures(netlist, run, epoch)}
     for op in targets:
         for number in check.target_inputs:
             for bound in check.of("core"):
                 observed = _of_core(by_op.get(op), bound.metric, number)
-                yield CheckResult(check.name, check.program, graph, f"{op}, input {number}", bound, observed)
+                yield BoundResult(check.name, check.program, graph, f"{op}, input {number}", bound, observed)
 
 
 def _targets(netlist: Netlist, graph: str, check: PerformanceCheck) -> list[str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from buda_emu.netlist.model import Netlist, Op
-from buda_emu.netlist.rules.memory import l1_bytes
+from buda_emu.netlist.rules.queues.memory import l1_bytes
 from buda_emu.netlist.sizes import buffer_bytes
 from buda_emu.spec.devices import Device
 

@@ -8,8 +8,7 @@ from buda_emu.program.epochs import GatheredExecutes
 from buda_emu.program.interpreter import Interpreter
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables
-
-_STEP_LIMIT = 10_000_000
+from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ def epochs(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
     found: list[Epoch] = []
     for program in programs:
         walk = _Walk(program.name, GatheredExecutes(netlist))
-        steps = StepBudget(_STEP_LIMIT)
+        steps = StepBudget(DEFAULT_STEP_LIMIT)
         steps.begin_run()
         Interpreter(program, walk, steps, looks_ahead=True).run(parameters)
         found += walk.found.values()

@@ -12,8 +12,6 @@ from buda_emu.timing.transfers.flows import Flow
 from buda_emu.timing.transfers.loading import EpochLoad
 from buda_emu.timing.transfers.noc import Path
 
-SCHEMA_VERSION: Final = 1
-"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
 UNHELD: Final = 0.9
 """Share of the time that a link or port works from which on silicon was never looked at."""
 

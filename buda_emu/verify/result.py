@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # who only reads and prints results need not wait for it
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA_VERSION: Final = 1
-"""Of the JSON form. Fields are only added within one version; a field that changes or goes raises it."""
 
 Status = Literal["passed", "failed", "rejected", "unsupported", "stopped", "timeout", "crashed", "error", "skipped"]
 STATUSES: Final[Mapping[Status, str]] = {

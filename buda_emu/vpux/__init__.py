@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from buda_emu.vpux import arguments, layout
-from buda_emu.vpux.reader import load, read
+from buda_emu.vpux.document import load, read
 
 if TYPE_CHECKING:
     from buda_emu.vpux.comparison import compare

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError
 from buda_emu.vpux.elements import Element, data_type, data_type_name, element
 from buda_emu.vpux.layout import DimsOrder
@@ -73,7 +74,7 @@ class TensorArg:
         shape = self.dims_order.to_memory(self.shape)
         if self.strides is not None:
             if len(self.strides) != len(shape):
-                raise HostError(f"{len(self.strides)} strides do not belong to {len(shape)} dimensions")
+                raise HostError(f"{len(self.strides)} strides do not belong to {plural(len(shape), 'dimension')}")
             return shape, self.strides
         strides: list[int] = []
         bits = self.element.bits

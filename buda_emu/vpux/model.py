@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from buda_emu.checker import Diagnostic, TextPlace
+from buda_emu.checker.suggest import near
+from buda_emu.errors import HostError
 from buda_emu.records import dataclass
 from buda_emu.vpux.elements import Element, element
 from buda_emu.vpux.layout import DimsOrder
@@ -358,17 +360,21 @@ class Document:
     def function(self, name: str | None = None, split: int | None = None) -> Function:
         """The first function of that name (of the only one, or `main`, where none is given).
 
-        Raises HostError where there is none.
+        Raises HostError where there is none, or where it is not clear which.
         """
-        from buda_emu.vpux.choose import choose
-
-        return choose(self, name, split)
-
-    def check(self, arch: str = "37XX") -> "list[VpuxDiagnostic]":
-        """Hold every function against the rules of an architecture (37XX, 40XX); findings in order of place."""
-        from buda_emu.vpux.rules import check_document
-
-        return check_document(self, arch)
+        found = [item for item in self.functions if split is None or item.split == split]
+        where = self.path if split is None else f"split {split} of {self.path}"
+        if not found:
+            raise HostError(f"{where} holds no function that could be read")
+        named = [item for item in found if item.name == (name or "main")]
+        if named:
+            return named[0]
+        if name is None and len(found) == 1:
+            return found[0]
+        names = sorted({item.name for item in found})
+        if name is None:
+            raise HostError(f"{where} holds several functions, choose one: {', '.join(names)}")
+        raise HostError(f"{where} holds no function {name}, {near(name, names)}".removesuffix(", "))
 
 
 @dataclass(frozen=True, slots=True)

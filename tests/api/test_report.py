@@ -3,9 +3,10 @@ import json
 
 import numpy as np
 
-from buda_emu.api.report import SCHEMA_VERSION, digest, summarise
+from buda_emu.api.report import digest, summarise
 from buda_emu.api.run_netlist import run_netlist
 from buda_emu.netlist.load import load
+from buda_emu.version import RESULT_VERSION
 
 
 def test_figures_are_of_the_finite_elements():
@@ -38,7 +39,7 @@ def test_the_json_form_is_plain_and_strict(root):
     content = report.as_json()
     again = json.loads(json.dumps(content, allow_nan=False))
     assert again["outputs"][0]["shape"] == [4, 2, 128, 128]
-    assert again["schema_version"] == SCHEMA_VERSION
+    assert again["schema_version"] == RESULT_VERSION
     assert "arrays" not in content
     assert set(content) == {
         "schema_version", "netlist", "arch", "precision", "readout", "threads", "seed", "version", "load_seconds",

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from buda_emu.cli.documents import kind_of
 from buda_emu.cli.main import main
+from buda_emu.documents.kinds import kind_of
 from shared_files import corpus_files
 
 GOOD = "netlists/matmul.yaml"
@@ -45,8 +45,8 @@ def test_json(spoilt, root, capsys):
     content = json.loads(capsys.readouterr().out)
     assert content["schema_version"] == 1
     assert content["files"] == [
-        {"path": str(path), "accepted": False},
-        {"path": str(root / GOOD), "accepted": True},
+        {"path": str(path), "kind": "netlist", "accepted": False},
+        {"path": str(root / GOOD), "kind": "netlist", "accepted": True},
     ]
     (found,) = content["diagnostics"]
     assert (found["rule"], found["line"], found["severity"]) == ("V013", line, "error")

@@ -78,14 +78,14 @@ def test_check_as_json_and_with_a_drivers_version(edges, capsys):
     content = json.loads(capsys.readouterr().out)
     assert content["schema_version"] == 1
     assert content["runtime"] == 12
-    assert content["files"] == [{"path": edges, "verdict": "rejected"}]
+    assert content["files"] == [{"path": edges, "kind": "package", "accepted": False, "verdict": "rejected"}]
     assert content["diagnostics"][0]["rule"] == "D013"
     assert content["diagnostics"][0]["offset"] > 0
 
 
 def test_an_empty_folder_is_said_to_be_empty(tmp_path, capsys):
     assert main(["darwinn", "check", str(tmp_path)]) == 2
-    assert "no folder of these holds a package" in capsys.readouterr().err
+    assert "no Edge TPU package in this folder" in capsys.readouterr().err
 
 
 def test_the_common_check_and_explain_know_packages(folder, edges, capsys):

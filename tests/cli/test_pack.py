@@ -221,7 +221,7 @@ def test_check_prints_what_is_wrong_and_explain_says_more(tmp_path, capsys):
     assert main(["check", str(image), "--format", "json"]) == 2
     content = json.loads(capsys.readouterr().out)
     assert content["diagnostics"][0]["rule"] == "image-archive"
-    assert content["files"] == [{"path": str(image), "accepted": False}]
+    assert content["files"] == [{"path": str(image), "kind": "image", "accepted": False}]
 
 
 def test_an_image_that_is_not_there(tmp_path, capsys):

@@ -12,7 +12,7 @@ import pytest
 
 from buda_emu.api.report import digest
 from buda_emu.cli.main import main
-from buda_emu.cli.run import compiled_line
+from buda_emu.cli.verbs.run import compiled_line
 
 NETLIST = "netlists/matmul.yaml"
 

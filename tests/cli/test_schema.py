@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from buda_emu.cli.main import main
-from buda_emu.cli.schema import SCHEMAS
+from buda_emu.cli.verbs.schema import SCHEMAS
 from shared_files import ROOT
 
 NETLIST = str(ROOT / "netlists" / "two_chips.yaml")
@@ -94,6 +94,7 @@ PRINTED = {
     "vpux-args": ["vpux", "args", str(ROOT / "examples/vpux/clamp.mlir"), "--json"],
     "vpux-serialize": ["vpux", "serialize", str(ROOT / "examples/vpux/clamp.mlir")],
     "vpux-layout": ["vpux", "layout", "--shape", "1x16x49x1", "--order", "NHWC", "--index", "0,1,2,0", "--json"],
+    "info": ["info", NETLIST, str(ROOT / "examples/vpux/clamp.mlir"), "edges_edgetpu.tflite", "--json"],
     "darwinn-inspect": ["darwinn", "inspect", "edges_edgetpu.tflite", "--json"],
     "darwinn-check": ["darwinn", "check", ".", "--json"],
     "darwinn-run": ["darwinn", "run", "edges_edgetpu.tflite", "spots_edgetpu.tflite", "--link", "usb3", "--json"],

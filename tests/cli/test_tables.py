@@ -2,9 +2,9 @@
 
 import pytest
 
-from buda_emu.cli.documents import KINDS
 from buda_emu.cli.main import main
-from buda_emu.netlist.rules.registry import RULES
+from buda_emu.documents.kinds import KINDS
+from buda_emu.netlist.rules import RULES
 from buda_emu.report.terminal.text import table
 from buda_emu.spec.attributes import ATTRIBUTES
 from buda_emu.spec.formats import FORMATS

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from buda_emu.cli.main import main
-from buda_emu.cli.test import exit_code
+from buda_emu.cli.verbs.test import exit_code
 from buda_emu.report.machine_readable.schema import schema
 from buda_emu.verify.result import STATUSES, CaseResult
 from buda_emu.verify.runs.run_case import run_case

@@ -13,11 +13,11 @@ from buda_emu.compiler.graph.spec import CORE, FRONT, check_graph
 from buda_emu.compiler.lower.layout import ordered, reshaped, standard
 from buda_emu.compiler.lower.lower import lower
 from buda_emu.compiler.lower.picker import Counts, Cut, PickTable, make_picker
-from buda_emu.compiler.passes.common import common
-from buda_emu.compiler.passes.dead import dead
+from buda_emu.compiler.passes.cse import cse
+from buda_emu.compiler.passes.dce import dce
 from buda_emu.compiler.passes.decompose import decompose
 from buda_emu.compiler.passes.gelu import gelu
-from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.target import Target
 from buda_emu.compiler.train.probabilities import probabilities
 from buda_emu.errors import InternalError
@@ -47,7 +47,7 @@ def test_gelu_is_found_in_what_exporters_write():
     b, x = started(3, 4)
     one = b.add(b.erf(b.divide(x, np.float32(np.sqrt(2)))), 1.0)
     graph = ended(b, b.multiply(b.multiply(x, one), 0.5))
-    assert ops(dead(gelu(graph))) == ["gelu"]
+    assert ops(dce(gelu(graph))) == ["gelu"]
 
 
 def test_gelu_is_left_alone_where_a_part_is_used_elsewhere():
@@ -73,19 +73,19 @@ def test_the_exponential_of_a_logarithm_of_shares_is_the_shares():
     softmax = next(node for node in graph if node.op == "softmax")
     assert softmax.inputs == ("x",)
     assert softmax.attrs == {"dim": 0}
-    assert ops(common(decompose(graph))).count("exp") == 2
+    assert ops(cse(decompose(graph))).count("exp") == 2
 
 
 def test_common_joins_equal_nodes():
     b, x = started(2, 3, decomposed=True)
-    graph = common(ended(b, b.add(b.exp(x), b.exp(x))))
+    graph = cse(ended(b, b.add(b.exp(x), b.exp(x))))
     assert ops(graph) == ["exp", "add"]
 
 
 def test_dead_drops_what_no_output_needs():
     b, x = started(2, 3, decomposed=True)
     b.log(x)
-    graph = dead(ended(b, b.exp(x)))
+    graph = dce(ended(b, b.exp(x)))
     assert ops(graph) == ["exp"]
     assert graph.inputs == ["x"]
 
@@ -144,7 +144,7 @@ def test_a_table_of_picks_counts_what_its_fullest_row_of_cores_has():
 def test_a_pick_takes_tiles_of_all_slices_of_its_source():
     """Two slices of three tile rows each: strips are numbered through both (OPS 6.2)."""
     b, x = started(2, 70, 8)
-    graph = run_passes(ended(b, b.transpose(x, perm=(1, 0, 2))), lambda *_: None)
+    graph = core_graph(ended(b, b.transpose(x, perm=(1, 0, 2))))
     (pick,) = (op for op in lower(graph, WORMHOLE).ops.values() if op.attrs.get("identity"))
     assert (pick.shape, pick.inner, pick.attrs["act_t"]) == ((70, 1, 1), 3, 2)
 

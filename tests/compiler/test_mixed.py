@@ -83,3 +83,15 @@ def test_a_file_that_is_none_is_refused(tmp_path):
     for name in ("bad.yaml", "missing.yaml"):
         with pytest.raises(be.HostError, match=f"{name}: not rules of formats"):
             be.compile(model(), mixed=tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(("df", "other"), [("Float16_b", "Bfp8_b"), ("Bfp8_b", "Float16_b")])
+def test_what_writes_a_state_gives_the_format_of_its_ram(df, other):
+    """Rules are for ops: a ram keeps the model's format, and who writes it packs that (V079)."""
+    torch = pytest.importorskip("torch")
+    net, words = torch.nn.Linear(40, 7), {"loss": "mse", "df": df, "effort": "low"}
+    training = be.compile(net, (torch.zeros(8, 40),), mixed=[{"match": "*", "df": other}], **words)
+    assert training.check(strict=True) == ()
+    found = {op.out_df for graph in training.netlist.graphs.values() for op in graph.ops}
+    assert found == {df, other}

@@ -14,7 +14,7 @@ from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.registry import front_ops
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Target
 
@@ -343,7 +343,7 @@ def holds(graph, arch="wormhole_b0", fused=True):
     target, inputs = Target.named(arch, "Float16_b", "HiFi3"), inputs_of(graph)
     with np.errstate(all="ignore"):
         expected = evaluate(graph, inputs)
-    made = run_passes(graph, lambda *_: None, target)
+    made = core_graph(graph, target)
     tiles = use_integers(lower(made, target))
     compiled = CompiledModel(made, place(fuse(tiles, target) if fused else tiles, target), "test")
     found = [str(item) for item in compiled.check(strict=True)]

@@ -8,7 +8,7 @@ from buda_emu.compiler.fuse.fuse import fuse
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.lower import lower
-from buda_emu.compiler.passes.pipeline import run_passes
+from buda_emu.compiler.pipeline import core_graph
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.traffic import Phase, traffic
 from buda_emu.compiler.search.placer import place
@@ -21,7 +21,7 @@ def test_an_input_is_read_once_by_each_op_and_what_stays_in_l1_once_a_round():
     product = b.matmul(x, b.constant(np.random.default_rng(0).standard_normal((96, 96), np.float32)))
     b.graph.outputs = [Output("y", b.add(b.exp(product), x).name, "float32")]
     target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
-    found = place(fuse(lower(run_passes(b.graph, lambda *_: None), target), target), target)
+    found = place(fuse(lower(core_graph(b.graph), target), target), target)
     assert found.epochs == 1
     readers = {}
     for placed in found.ops.values():

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -454,3 +455,13 @@ def test_an_optimizer_may_take_several_epochs():
     both = (x.reshape(8, 70), y.reshape(8, 70))
     follows(training, module, optimizer, [both] * 2)
     assert training.perf().cycles > 0
+
+
+def test_a_constant_that_readers_cut_differently_is_pushed_to_each_of_its_queues():
+    x, _ = batches(1)
+    training = be.compile(net(), (x[0],), loss="mse", effort="low")
+    constants = [queue for queue in training.placement.queues.values() if queue.role == "constant"]
+    again = replace(constants[0], name=f"{constants[0].name}.cut1")
+    training.placement.queues[again.name] = again
+    found = dict(training.tensors())
+    np.testing.assert_array_equal(found[again.name], found[constants[0].name])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from buda_emu.darwinn import idl, tflite
 from buda_emu.darwinn.flatbuffer import Malformed, Table, fields_of, kinds, read
-from buda_emu.darwinn.flatbuffer.trees import from_plain, to_plain
+from buda_emu.darwinn.flatbuffer.table import from_plain, to_plain
 from buda_emu.darwinn.flatbuffer.write import write
 
 TABLES = (*idl.TABLES, *tflite.TABLES)

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from buda_emu.darwinn import build, load, replay
 from buda_emu.darwinn.assumptions import assume
+from buda_emu.darwinn.picture import replay_picture
 from buda_emu.darwinn.replaying.accesses import residence
 from buda_emu.errors import HostError, PackageError, UnsupportedError
 from buda_emu.report.darwinn.replay import replay_json, replay_lines
-from buda_emu.report.darwinn.replay_picture import replay_picture
 from darwinn import example_trees as ex
 
 

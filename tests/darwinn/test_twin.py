@@ -53,7 +53,8 @@ def run_rescaled(total, q, e):
     """The helper through the smallest convolution: one element, whose bias is the sum."""
     out = np.zeros((1, 1, 1, 1), np.int16)
     one = np.zeros((1, 1, 1, 1), np.int32)
-    kernels.conv(one, one, np.array([total], np.int32), np.array([q]), np.array([e]), 1, 1, 1, 1, 0, 0, 3, 0, 255, out)
+    scale = kernels.Scale(np.array([total], np.int32), np.array([q]), np.array([e]), 3, 0, 255)
+    kernels.conv(one, one, kernels.Window(1, 1, 1, 1, 0, 0), scale, out)
     return int(out[0, 0, 0, 0])
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from buda_emu import HostError, ProgramError, gemini
 from buda_emu.errors import ScheduleError
-from buda_emu.gemini.assembler import parse, read_assembler
+from buda_emu.gemini.time.assembler import parse, read_assembler
 from gemini_schedules import edited, put, schedule
 
 WHERE = "{'slyr': 0, 'wkl': %d, 'tile': %d}"

@@ -70,7 +70,7 @@ def findings(tmp_path, changes, *, t=1, more=()):
          "queue x is filled by the host"),
         ({"ordered_output_shapes": [[1, 1, 33, 7]]}, "ordered_output_shapes/0",
          "out: shape [1, 1, 32, 32] cannot be narrowed to [1, 1, 33, 7]"),
-        ({"ordered_output_shapes": [[1, 7], [1, 7]]}, "ordered_output_shapes", "2 ordered_output_shapes for 1 outputs"),
+        ({"ordered_output_shapes": [[1, 7], [1, 7]]}, "ordered_output_shapes", "2 ordered_output_shapes for 1 output"),
         ({OUTPUT: kind("Unpad", unpadded_shape=(1, 2, 5, 7))}, f"{OUTPUT}/0",
          "out: shape [1, 1, 32, 32] cannot be narrowed to [1, 2, 5, 7]"),
         ({OUTPUT: kind("ReinterpretShape", original_shape=(1, 61), reinterpreted_shape=(1, 1, 6, 10))}, f"{OUTPUT}/0",

@@ -11,7 +11,7 @@ import pytest
 
 from buda_emu.caches import digest
 from buda_emu.netlist import build, cache, pickled, yaml_reader
-from buda_emu.netlist.load import CheckResult, check
+from buda_emu.netlist.load import NetlistResult, check
 from buda_emu.netlist.model import Execute, Netlist, Sourced
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 from netlist.netlist_texts import NETLIST
@@ -55,7 +55,7 @@ def plain(node: Node | None) -> object:
     return (node.mark, [(plain(key), plain(value)) for key, value in node.pairs])
 
 
-def everything(result: CheckResult) -> object:
+def everything(result: NetlistResult) -> object:
     """All that a result says, places included."""
     netlist = result.netlist
     assert netlist is not None

@@ -101,7 +101,7 @@ def both(
     in1 = Words(register, words, index.reshape(4, 2)[act_row].reshape(-1), pad, transposed)
     images = np.zeros((1, 2, 1024), np.uint32)
     product = Product(1, terms, 2, 2, fidelity)
-    products(core).matmul(images, 0, 2, in0, in1, product, mode, range(terms), spill)
+    products(core).matmul(images, range(2), (in0, in1), product, mode, range(terms), spill)
     return picked, images[0]
 
 
@@ -158,7 +158,7 @@ def compare_with_the_definition(columns, weights, fidelity):
     words = units.unpack(acts.rows(), "Float16_b")[None]
     product, by_products = Product(1, len(columns), 1, 2, fidelity), np.zeros((1, 1, 1024), np.uint32)
     operands = Words("Float16_b", tiles[None], index, NONE), Words("Float16_b", words, index, NONE)
-    ReferenceUnits("wormhole_b0").matmul(by_products, 0, 1, *operands, product, "bf16", range(len(columns)))
+    ReferenceUnits("wormhole_b0").matmul(by_products, range(1), operands, product, "bf16", range(len(columns)))
     assert np.array_equal(image, by_products[0])
 
 

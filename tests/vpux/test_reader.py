@@ -7,10 +7,9 @@ import sys
 import pytest
 
 from buda_emu.errors import HostError
-from buda_emu.vpux import read
+from buda_emu.vpux import load, read
 from buda_emu.vpux.model import AffineMap, Dense, Opaque, Symbol, Type
 from buda_emu.vpux.program import Program, declared_spaces
-from buda_emu.vpux.reader.load import load
 from buda_emu.vpux.reader.table import OPS, ROLES
 from vpux_documents import NETWORK, dma, document, function, module
 

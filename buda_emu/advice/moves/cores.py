@@ -10,7 +10,7 @@ from buda_emu.advice.moves.move import Move, Situation
 from buda_emu.advice.moves.sparse import merged_columns
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op, Queue
-from buda_emu.netlist.rules.memory import L1_RESERVED, l1_bytes
+from buda_emu.netlist.rules.queues.memory import L1_RESERVED, l1_bytes
 from buda_emu.spec.ops import OP_TYPES
 
 _MOST: Final = 16  # cores

@@ -174,7 +174,7 @@ def _say_what_is_left_out(config: BackendConfig) -> None:
 
 def _fit(netlist: "Netlist", result: BackendCompileResult) -> None:
     """Raises HostError, with the reason in `result`, for what the device would refuse."""
-    from buda_emu.netlist.rules.registry import RULES
+    from buda_emu.netlist.rules import RULES
 
     for finding in netlist.diagnostics:
         if RULES[finding.rule].stage in ("N", "R") and finding.rule not in _NOT_SURE:

@@ -1,11 +1,12 @@
-"""What a graph may hold at each stage; checked behind every pass."""
+"""What a graph may hold at each stage; checked after every pass."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
-from buda_emu.compiler.graph.graph import SOURCES, Graph, Node
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
 from buda_emu.compiler.graph.registry import front_op
 from buda_emu.errors import InternalError
 
@@ -52,14 +53,66 @@ STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
 """By stage: what must hold of every node."""
 
 
-def check_graph(graph: Graph, stage: str, where: str) -> None:
-    """Raises InternalError naming pass, node and rule."""
+def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
+    """Each node that breaks a rule of a stage, with the first rule that it breaks."""
     seen: set[str] = set()
     for node in graph:
         for rule, holds in STAGES[stage].items():
             if not holds(graph, node) or not seen.issuperset(node.inputs):
-                sources = ", ".join(node.inputs)
-                raise InternalError(
-                    f"behind {where}: {node.name} = {node.op}({sources}) {list(node.shape)}: not: {rule}"
-                )
+                yield f"{node.name} = {node.op}({', '.join(node.inputs)}) {list(node.shape)}: not: {rule}"
+                break
         seen.add(node.name)
+
+
+def check_graph(graph: Graph, stage: str, where: str) -> None:
+    """Raises InternalError naming pass, node and rule."""
+    for problem in graph_problems(graph, stage):
+        raise InternalError(f"behind {where}: {problem}")
+
+
+DTYPES: Final = frozenset({
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+})  # fmt: skip
+"""Element types of values, as numpy names them."""
+_SOURCE_ATTRS: Final[Mapping[str, frozenset[str]]] = {
+    "input": frozenset({"label"}), "constant": frozenset({"value"}),
+    "state": frozenset({"label", "initial", "slots", "dim", "df"}),
+}  # fmt: skip
+"""What each must have."""
+
+
+def declared_problems(graph: Graph) -> Iterator[str]:
+    """What the declarations of ops say against nodes: element types, operands, attributes, shapes; and outputs that
+    nothing gives. For a graph whose stage holds."""
+    for node in graph:
+        if node.dtype not in DTYPES:
+            yield f"{node.name}: there is no element type {node.dtype}"
+        try:
+            shape = _declared_shape(graph, node)
+        except Exception as error:  # noqa: BLE001 - rules are plain functions of shapes: anything may come of odd ones
+            yield f"{node.name} = {node.op}: its operands or attributes are not those of {node.op}: {error}"
+            continue
+        if shape is not None and tuple(shape) != node.shape:
+            yield f"{node.name} = {node.op}: has shape {list(node.shape)}, by its operands it is {list(shape)}"
+    for name in graph.inputs:
+        if name not in graph.nodes or graph[name].op != "input":
+            yield f"input {name} is no node of op input"
+    for output in graph.outputs:
+        if output.value not in graph.nodes:
+            yield f"output {output.label}: there is no node {output.value}"
+
+
+def _declared_shape(graph: Graph, node: Node) -> Shape | None:
+    """That of the result; None where it is given. Raises what the op's rule does."""
+    if node.op in SOURCES:
+        missing = _SOURCE_ATTRS[node.op] - set(node.attrs)
+        if missing or node.inputs:
+            raise ValueError(f"it needs {', '.join(sorted(missing))}" if missing else "it reads no node")
+        return node.attrs["initial"].shape if node.op == "state" else None
+    operands = [graph[name] for name in node.inputs]
+    declared = front_op(node.op)
+    if declared.shape is not None:
+        return declared.shape(*[operand.shape for operand in operands], **node.attrs)
+    aside = Builder(Graph())
+    aside.graph.nodes.update((operand.name, operand) for operand in operands)
+    return aside.emit(node.op, *operands, **node.attrs).shape

@@ -13,6 +13,9 @@ from buda_emu.compiler.lower.relayout import relayout
 from buda_emu.compiler.lower.tiles import InputQueue, OutputQueue
 from buda_emu.errors import UnsupportedError
 
+WIDEST = 64
+"""Tiles of a row that one core gives the host: a nop that untilizes keeps a whole one, twice."""
+
 
 @lowers("input")
 def input_(low: Lowering, node: Node) -> Value:
@@ -94,7 +97,7 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
         value = low.values[output.value]
     shape = node.shape
     if any(piece.axis == "-" for piece in value.layout.pieces) or not _in_order(value.layout):
-        value = relayout(low, value, _for_host(value.layout))
+        value = relayout(low, value, _for_host(value.layout, low.target.arch.grid[1]))
     value = low.real(value)
     layout = value.layout
     view = (layout.extent[0], _filled(layout, "r"), _filled(layout, "c"))
@@ -106,10 +109,10 @@ def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
     low.out.outputs[name] = OutputQueue(name, output.label, op, view, shape, output.dtype)
 
 
-def _for_host(layout: Layout) -> Layout:
+def _for_host(layout: Layout, most: int) -> Layout:
     """Where the elements of an output shall stand to be in order: what stands along columns along rows, and all that
     has a part along rows along columns, as a channel's places, which a transpose does, if that takes no more tiles than
-    the standard layout."""
+    the standard layout, and `most` columns of cores have room for its rows; else the standard layout."""
     shape = layout.shape
     plain = standard(shape)
     tall = [any(piece.axis == "r" for piece in dim) for dim in layout.dims]
@@ -119,7 +122,9 @@ def _for_host(layout: Layout) -> Layout:
     columns = len(shape) - tall.index(True)
     rows = len(shape) - columns - wide.index(True)
     turned = standard(shape, rows, columns) if rows > 0 else plain
-    return turned if prod(turned.extent) <= prod(plain.extent) else plain
+    tiles = turned.extent[2] // TILE
+    fits = any(tiles % cores == 0 and tiles // cores <= WIDEST for cores in range(1, most + 1))
+    return turned if fits and prod(turned.extent) <= prod(plain.extent) else plain
 
 
 def _in_order(layout: Layout) -> bool:

@@ -14,13 +14,15 @@ from buda_emu.compiler.target import Aim, Target
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where an op stands, and how it is divided; `turned`: its rows of cores stand side by side (grid_transpose)."""
+    """Where an op stands, and how it is divided; `turned`: its rows of cores stand side by side (grid_transpose);
+    `why` it is divided so, where that is not for its time alone."""
 
     choice: Choice
     epoch: int
     chip: int
     at: tuple[int, int]
     turned: bool = False
+    why: str = ""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -47,6 +49,7 @@ def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim
             spot.chip,
             held,
             spot.turned,
+            spot.why,
         )
     read = {use.source for op in made.ops.values() for use in op.uses}
     made.constants = {name: item for name, item in made.constants.items() if name in read}

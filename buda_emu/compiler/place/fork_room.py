@@ -18,6 +18,7 @@ _ROUNDS = 4
 def give_room(placement: Placement) -> None:
     """For every graph: operand buffers as large as short branches need. What would only wait, not hang, has none where
     L1 is full."""
+    memory = Memory.of(placement)
     for graph in placement.graphs():
         placed = {name: item for name, item in placement.ops.items() if item.graph == graph}
         pipeline = Pipeline(
@@ -32,7 +33,7 @@ def give_room(placement: Placement) -> None:
                 if not _in_l1(placement, pipeline, lack):
                     refused.add(lack.edge)
                     if lack.hangs:
-                        _by_queue(placement, pipeline, lack.edge)
+                        _by_queue(placement, memory, pipeline, lack.edge)
             if not found:
                 break
 
@@ -66,11 +67,10 @@ def _use(placement: Placement, pipeline: Pipeline, edge: Edge, use: Use) -> None
     placement.ops[edge.reader] = replace(placement.ops[edge.reader], op=pipeline.ops[edge.reader])
 
 
-def _by_queue(placement: Placement, pipeline: Pipeline, edge: Edge) -> None:
+def _by_queue(placement: Placement, memory: Memory, pipeline: Pipeline, edge: Edge) -> None:
     """The reader takes the operand from DRAM: all of an input has room there."""
     reader = pipeline.ops[edge.reader]
     name = f"fork_{edge.source}_{edge.operand}_{edge.reader}"
-    memory = Memory.of(placement)
     placement.queues[name] = fork_queue(placement, name, edge.source, placement.ops[edge.source].chip)
     memory.add(placement, {name: {}})
     _use(placement, pipeline, edge, Use(name, reader.uses[edge.operand].tms))

@@ -154,8 +154,8 @@ class Memory:
             room = [n for n, one in enumerate(channels) if one.used(queue.life) + size <= one.capacity]
             if not room:
                 raise self._full(queue, queues)
-            moves = {n: max((own[n] for own in busy.values()), default=0.0) for n in room}
-            number = min(room, key=lambda n: (moves[n], channels[n].used(), n))
+            shares = [(own, moved[phase] / buffers) for phase, own in busy.items()]
+            number = min(room, key=lambda n: (*_burden(shares, n), channels[n].used(), n))
             for phase, own in busy.items():
                 own[number] += moved[phase] / buffers
             channels[number].reserve(size, queue.life)
@@ -185,6 +185,13 @@ class Memory:
         lines += _by_role(self._target, mine)
         lines.append("a smaller microbatch, a narrower format or more chips take less of one chip's DRAM")
         return MemoryFullError("\n  ".join(lines))
+
+
+def _burden(shares: Sequence[tuple[Sequence[float], float]], number: int) -> tuple[float, float]:
+    """What a buffer adds to a channel, of each phase what all channels move and the buffer's share: by how much the
+    phases get longer, all together; how much it meets what is there."""
+    longer = sum(max(0.0, own[number] + share - max(own)) for own, share in shares)
+    return longer, sum(own[number] * share for own, share in shares)
 
 
 _ROLES = {

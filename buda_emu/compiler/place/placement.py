@@ -19,7 +19,8 @@ class GraphPlace(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Placed:
     """An op with its division and its place. `held`: constants among its operands that stay in L1 (prologue);
-    `turned`: its rows of cores stand side by side (grid_transpose)."""
+    `turned`: its rows of cores stand side by side (grid_transpose); `why` it has this grid, where that is not for its
+    time alone."""
 
     op: TileOp
     blocks: Blocks
@@ -28,6 +29,7 @@ class Placed:
     chip: int = 0
     held: frozenset[str] = frozenset()
     turned: bool = False
+    why: str = ""
 
     @property
     def graph(self) -> GraphPlace:

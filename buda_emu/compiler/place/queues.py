@@ -1,5 +1,6 @@
 """Queues of a placed graph, and their addresses."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import gcd, lcm
@@ -11,6 +12,8 @@ from buda_emu.compiler.place.memory import Memory
 from buda_emu.compiler.place.placement import Placed, Placement, Queue, constant_queue, detour_queue
 from buda_emu.compiler.place.traffic import Readers, traffic
 
+MOST_BUFFERS = 32
+"""Of a constant that DRAM reads with each input."""
 FORK_ROUNDS = 2
 """Rounds of inputs that a queue on a short branch has room for (FRONTEND 5)."""
 
@@ -28,6 +31,9 @@ def add_queues(found: Placement, rounds: int) -> None:
     for queue in _queues(found, readers, rounds * found.microbatch):
         found.queues[queue.name] = queue
     moved = {name: traffic(found, queue, readers) for name, queue in found.queues.items()}
+    for name, queue in found.queues.items():
+        for phase, size in moved[name].items() if queue.alias else ():  # two rams, the same bytes
+            moved[queue.alias][phase] = moved[queue.alias].get(phase, 0.0) + size
     busiest = sorted(found.queues.values(), key=lambda queue: -max(moved[queue.name].values(), default=0.0))
     Memory(found.target).add(found, {queue.name: moved[queue.name] for queue in busiest if not queue.alias})
     for queue in busiest:
@@ -56,7 +62,7 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         later = [placed for placed in own if producer is not None and placed.epoch != producer.epoch]
         if producer is None or not later:
             continue
-        found.between[name] = f"e2e_{name}"
+        found.between[name] = label = _name(found, f"e2e_{name}", name)
         df = target.of(producer.op.precision).activation_df
         # All rounds of a program are done before the next program begins; within one each round is read before the
         # next is written (FRONTEND 5), so that its memory is free before and afterwards.
@@ -64,9 +70,8 @@ def _queues(found: Placement, readers: Readers, entries: int) -> Iterator[Queue]
         count = entries if held else found.microbatch
         life = None if held or found.stages > 1 else (producer.epoch, max(placed.epoch for placed in later))
         yield Queue(
-            f"e2e_{name}", name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip,
-            life=life,
-        )  # fmt: skip
+            label, name, "between", producer.blocks, df, "queue", count, "dram", (), chip=later[0].chip, life=life
+        )
     for source, chip in dict.fromkeys((source, found.ops[reader].chip) for reader, source in found.detours):
         yield fork_queue(found, detour_queue(source, chip), source, chip)
     for output in tiles.outputs.values():
@@ -91,15 +96,19 @@ def _constants(found: Placement, readers: Readers) -> Iterator[Queue]:
                 if blocks not in cut and cut and item.name not in placed.held:
                     blocks = next(iter(cut))
                 if blocks not in cut:
-                    cut[blocks] = name = _free(found, constant_queue(item.name, chip), len(cut))
+                    wished = constant_queue(item.name, chip)
+                    cut[blocks] = name = _name(found, f"{wished}.cut{len(cut)}" if cut else wished, item.name)
                     yield Queue(name, "HOST", "constant", blocks, df, kind, 1, "dram", (), layout, "", chip, item.name)
                 found.held_as[placed.op.name, item.name] = cut[blocks]
 
 
-def _free(found: Placement, name: str, number: int) -> str:
-    """The name of the first queue of a constant; of others one that nothing has."""
-    wished = f"{name}.cut{number}" if number else name
-    while number and (wished in found.queues or wished in found.tiles.constants or wished in found.ops):
+def _name(found: Placement, wished: str, own: str) -> str:
+    """The name of a queue of the constant or op `own`, which nothing else has. Where each chip has a copy it does not
+    end as names of copies do, `x.1` beside `x`: net2pipe takes the one for the other (NETLIST 1.7)."""
+    if found.copies > 1:
+        wished = re.sub(r"\.(\d+)\Z", r"_\1", wished)
+    others = (found.queues, found.tiles.constants, found.ops)
+    while wished != own and any(wished in names for names in others):
         wished += "_"
     return wished
 
@@ -162,4 +171,14 @@ def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[s
     df = _HELD.get(item.kind) or (target.picker_df if item.kind == "picker" else target.activation_df)
     if reader.op.attrs.get("identity") and number == 0:
         return df, "tilized", input_blocks(item.shape, (reader.blocks.grid[0], 1))
-    return df, "tilized", input_blocks(item.shape, divided_like(reader.op, number, item.shape, reader.blocks.grid))
+    grid = divided_like(reader.op, number, item.shape, reader.blocks.grid)
+    if reader.op.type == "matmul" and number == 1 and name not in reader.held:
+        grid = grid[0], spread(grid[1], c, target.arch.dram_channels)
+    return df, "tilized", input_blocks(item.shape, grid)
+
+
+def spread(columns: int, width: int, channels: int) -> int:
+    """Buffers of a constant that is `width` tiles wide and that DRAM reads with each input, for a reader of so many
+    columns of cores: a multiple of these, of which the fullest channel has the least share."""
+    counts = [n for n in range(columns, min(MOST_BUFFERS, width) + 1, columns) if width % n == 0]
+    return min(counts, key=lambda n: (-(-n // channels) / n, n), default=columns)

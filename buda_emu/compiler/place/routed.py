@@ -5,7 +5,7 @@ stacked together, or the reader other ublocks; where neither is possible, and wh
 own core has streams for, readers take it from a queue in DRAM, which each core fills once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -31,7 +31,7 @@ def make_routable(found: Placement) -> None:
     """Changes blocks and buffers of ops, and says which operands take the way by DRAM (`Placement.detours`)."""
     for name, placed in found.ops.items():
         found.ops[name] = replace(placed, blocks=_within_round(found, placed))
-    routing = _Routing.of(found)
+    routing = Routing.of(found)
     for edges in routing.edges.values():
         for edge in edges:
             if routing.problem(edge):
@@ -48,7 +48,7 @@ def _within_round(found: Placement, placed: Placed) -> Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
+class Edge:
     """Operand number `operand` of an op, which another one of the same epoch makes."""
 
     source: str
@@ -57,17 +57,18 @@ class _Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Routing:
-    """`edges` by the op that makes the operand; `fills`: queues that each op fills for other epochs, host or state."""
+class Routing:
+    """Which ops of a placement read each other in their epoch. `edges` by the op that makes the operand; `fills`:
+    queues that each op fills for other epochs, host or state."""
 
     found: Placement
-    edges: dict[str, list[_Edge]]
+    edges: dict[str, list[Edge]]
     fills: dict[str, int]
 
     @staticmethod
-    def of(found: Placement) -> "_Routing":
+    def of(found: Placement) -> "Routing":
         """All ops of a placement."""
-        edges: dict[str, list[_Edge]] = {}
+        edges: dict[str, list[Edge]] = {}
         later: set[str] = set()
         for reader in found.ops.values():
             for number, use in enumerate(reader.op.uses):
@@ -77,14 +78,14 @@ class _Routing:
                 if producer.epoch != reader.epoch:
                     later.add(use.source)
                     continue
-                edges.setdefault(use.source, []).append(_Edge(use.source, reader.op.name, number))
+                edges.setdefault(use.source, []).append(Edge(use.source, reader.op.name, number))
         fills = dict.fromkeys(later, 1)
         for name in (*(item.op for item in found.tiles.outputs.values()), *(s.op for s in found.tiles.stores.values())):
             fills[name] = fills.get(name, 0) + 1
-        return _Routing(found, edges, fills)
+        return Routing(found, edges, fills)
 
     # --------------------------------------------------------------------------------------------------------- stacks
-    def problem(self, edge: _Edge, *, made: Blocks | None = None, read: Blocks | None = None) -> str:
+    def problem(self, edge: Edge, *, made: Blocks | None = None, read: Blocks | None = None) -> str:
         """What is wrong with a stack, with other blocks of the producer or the reader."""
         producer, reader = self.found.ops[edge.source], self.found.ops[edge.reader]
         use = reader.op.uses[edge.operand]
@@ -95,7 +96,7 @@ class _Routing:
         own = view(reader.op, read or reader.blocks, edge.operand)
         return stack_problem(held, producer.op.shape[0], use.tms, behind, own)
 
-    def stack_otherwise(self, edge: _Edge) -> None:
+    def stack_otherwise(self, edge: Edge) -> None:
         """Another buffer for the producer, other ublocks for the reader, or the way by DRAM."""
         found, beside = self.found, self.edges[edge.source]
         producer, reader = found.ops[edge.source], found.ops[edge.reader]
@@ -116,9 +117,8 @@ class _Routing:
     # -------------------------------------------------------------------------------------------------------- streams
     def share_streams(self, source: str) -> None:
         """Readers of an op by DRAM, those with the most pipes first, until its cores have streams for the others."""
-        found, producer = self.found, self.found.ops[source]
-        direct = self._pipes(source)
-        room = EXTRA_STREAMS + 1 - streams_of_operands(found.tiles, producer.op, producer.blocks, producer.held)
+        found = self.found
+        direct, room = self._pipes(source, {}), self._room(found.ops[source])
         while direct:
             by_dram = {found.ops[reader].chip for reader, name in found.detours if name == source}
             most = int(np.sum(list(direct.values()), axis=0).max()) + self.fills.get(source, 0) + len(by_dram)
@@ -129,12 +129,27 @@ class _Routing:
             why = f"{most} pipes from one core, which has streams for {room}"
             found.detours[reader, source] = Detour("streams", why)
 
-    def _pipes(self, source: str) -> dict[str, Pipes]:
-        """Of each reader that takes an op's result from its cores."""
-        producer, direct = self.found.ops[source], dict[str, Pipes]()
+    def would_connect(self, source: str, changed: Mapping[str, Placed]) -> bool:
+        """Whether the cores of an op would have streams for all readers of its epoch but those whose stacks go by DRAM,
+        if some ops were divided in another way."""
+        direct = self._pipes(source, changed, kind="stack")
+        by_dram = any(name == source and way.kind == "stack" for (_, name), way in self.found.detours.items())
+        most = int(np.sum(list(direct.values()), axis=0).max()) if direct else 0
+        return most + self.fills.get(source, 0) + by_dram <= self._room(changed.get(source, self.found.ops[source]))
+
+    def _room(self, producer: Placed) -> int:
+        """Streams of a core for who reads it."""
+        own = streams_of_operands(self.found.tiles, producer.op, producer.blocks, producer.held)
+        return EXTRA_STREAMS + 1 - own
+
+    def _pipes(self, source: str, changed: Mapping[str, Placed], kind: str = "") -> dict[str, Pipes]:
+        """Of each reader that takes an op's result from its cores, if some ops were divided in another way; with a
+        `kind`, of all but those that take it by DRAM for that."""
+        producer, direct = changed.get(source, self.found.ops[source]), dict[str, Pipes]()
         for edge in self.edges[source]:
-            reader = self.found.ops[edge.reader]
-            if (edge.reader, source) not in self.found.detours:
+            reader = changed.get(edge.reader, self.found.ops[edge.reader])
+            way = self.found.detours.get((edge.reader, source))
+            if way is None or (kind and way.kind != kind):
                 own = view(reader.op, reader.blocks, edge.operand)
                 made = pipes(producer.op, producer.blocks, reader.op.uses[edge.operand].tms, own)
                 direct[edge.reader] = direct.get(edge.reader, 0) + made

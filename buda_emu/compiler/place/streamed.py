@@ -32,7 +32,8 @@ def streamed(tiles: TileGraph, target: Target, wanted: int = 1) -> TileGraph:
             continue
         if "table" in op.attrs:
             made = None
-            if not has_room(target, own):
+            maxima = (reader for reader in readers[op.name] if is_over_taps(reader))
+            if not (has_room(target, own) and all(fits(target, reader) for reader in maxima)):
                 suits = partial(_have_room, target, readers[op.name])
                 made = resliced(found.constants, target, own, groups[op.name], suits)
             if made is not None:

@@ -37,8 +37,8 @@ def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[in
     back = np.arange(BACK + 1)[None, :]
     chips = 1 if line.assigned else aim.chips
     dram = speeds(line.target.arch.name).dram * chips
-    used = _used(line)[levels]
-    begin, each = _epoch_load(line.target)
+    used = line.used[levels]
+    begin, each = epoch_load(line.target)
     for i in range(count):
         if not np.isfinite(best[i]):
             continue
@@ -73,9 +73,8 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
     count = len(line.ops)
     room = prod(line.target.arch.grid) * full
     table = np.zeros((LEVELS, count + 1), np.int64)
-    cores = _used(line)
     for level in range(LEVELS):
-        used: NDArray[np.int64] = cores[level]
+        used: NDArray[np.int64] = line.used[level]
         one = np.searchsorted(used, used + room, side="right") - 1
         one = np.minimum(one, count)
         # One op may take all cores, more than `full` of them.
@@ -88,12 +87,7 @@ def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
     return table
 
 
-def _used(line: Line) -> NDArray[np.int64]:
-    """[pace, i]: cores of all ops before op i."""
-    return np.array([np.concatenate([[0], np.cumsum(line.need[level])]) for level in range(LEVELS)], np.int64)
-
-
-def _epoch_load(target: Target) -> tuple[float, float]:
+def epoch_load(target: Target) -> tuple[float, float]:
     """Cycles in which a chip loads an epoch without a kernel, and those that each kernel adds."""
     chip = device(target.arch.name)
     cores, begin = prod(chip.grid), load_cycles(chip, 0)

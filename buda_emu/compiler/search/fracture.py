@@ -11,7 +11,7 @@ from math import prod
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, over
-from buda_emu.compiler.passes.affine import rounds
+from buda_emu.compiler.passes.fold_scale_bias import rounds
 from buda_emu.compiler.place.regrid import repicked
 from buda_emu.compiler.search.line import Line
 

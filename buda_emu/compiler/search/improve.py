@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.decision import Spot
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.connected import connected, ways
 from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import STEP, Line, likeness
 from buda_emu.compiler.search.pack import pack, widened
@@ -31,6 +32,8 @@ class Budget:
 BUDGETS = {"default": Budget(600, 2), "high": Budget(1500, 3), "training": Budget(200, 1)}
 QUICKER = 0.95
 """The share of its pace at which an epoch is worth being packed with ops that stand turned by a quarter."""
+CONNECTED = 3
+"""How often grids are limited to those that streams are enough for: what was packed anew may lack others."""
 WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
@@ -89,8 +92,7 @@ class _Epoch:
         turns = any(spot.turned for spot in best.values())
         if placement.microbatch == 1:
             best, told = self._tried(spots, widened(self.line, best), best, told)
-        factors: dict[str, float] = {}
-        step = STEP
+        line, factors, step = self.line, dict[str, float](), STEP
         for _ in range(self.budget.rounds):
             if self.work.spent():
                 break
@@ -112,6 +114,27 @@ class _Epoch:
                 best, told = found, now
             elif step == STEP:
                 break
+        return self._connected(spots, line, best, told)
+
+    def _connected(self, spots: Spots, line: Line, best: Spots, told: Judged) -> Spots:
+        """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
+        first = min(self.line.index[name] for name in best)
+        before = best
+        for way in ways(self.make({**spots, **best}), best):
+            own, mine = line, before
+            for _ in range(CONNECTED):
+                if self.work.spent():
+                    return best
+                limited = connected(own, self.make({**spots, **mine}), mine, way)
+                if limited is None:
+                    break
+                own, why = limited
+                turns = any(spot.turned for spot in mine.values())
+                packed, end = pack(own, first, first + len(mine), self.epoch, self.chips, turned=turns)
+                if end < first + len(mine):
+                    break
+                mine = {name: replace(spot, why=why.get(name, mine[name].why)) for name, spot in packed.items()}
+                best, told = self._tried(spots, mine, best, told)
         return best
 
     def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Judged) -> tuple[Spots, Judged]:

@@ -44,6 +44,7 @@ class Line:
         ops = list(tiles.ops.values())
         known: dict[object, list[Choice]] = {}
         found: list[list[Choice]] = []
+        cached = {store.op for store in tiles.stores.values() if tiles.states[store.queue].slots > 1}
         for op in ops:
             if known_from is not None and known_from.tiles.ops.get(op.name) is op:
                 found.append(known_from.plain[known_from.index[op.name]])
@@ -55,7 +56,7 @@ class Line:
                     known[key] = own
             else:
                 own = known[key]
-            found.append(own)
+            found.append(_widest(own) if op.name in cached else own)
         return Line(target, tiles, ops, found, list(found), list(found)).corrected({})
 
     def corrected(self, factors: Mapping[str, float], step: float = STEP, within: range | None = None) -> "Line":
@@ -148,6 +149,12 @@ class Line:
         return self._least[0]
 
     @cached_property
+    def used(self) -> NDArray[np.int64]:
+        """[pace, i]: cores of all ops before op i."""
+        none = np.zeros((LEVELS, 1), np.int64)
+        return np.concatenate([none, np.cumsum(self.need, axis=1)], axis=1)
+
+    @cached_property
     def _edges(self) -> tuple[list[int], list[int], Floats]:
         """Producer, consumer and bytes of every use of an op's result."""
         place = {op.name: number for number, op in enumerate(self.ops)}
@@ -167,7 +174,7 @@ class Line:
         """[pace, end]: DRAM bytes of one input for the ops from i up to each end, if they are an epoch: what they read
         of earlier ones, what later ones read of them, inputs, and parameters that do not stay in L1."""
         own = self._streamed
-        return self._between[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
+        return self.crossing[i, ends] + own[levels[:, None], ends] - own[levels, i][:, None]
 
     @cached_property
     def _streamed(self) -> Floats:
@@ -176,7 +183,7 @@ class Line:
         return np.concatenate([np.zeros((LEVELS, 1)), own], axis=1)
 
     @cached_property
-    def _between(self) -> Floats:
+    def crossing(self) -> Floats:
         """[i, j]: DRAM bytes of results that cross the ends of an epoch of the ops from i up to j."""
         count = len(self.ops)
         makers, readers, size = self._edges
@@ -228,6 +235,13 @@ def _slower(own: Sequence[Choice], factor: float, inputs: float) -> list[Choice]
             cycles *= max(1.0, inputs / (choice.blocks.buf_size_mb / choice.blocks.t))
         found.append(choice if cycles == choice.cycles else replace(choice, cycles=cycles))
     return found
+
+
+def _widest(own: list[Choice]) -> list[Choice]:
+    """Those of the most buffers: a cache has the blocks of the op that writes it (NETLIST V076), and all of its slots
+    are read each time one is written."""
+    most = max(choice.cores for choice in own)
+    return [choice for choice in own if choice.cores == most]
 
 
 def likeness(tiles: TileGraph, op: TileOp, *, held: bool = False) -> object:

@@ -22,6 +22,7 @@ from buda_emu.compiler.search.judge import Judged, judged
 from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.search.pack import pack
 from buda_emu.compiler.search.report import limits
+from buda_emu.compiler.search.single import spots_of_one
 from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
 from buda_emu.compiler.work import Trial
 from buda_emu.errors import HostError, UnsupportedError
@@ -108,6 +109,13 @@ def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
     return _quickest(tiles, target, aim, entries, forms)
 
 
+def _copies_have_names(tiles: TileGraph, aim: Aim) -> bool:
+    """Whether no input or output is called as the copy of another queue on some chip would be: net2pipe takes the one
+    for the other (NETLIST 1.7). Names of all other queues are chosen."""
+    own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
+    return own.isdisjoint(f"{name}.{chip}" for name in own | {*tiles.constants} for chip in aim.ids or range(aim.chips))
+
+
 def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
     that is what one input takes the shortest time with, or where nothing else has room for the model."""
@@ -116,7 +124,7 @@ def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
         return _in_memory(cut, aim)
     shared = partial(_shared_out, tiles, target, entries)
     ways = [(cut, aim)]
-    if aim.effort != "low" and aim.objective == "throughput":
+    if aim.effort != "low" and aim.objective == "throughput" and _copies_have_names(tiles, aim):
         ways.insert(0, (cut, replace(aim, chips=1, copies=aim.chips)))
     if aim.effort != "low" and aim.objective == "latency":
         ways.append((shared, aim))
@@ -245,6 +253,8 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     aim, searched = best.aim, best.line
     if searched is None:
         return best
+    if aim.microbatch == 1 and aim.chips == 1 and not (searched.assigned or searched.tiles.trains or aim.work.spent()):
+        best = min(best, _one_by_one(searched, target, aim, entries), key=_cycles)
     for count in SLICES if aim.microbatch == 1 and not aim.work.spent() else ():
         found = _quicker(best, _in_slices(searched, target, count), FULL, target, entries)
         if found is best:
@@ -259,6 +269,11 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     if best.line is not None and best.spots is not None and best.cycles > best.host and not aim.work.spent():
         best = min(best, _improved(best.line, target, aim, best.spots, "high", entries), key=_cycles)
     return best
+
+
+def _one_by_one(line: Line, target: Target, aim: Aim, entries: int) -> _Found:
+    """With epochs for a single input, by the longest way through their ops."""
+    return _improved(line, target, aim, spots_of_one(line, FULL), "default", entries)
 
 
 def _quicker(best: _Found, line: Line | None, full: float, target: Target, entries: int) -> _Found:

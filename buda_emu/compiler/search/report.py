@@ -110,7 +110,7 @@ def report(found: Judged, first: Placement | None) -> str:
 
     def line(what: str, cycles: float) -> list[str]:
         least = max(cycles, 1e-9)
-        return [what, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{found.cycles / least:.2f}"]
+        return [what, f"{cycles:.0f}", f"{run.clock * 1e6 / least:.1f}", f"{least / found.cycles:.2f}"]
 
     rows = [
         line("this placement", found.cycles),
@@ -124,9 +124,26 @@ def report(found: Judged, first: Placement | None) -> str:
         f"{placement_words(placement)}; a {of} of {placement.inputs * placement.rounds} inputs takes "
         f"{sum(run.programs().values()):.0f} cycles"
     )
-    figures = table(["", "cycles an input", "inputs a second", "times"], rows)
+    figures = table(["", "cycles an input", "inputs a second", "of this placement's cycles"], rows)
     searched = [f"Searched: {placement.work.words()}."] if placement.work.words() else []
-    return "\n\n".join([head, figures, *searched, table(HEADERS, epoch_rows(found)), *detours_text(placement)])
+    epochs = table(HEADERS, epoch_rows(found))
+    return "\n\n".join([head, figures, *searched, epochs, *grids_text(placement), *detours_text(placement)])
+
+
+def grids_text(placement: Placement) -> list[str]:
+    """Ops that stand on another grid than their pace asks for, so that the router finds streams for who reads a
+    result; nothing where there are none."""
+    known = [(name, placed) for name, placed in placement.ops.items() if placed.why]
+    if not known:
+        return []
+    lines = [
+        f"  {name}: {placed.blocks.grid[0]} x {placed.blocks.grid[1]} cores; by the pace alone {placed.why}"
+        for name, placed in known[:DETOURS]
+    ]
+    more = [f"  ... and {len(known) - DETOURS} more"] if len(known) > DETOURS else []
+    what = "1 op has" if len(known) == 1 else f"{len(known)} ops have"
+    why = "grid chosen by streams, so that no operand goes through DRAM for that, which the model says is quicker:"
+    return ["\n".join([f"{what} a {why}", *lines, *more])]
 
 
 def detours_text(placement: Placement) -> list[str]:

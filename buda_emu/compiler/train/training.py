@@ -159,8 +159,9 @@ class CompiledTraining(CompiledModel):
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Constants, and the states as they are now, by queue, [1, t, rows, columns]."""
-        for item in self.placement.tiles.constants.values():
-            yield item.name, item.values[None]
+        for queue in self.placement.queues.values():
+            if queue.role == "constant":
+                yield queue.name, self.placement.tiles.constants[queue.tensor].values[None]
         for queue in self._states:
             yield queue, self._read(queue)
 

@@ -4,7 +4,8 @@ The same declaration drives the verifying reader (`read`), the writer (`write`),
 Knows no particular format.
 """
 
-from buda_emu.darwinn.flatbuffer.declare import Table, fields_of
-from buda_emu.darwinn.flatbuffer.read import Malformed, read, starts
+from buda_emu.darwinn.flatbuffer.kinds import starts
+from buda_emu.darwinn.flatbuffer.read import Malformed, read
+from buda_emu.darwinn.flatbuffer.table import Table, fields_of
 
 __all__ = ["Malformed", "Table", "fields_of", "read", "starts"]

@@ -9,37 +9,14 @@ A union takes two fields, as it takes two slots: `union_type`, then `union`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import Any, NamedTuple
+from dataclasses import field
+from typing import Any
 
 from buda_emu.darwinn.flatbuffer import kinds
+from buda_emu.darwinn.flatbuffer.table import Kind, Table
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Base of every table. `at`: byte offset of the table in the file it was read from, -1 when made by hand."""
-
-    at: int = field(default=-1, compare=False, kw_only=True, repr=False)
-
-
-class Slot(NamedTuple):
-    """A declared field. `entry`: its place in the vtable, in bytes."""
-
-    name: str
-    entry: int
-    kind: kinds.Kind
-    default: Any
-
-
-@cache
-def fields_of(table: type[Table]) -> tuple[Slot, ...]:
-    """The slots of a table, in order."""
-    declared = [item for item in fields(table) if "kind" in item.metadata]
-    return tuple(Slot(f.name, 4 + 2 * number, f.metadata["kind"], f.default) for number, f in enumerate(declared))
-
-
-def _slot(kind: kinds.Kind, default: Any = None) -> Any:
+def _slot(kind: Kind, default: Any = None) -> Any:
     return field(default=default, metadata={"kind": kind})
 
 

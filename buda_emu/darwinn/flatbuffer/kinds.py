@@ -4,43 +4,15 @@ import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from buda_emu.darwinn.flatbuffer.read import INT32, UINT16, Reader
+from buda_emu.darwinn.flatbuffer.table import Table, fields_of, from_plain, to_plain
 
 if TYPE_CHECKING:
-    from buda_emu.darwinn.flatbuffer.declare import Table
-    from buda_emu.darwinn.flatbuffer.read import Reader
     from buda_emu.darwinn.flatbuffer.write import Writer
 
-TableType: TypeAlias = "type[Table]"
-
-
-class Kind(Protocol):
-    """The type of a slot."""
-
-    @property
-    def name(self) -> str:
-        """As it stands in the docs."""
-        ...
-
-    def read(self, reader: "Reader", at: int, before: int) -> Any:
-        """The value whose inline part stands at `at`. `before`: value of the slot before, for unions."""
-        ...
-
-    def write(self, writer: "Writer", value: Any) -> int:
-        """Write what is not inline; where it went."""
-        ...
-
-    def place(self, writer: "Writer", slot: int, value: Any, where: int, default: Any) -> None:
-        """Write the inline part into an open table."""
-        ...
-
-    def plain(self, value: Any, data: bool) -> Any:
-        """As JSON has it; bytes as size and SHA-256, or as they are where `data` is set."""
-        ...
-
-    def unplain(self, value: Any, before: Any) -> Any:
-        """The inverse of `plain` with data. Raises TypeError, ValueError, KeyError where it cannot be."""
-        ...
+TableType: TypeAlias = type[Table]
 
 
 class _Offset:
@@ -70,7 +42,7 @@ class Scalar:
         """Bytes."""
         return self.format.size
 
-    def read(self, reader: "Reader", at: int, before: int) -> Any:  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> Any:  # noqa: ARG002
         """A number, bounds and alignment checked."""
         reader.inside(at, self.size, self.size, self.name)
         return self.format.unpack_from(reader.data, at)[0]
@@ -123,7 +95,7 @@ class Text(_Offset):
 
     name = "string"
 
-    def read(self, reader: "Reader", at: int, before: int) -> str:  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> str:  # noqa: ARG002
         """Decoded."""
         return reader.text(reader.follow(at))
 
@@ -152,7 +124,7 @@ class Data(_Offset):
     page: int = 0
     name = "[ubyte]"
 
-    def read(self, reader: "Reader", at: int, before: int) -> memoryview:  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> memoryview:  # noqa: ARG002
         """A view on the file."""
         return reader.vector(reader.follow(at), 1)
 
@@ -176,7 +148,7 @@ class Blobs(_Offset):
     page: int = 0
     name = "[string]"
 
-    def read(self, reader: "Reader", at: int, before: int) -> tuple[memoryview, ...]:  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> tuple[memoryview, ...]:  # noqa: ARG002
         """Views on the file."""
         return reader.blobs(reader.follow(at))
 
@@ -204,7 +176,7 @@ class Numbers(_Offset):
         """As `[int]`."""
         return f"[{self.scalar.name}]"
 
-    def read(self, reader: "Reader", at: int, before: int) -> Sequence[Any]:  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> Sequence[Any]:  # noqa: ARG002
         """A view on the file."""
         return reader.vector(reader.follow(at), self.scalar.size).cast(self.scalar.code)  # type: ignore[call-overload]
 
@@ -232,7 +204,7 @@ class Structs(_Offset):
         """As `[struct of start, end]`."""
         return f"[struct of int {', '.join(self.names)}]"
 
-    def read(self, reader: "Reader", at: int, before: int) -> tuple[tuple[int, ...], ...]:  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> tuple[tuple[int, ...], ...]:  # noqa: ARG002
         """Tuples."""
         return reader.structs(reader.follow(at), len(self.names))
 
@@ -261,24 +233,20 @@ class One(_Offset):
         """The table's."""
         return self.table.__name__
 
-    def read(self, reader: "Reader", at: int, before: int) -> "Table":  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> Table:  # noqa: ARG002
         """Verified."""
         return reader.table(self.table, reader.follow(at))
 
-    def write(self, writer: "Writer", value: "Table") -> int:
+    def write(self, writer: "Writer", value: Table) -> int:
         """The table and all in it."""
         return writer.table(value)
 
     def plain(self, value: Any, data: bool) -> Any:
         """A dict."""
-        from buda_emu.darwinn.flatbuffer.trees import to_plain
-
         return to_plain(value, data)
 
     def unplain(self, value: Any, before: Any) -> Any:  # noqa: ARG002
         """A table."""
-        from buda_emu.darwinn.flatbuffer.trees import from_plain
-
         return from_plain(self.table, value)
 
 
@@ -293,11 +261,11 @@ class Many(_Offset):
         """As `[Layer]`."""
         return f"[{self.table.__name__}]"
 
-    def read(self, reader: "Reader", at: int, before: int) -> "tuple[Table, ...]":  # noqa: ARG002
+    def read(self, reader: Reader, at: int, before: int) -> tuple[Table, ...]:  # noqa: ARG002
         """Verified."""
         return reader.tables(self.table, reader.follow(at))
 
-    def write(self, writer: "Writer", value: "Sequence[Table]") -> int:
+    def write(self, writer: "Writer", value: Sequence[Table]) -> int:
         """Each, then the offsets."""
         return writer.offsets([writer.table(item) for item in value])
 
@@ -323,20 +291,18 @@ class Union(_Offset):
         """As `A | B`."""
         return " | ".join(member.__name__ for member in self.members.values())
 
-    def read(self, reader: "Reader", at: int, before: int) -> "Table | None":
+    def read(self, reader: Reader, at: int, before: int) -> Table | None:
         """Verified where the type is known; an unknown one is not looked at."""
         where = reader.follow(at)
         member = self.members.get(before)
         return None if member is None else reader.table(member, where)
 
-    def write(self, writer: "Writer", value: "Table") -> int:
+    def write(self, writer: "Writer", value: Table) -> int:
         """The table and all in it."""
         return writer.table(value)
 
     def plain(self, value: Any, data: bool) -> Any:
         """A dict."""
-        from buda_emu.darwinn.flatbuffer.trees import to_plain
-
         return to_plain(value, data)
 
     def unplain(self, value: Any, before: Any) -> Any:
@@ -356,3 +322,20 @@ def _as_bytes(value: Any) -> bytes:
     if not isinstance(value, bytes):
         raise TypeError("bytes are wanted here, such as to_dict(data=True) gives them")
     return value
+
+
+def starts(data: memoryview, base: int, table: Table, name: str) -> list[int]:
+    """Where, in the file, the bytes of a field of bytes begin, or of each string in a field of strings.
+
+    `data` is the buffer that the table was read from, which begins `base` bytes into the file.
+    """
+    reader = Reader(data, base)
+    at = table.at - base
+    vtable = at - INT32.unpack_from(data, at)[0]
+    entry, kind = next((slot.entry, slot.kind) for slot in fields_of(type(table)) if slot.name == name)
+    inline = UINT16.unpack_from(data, vtable + entry)[0] if entry < UINT16.unpack_from(data, vtable)[0] else 0
+    if not inline:
+        return []
+    where = reader.follow(at + inline)
+    positions = reader.elements(where) if isinstance(kind, Blobs) else [where]
+    return [base + position + 4 for position in positions]

@@ -8,12 +8,11 @@ cannot nest 64 deep.
 import struct
 from typing import Any, Final, TypeVar, cast
 
-from buda_emu.darwinn.flatbuffer.declare import Table, fields_of
-from buda_emu.darwinn.flatbuffer.kinds import Blobs
+from buda_emu.darwinn.flatbuffer.table import Table, fields_of
 
 _UINT32: Final = struct.Struct("<I")
-_INT32: Final = struct.Struct("<i")
-_UINT16: Final = struct.Struct("<H")
+INT32: Final = struct.Struct("<i")
+UINT16: Final = struct.Struct("<H")
 _MOST_TABLES: Final = 1_000_000  # as the verifier's default
 _LONGEST: Final = (1 << 31) - 1
 _SPARE_TEXT: Final = 1 << 16
@@ -39,23 +38,6 @@ def read(table: type[T], data: memoryview, base: int = 0) -> T:
     """The root table of a buffer that begins `base` bytes into the file. Raises Malformed."""
     reader = Reader(data, base)
     return cast(T, reader.table(table, reader.follow(0)))
-
-
-def starts(data: memoryview, base: int, table: Table, name: str) -> list[int]:
-    """Where, in the file, the bytes of a field of bytes begin, or of each string in a field of strings.
-
-    `data` is the buffer that the table was read from, which begins `base` bytes into the file.
-    """
-    reader = Reader(data, base)
-    at = table.at - base
-    vtable = at - _INT32.unpack_from(data, at)[0]
-    entry, kind = next((slot.entry, slot.kind) for slot in fields_of(type(table)) if slot.name == name)
-    inline = _UINT16.unpack_from(data, vtable + entry)[0] if entry < _UINT16.unpack_from(data, vtable)[0] else 0
-    if not inline:
-        return []
-    where = reader.follow(at + inline)
-    positions = reader.elements(where) if isinstance(kind, Blobs) else [where]
-    return [base + position + 4 for position in positions]
 
 
 class Reader:
@@ -96,9 +78,9 @@ class Reader:
         before = self._visits
         self._visit(1, at)
         self.inside(at, 4, 4, "table")
-        vtable = at - _INT32.unpack_from(self.data, at)[0]
+        vtable = at - INT32.unpack_from(self.data, at)[0]
         self.inside(vtable, 2, 2, "vtable")
-        length = _UINT16.unpack_from(self.data, vtable)[0]
+        length = UINT16.unpack_from(self.data, vtable)[0]
         if length % 2:
             raise Malformed(f"vtable of odd length {length}", self.base + vtable)
         self.inside(vtable, length, 2, "vtable")
@@ -107,7 +89,7 @@ class Reader:
         for name, entry, kind, _default in fields_of(table):
             value = None
             if entry + 2 <= length:
-                inline = _UINT16.unpack_from(self.data, vtable + entry)[0]
+                inline = UINT16.unpack_from(self.data, vtable + entry)[0]
                 if inline:
                     try:
                         value = values[name] = kind.read(self, at + inline, last)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from buda_emu.darwinn.flatbuffer.declare import Table, fields_of
+from buda_emu.darwinn.flatbuffer.table import Table, fields_of
 from buda_emu.errors import UnsupportedError
 
 

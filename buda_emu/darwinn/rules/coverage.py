@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from buda_emu.checker import Finding
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.idl import (
     INPUT,
     OUTPUT,
@@ -14,7 +15,6 @@ from buda_emu.darwinn.idl import (
     InstructionHint,
     InterruptHint,
 )
-from buda_emu.darwinn.rules.book import BOOK
 from buda_emu.darwinn.rules.subject import Subject, finding
 
 Range = tuple[int, int]

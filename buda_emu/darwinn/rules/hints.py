@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from buda_emu.checker import Finding
 from buda_emu.checker.suggest import near
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.idl import (
     ANY_HINT,
     DESCRIPTIONS,
@@ -21,7 +22,6 @@ from buda_emu.darwinn.idl import (
     InstructionHint,
     InterruptHint,
 )
-from buda_emu.darwinn.rules.book import BOOK
 from buda_emu.darwinn.rules.instructions import fields
 from buda_emu.darwinn.rules.subject import Subject, finding
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from buda_emu.checker import Finding
 from buda_emu.checker.suggest import near
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.idl import (
     DESCRIPTIONS,
     INPUT,
@@ -18,7 +19,6 @@ from buda_emu.darwinn.idl import (
     FieldOffset,
     InstructionBitstream,
 )
-from buda_emu.darwinn.rules.book import BOOK
 from buda_emu.darwinn.rules.subject import Subject, finding
 
 BITS = 32

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from math import isfinite
 
 from buda_emu.checker import Finding
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.idl import Executable, Layer
-from buda_emu.darwinn.rules.book import BOOK
 from buda_emu.darwinn.rules.subject import Subject, finding
 
 VARIABLE_SUFFIX = "_variable_output"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from buda_emu.checker import Finding
-from buda_emu.darwinn.rules.book import BOOK
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.rules.subject import Subject, finding
 
 

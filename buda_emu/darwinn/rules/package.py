@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from buda_emu.checker import Finding
+from buda_emu.checker.text import plural
+from buda_emu.darwinn.book import BOOK
 from buda_emu.darwinn.idl import EXECUTABLE_TYPES, EXECUTION_ONLY, PAGE, PARAMETER_CACHING, STAND_ALONE
-from buda_emu.darwinn.rules.book import BOOK
 from buda_emu.darwinn.rules.subject import Subject, both, finding
 
 CHIP = "beagle"
@@ -110,7 +111,7 @@ def _chip(subject: Subject) -> Iterable[Finding]:
 def _signature(subject: Subject) -> Iterable[Finding]:
     table = subject.package.table
     if table.signature:
-        message = f"a signature of {len(table.signature)} bytes with key {table.keypair_version}"
+        message = f"a signature of {plural(len(table.signature), 'byte')} with key {table.keypair_version}"
         yield finding(table, "signature", "", message)
 
 

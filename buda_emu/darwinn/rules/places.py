@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import Final
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.idl import Layer, OutputLayout, OutputShapeInfo, TensorLayout
 
 Problem = tuple[str, str, str]
@@ -268,7 +269,7 @@ def _of_slices(layer: Layer, info: OutputShapeInfo, budget: Budget) -> Iterable[
     if not shape:
         wrong = "there are slices, but no shape"
     elif len(layouts) != len(offsets):
-        wrong = f"{len(layouts)} slices with {len(offsets)} offsets"
+        wrong = f"{plural(len(layouts), 'slice')} with {plural(len(offsets), 'offset')}"
     elif layer.element is not None:
         size = layer.element.size
         for number, (layout, offset) in enumerate(zip(layouts, offsets, strict=True)):
@@ -288,7 +289,7 @@ def wrong_slice(layout: TensorLayout, offset: int, shape: Box, size: int, room: 
     box = tuple(layout.shape.dimension or ()) if layout.shape is not None else ()
     stride = tuple(layout.stride or ())
     if not len(box) == len(stride) == len(shape):
-        return f"{len(box)} ranges and {len(stride)} strides for {len(shape)} dimensions"
+        return f"{plural(len(box), 'range')} and {plural(len(stride), 'stride')} for {plural(len(shape), 'dimension')}"
     lengths = [end - start + 1 for start, end in box]
     if min(lengths) < 1:
         return "an empty range"

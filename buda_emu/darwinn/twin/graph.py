@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn import tflite
 from buda_emu.darwinn.flatbuffer import Malformed, Table, read
 from buda_emu.darwinn.reading import Source, contents
@@ -115,10 +116,10 @@ def _tensor(item: tflite.Tensor, number: int, model: tflite.Model) -> Tensor:
     if raw and kind in tflite.TENSOR_TYPES.values():
         dtype = np.dtype(kind)
         if len(raw) != prod(shape) * dtype.itemsize:
-            raise ValueError(f"tensor {name!r} of shape {list(shape)} has {len(raw)} bytes of {kind}")
+            raise ValueError(f"tensor {name!r} of shape {list(shape)} has {plural(len(raw), 'byte')} of {kind}")
         constant = np.frombuffer(raw, dtype).reshape(shape)
     if len(scale) != len(zeros) and zeros:
-        raise ValueError(f"tensor {name!r} has {len(scale)} scales and {len(zeros)} zero points")
+        raise ValueError(f"tensor {name!r} has {plural(len(scale), 'scale')} and {len(zeros)} zero points")
     return Tensor(name, kind, shape, scale, zeros or (0,) * len(scale), axis, item.is_variable, constant)
 
 

@@ -5,9 +5,10 @@ from buda_emu.errors import HostError, ProgramError, ScheduleError
 from buda_emu.gemini.allocation.place import place
 from buda_emu.gemini.allocation.tensors import Resident, residents
 from buda_emu.gemini.allocation.write import write
+from buda_emu.gemini.document import Document, load
 from buda_emu.gemini.index import Index
 from buda_emu.gemini.model import IR
-from buda_emu.gemini.reader import load
+from buda_emu.gemini.rules import check
 
 __all__ = ["allocate", "peak"]
 
@@ -21,7 +22,7 @@ def peak(ir: IR) -> tuple[int, int, int]:
     return _fullest(ir, _residents(ir))
 
 
-def allocate(ir: IR, buffersize: int) -> IR:
+def allocate(ir: IR, buffersize: int) -> Document:
     """A schedule of dialect A with every tensor at an address of an L2 of so many bytes.
 
     Raises ProgramError naming core and workload where there is no room, else as `peak`.
@@ -40,9 +41,9 @@ def allocate(ir: IR, buffersize: int) -> IR:
 
 
 def _residents(ir: IR) -> dict[int, list[Resident]]:
-    if ir.dialect == "A":
+    if ir.form.addressed:
         raise HostError("the schedule has addresses: there is nothing to allocate")
-    errors = [item for item in ir.check() if item.severity == "error"]
+    errors = [item for item in check(ir) if item.severity == "error"]
     if errors:
         raise ScheduleError(f"a schedule that breaks rules is not allocated\n{render(errors)}", errors)
     return residents(ir, Index(ir))

@@ -7,8 +7,8 @@ from buda_emu.gemini.allocation.tensors import INT8, Resident, weight_box
 from buda_emu.gemini.boxes import Box
 from buda_emu.gemini.index import Index
 from buda_emu.gemini.model import IR, Destination, Workload
-from buda_emu.gemini.plan import load_key
 from buda_emu.gemini.sizes import UNIT, fmap_bytes, weight_bytes
+from buda_emu.gemini.time.plan import load_key
 
 _PE = ("conv2d", "fc")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buda_emu.checker.text import plural
 from buda_emu.errors import HostError, ScheduleError, UnsupportedError
 from buda_emu.gemini.boxes import Coordinates
 from buda_emu.gemini.execution.operators import CONVOLUTIONS, DTYPES, LaidWeights, Operator, operator
@@ -46,7 +47,7 @@ class Values:
         self.operators[layer.name] = operator(layer)
         names = self.network.operands(layer)
         if len(names) > min(len(layer.input_shapes), len(layer.input_dtype)):
-            said = f"reads {len(names)} operands, and has fewer shapes or types of inputs"
+            said = f"reads {plural(len(names), 'operand')}, and has fewer shapes or types of inputs"
             raise ScheduleError(f"layer {layer.name!r} {said}")
         for name, shape, dtype in zip(names, layer.input_shapes, layer.input_dtype, strict=False):
             if name not in self.network.layers and name not in self.inputs:
@@ -59,7 +60,7 @@ class Values:
                 found = f"{list(there.shape)} {there.dtype}"
                 raise ScheduleError(f"layer {layer.name!r} reads {list(shape)} {dtype} of {name!r}, which is {found}")
         if len(names) < (2 if layer.operation == "element_wise_add" else 1):
-            raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {len(names)} operands")
+            raise ScheduleError(f"layer {layer.name!r}: {layer.operation} of {plural(len(names), 'operand')}")
         _small(layer, layer.output_shape)
         if layer.operation in CONVOLUTIONS:
             self.weights[layer.name] = self._weights(layer, seed, weights)

@@ -16,15 +16,15 @@ from buda_emu.gemini.execution.seeded import Weights
 from buda_emu.gemini.frontend import Layer, read_network
 from buda_emu.gemini.index import Index, holding, read_tensor
 from buda_emu.gemini.model import IR, DramOut, Ifmap, Tensor, Tile, Workload
-from buda_emu.gemini.plan import Item, Send, Step, make_plan
 from buda_emu.gemini.sizes import EXTRA
+from buda_emu.gemini.time.plan import Item, Send, Step, make_plan
 
 Array = NDArray[Any]
 
 
 def replay(ir: IR, frontend: Any, seed: int, weights: "Mapping[str, Weights] | None") -> Execution:
     """As `execute`."""
-    if ir.dialect == "B":
+    if not ir.form.addressed:
         raise UnsupportedError(
             "execution of a schedule without addresses (dialect B): `alloc` makes one with addresses"
         )

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from buda_emu.gemini.json_values import a_list
 from buda_emu.gemini.model import Ifmap, Ofmap, Source, Tensor, TensorKind, Weight, Workload
-from buda_emu.gemini.reader.dram import channels
+from buda_emu.gemini.reader.dram import channels, destination, whole
 from buda_emu.gemini.reader.values import PLACES, TENSORS, Object, Values
 
 LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
@@ -13,8 +13,6 @@ LAYER_TYPES: Final = ("conv2d", "fc", "pool", "element_wise", "point_to_point")
 
 def workload(values: Values, item: Object, place: str, core: int, index: int) -> Workload:
     """One workload."""
-    from buda_emu.gemini.reader.workload import destination, whole
-
     read = values.object(item["ifmap"], f"{place}/ifmap") if "ifmap" in item else None
     if "ifmap" not in item:
         values.missing(item, "ifmap", place)

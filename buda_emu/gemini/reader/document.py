@@ -1,4 +1,4 @@
-"""`load`: a file or a decoded object to a schedule."""
+"""`read`: a file or a decoded object to a schedule."""
 
 import json
 import os
@@ -11,17 +11,28 @@ from buda_emu.checker.render import render
 from buda_emu.errors import ScheduleError
 from buda_emu.gemini.book import BOOK
 from buda_emu.gemini.json_values import a_list, an_object, shown
-from buda_emu.gemini.model import IR, Dialect, Workload
+from buda_emu.gemini.model import IR, Dialect, Form, Workload
 from buda_emu.gemini.reader.dram import dram_in, dram_out
 from buda_emu.gemini.reader.values import Object, Values
 from buda_emu.gemini.reader.workload import workload_reader
 
 TOP_KEYS: Final = ("-1", "buffersize", "xlen", "ylen", "top_batch_cut")
+FORMS: Final[Mapping[Dialect, Form]] = {
+    "A": Form(
+        "A", addressed=True, tiled=True, in_bits=False, absolute=False, joint_operands=False, by_channel=False,
+        activations_as_weights=False, global_ids=False, columns_of_dram=0, dram=-1, core_key="core_id",
+    ),
+    "B": Form(
+        "B", addressed=False, tiled=False, in_bits=True, absolute=True, joint_operands=True, by_channel=True,
+        activations_as_weights=True, global_ids=True, columns_of_dram=2, dram=0, core_key="id",
+    ),
+}  # fmt: skip
+"""GEMINI 2 and 3."""
 _GZIP = b"\x1f\x8b"
 _MOST_BYTES = 1 << 29
 
 
-def load(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
+def read(source: "str | os.PathLike[str] | Mapping[str, Any]") -> IR:
     """Read a schedule of either dialect (facts GEMINI 2, 3).
 
     `source`: path of a .json or .json.gz file, or the decoded JSON object, which is kept and must not be changed then.
@@ -107,7 +118,7 @@ def _top(values: Values, document: Any) -> IR | None:
     arrives = values.items(top["-1"], "in", "-1", lambda v, item, place: dram_in(v, item, place, dialect))
     leaves = values.items(top["-1"], "out", "-1", lambda v, item, place: dram_out(v, item, place, dialect))
     return IR(
-        dialect, works, arrives, leaves, sizes["xlen"], sizes["ylen"], sizes.get("buffersize"), values.path, top
+        FORMS[dialect], works, arrives, leaves, sizes["xlen"], sizes["ylen"], sizes.get("buffersize"), values.path, top
     )  # fmt: skip
 
 

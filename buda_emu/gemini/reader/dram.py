@@ -1,11 +1,11 @@
-"""What goes through DRAM: the lists below "-1" (facts GEMINI 2.1, 3), and the boxes of dialect B."""
+"""What goes through DRAM: the lists below "-1" (facts GEMINI 2.1, 3); boxes and destinations of both dialects."""
 
 from typing import Any
 
 from buda_emu.gemini.boxes import Box
 from buda_emu.gemini.json_values import a_list
-from buda_emu.gemini.model import Destination, Dialect, DramIn, DramOut, OutKind
-from buda_emu.gemini.reader.values import NOWHERE, OUTS, Object, Values
+from buda_emu.gemini.model import Destination, Dialect, DramIn, DramOut, OutKind, PlaceKind
+from buda_emu.gemini.reader.values import NOWHERE, OUTS, PLACES, Object, Values
 
 
 def dram_in(values: Values, item: Object, place: str, dialect: Dialect) -> DramIn:
@@ -63,3 +63,21 @@ def _padded(value: Any) -> Any:
     """Lists of three with a fourth coordinate of 0."""
     three = a_list(value, 3)
     return value if three is None else [*three, 0]
+
+
+def whole(values: Values, item: Object, place: str) -> Box:
+    """`workload`: both corners in one list."""
+    if "workload" not in item:
+        values.missing(item, "workload", place)
+        return NOWHERE
+    both = a_list(item["workload"], 2)
+    if both is None:
+        return values.no_box(item["workload"], None, f"{place}/workload")
+    return values.corners(both[0], both[1], f"{place}/workload", "workload")
+
+
+def destination(values: Values, item: Object, place: str, key: str) -> Destination:
+    """Who an ofmap is for. `key`: what the dialect calls the core."""
+    kind: PlaceKind = values.word(item, "type", place, PLACES)
+    workload = values.integer(item, "workload_id", place) if kind == "core" else None
+    return Destination(place, kind, values.integer(item, key, place), workload)

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 
-from buda_emu.gemini.boxes import Box
 from buda_emu.gemini.json_values import a_list, whole_numbers
 from buda_emu.gemini.model import (
-    Destination,
     Dialect,
     Ifmap,
     Ofmap,
-    PlaceKind,
     Region,
     StoreSource,
     Tensor,
@@ -20,7 +17,8 @@ from buda_emu.gemini.model import (
     Workload,
 )
 from buda_emu.gemini.reader import dialect_b
-from buda_emu.gemini.reader.values import NOWHERE, PLACES, STORES, TENSORS, Object, Values
+from buda_emu.gemini.reader.dram import destination, whole
+from buda_emu.gemini.reader.values import STORES, TENSORS, Object, Values
 
 Read = Callable[[Values, Object, str, int, int], Workload]
 _TILE = "tile_num_"
@@ -29,17 +27,6 @@ _TILE = "tile_num_"
 def workload_reader(dialect: Dialect) -> Read:
     """The function that reads a workload of this dialect."""
     return _workload if dialect == "A" else dialect_b.workload
-
-
-def whole(values: Values, item: Object, place: str) -> Box:
-    """`workload`: both corners in one list."""
-    if "workload" not in item:
-        values.missing(item, "workload", place)
-        return NOWHERE
-    both = a_list(item["workload"], 2)
-    if both is None:
-        return values.no_box(item["workload"], None, f"{place}/workload")
-    return values.corners(both[0], both[1], f"{place}/workload", "workload")
 
 
 def _workload(values: Values, item: Object, place: str, core: int, index: int) -> Workload:
@@ -95,13 +82,6 @@ def _ofmap(values: Values, item: Object, place: str) -> Ofmap:
         values.box(item, place),
         values.items(item, "destination", place, lambda v, to, at: destination(v, to, at, "core_id")),
     )
-
-
-def destination(values: Values, item: Object, place: str, key: str) -> Destination:
-    """Who an ofmap is for. `key`: what the dialect calls the core."""
-    kind: PlaceKind = values.word(item, "type", place, PLACES)
-    workload = values.integer(item, "workload_id", place) if kind == "core" else None
-    return Destination(place, kind, values.integer(item, key, place), workload)
 
 
 def _weight(values: Values, item: Object, place: str) -> Weight:

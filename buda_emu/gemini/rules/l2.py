@@ -43,7 +43,7 @@ def rings(index: Index, _: Network | None) -> Iterator[Finding]:
 
 def _works(index: Index) -> Sequence[Workload]:
     """Snapshots that have an L2."""
-    return index.ir.workloads() if index.ir.dialect == "A" else ()
+    return index.ir.workloads() if index.ir.form.addressed else ()
 
 
 def _placed(index: Index) -> Iterator[tuple[Workload, Sequence[Region]]]:
@@ -162,7 +162,7 @@ def identity(index: Index, _: Network | None) -> Iterator[Finding]:
                 said = f"tensor {tensor.tensor_id} is twice in the snapshot of {work}"
                 yield Finding(f"{tensor.place}/tensor_id", said, about=(work.core, tensor.tensor_id))
             seen.add(tensor.tensor_id)
-    for key, life in index.lives.items() if index.ir.dialect == "A" else ():
+    for key, life in index.lives.items() if index.ir.form.addressed else ():
         name = f"tensor {life.tensor_id} of core {life.core}"
         for before, after, tensor in zip(life.at, life.at[1:], life.tensors[1:], strict=False):
             if after != before + 1:
@@ -179,7 +179,7 @@ def identity(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def added(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each entry but those that wait to be stored."""
-    for works in index.ir.cores.values() if index.ir.dialect == "A" else ():
+    for works in index.ir.cores.values() if index.ir.form.addressed else ():
         before: set[int] = set()
         for work in works:
             for tensor in work.buffer:
@@ -198,7 +198,7 @@ def added(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def sending(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each tensor that waits to be stored."""
-    for life in index.lives.values() if index.ir.dialect == "A" else ():
+    for life in index.lives.values() if index.ir.form.addressed else ():
         if life.first.type != "ofmap":
             continue
         for before, after in zip(life.tensors, life.tensors[1:], strict=False):

@@ -22,8 +22,7 @@ def cores(index: Index, _: Network | None) -> Iterator[Finding]:
     for core in ir.cores:
         if not ir.on_mesh(core):
             yield Finding(str(core), f"core {core} is not on {mesh}")
-    dram = -1 if ir.dialect == "A" else 0
-    key = "core_id" if ir.dialect == "A" else "id"
+    dram, key = ir.form.dram, ir.form.core_key
     for number, _maker, to in index.destinations():
         if to.type == "DRAM" and to.core_id != dram:
             yield Finding(f"{to.place}/{key}", f"transfer {number} goes to DRAM as core {to.core_id}, which is {dram}")
@@ -45,7 +44,7 @@ def ascending(index: Index, _: Network | None) -> Iterator[Finding]:
         for work in works:
             if before is not None and work.workload_id <= before:
                 yield Finding(f"{work.place}/workload_id", f"workload {work.workload_id} comes after {before}")
-            elif index.ir.dialect == "B" and seen.get(work.workload_id, core) != core:
+            elif index.ir.form.global_ids and seen.get(work.workload_id, core) != core:
                 other = seen[work.workload_id]
                 yield Finding(f"{work.place}/workload_id", f"core {other} has a workload {work.workload_id}, too")
             before = work.workload_id
@@ -60,5 +59,5 @@ def ascending(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def no_addresses(index: Index, _: Network | None) -> Iterator[Finding]:
     """Said once."""
-    if index.ir.dialect == "B":
+    if not index.ir.form.addressed:
         yield Finding("", "not checkable: no addresses (G040 to G054)")

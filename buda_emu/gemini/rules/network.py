@@ -82,7 +82,7 @@ def predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
             continue
         read = _layers_read(index, work)
         wanted = sorted(network.operands(layer))
-        if index.ir.dialect == "B" and read is not None:
+        if index.ir.form.joint_operands and read is not None:
             read, wanted = sorted(set(read)), sorted(set(wanted))
         if read is not None and read != wanted:
             said = f"{work} reads {', '.join(read) or 'no layer'}; the network says {', '.join(wanted)}"
@@ -91,7 +91,7 @@ def predecessors(index: Index, network: Network | None) -> Iterator[Finding]:
 
 def _layers_read(index: Index, work: Workload) -> list[str] | None:
     """One layer for each operand; None where an operand has no tensor (G044)."""
-    if index.ir.dialect == "B":
+    if index.ir.form.joint_operands:
         return [source.layer_name or "" for entry in own_entries(work) for source in entry.source]
     found: list[str] = []
     for item in work.ifmap:

@@ -19,7 +19,7 @@ from buda_emu.gemini.sizes import fmap_bytes, legal
 )  # fmt: skip
 def operands(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each operand, then each flag (A); the workload's own buffer entry (B)."""
-    if index.ir.dialect == "B":
+    if index.ir.form.joint_operands:
         for work in index.ir.workloads():
             known = work.core not in index.disordered and not index.lost(work)
             if known and work.ifmap and not own_entries(work):
@@ -119,7 +119,7 @@ def _bent(index: Index, work: Workload) -> bool:
 )  # fmt: skip
 def results(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each piece."""
-    for work, place, number, why in _homeless(index) if index.ir.dialect == "A" else ():
+    for work, place, number, why in _homeless(index) if index.ir.form.addressed else ():
         yield Finding(f"{place}/destination", f"{work} makes transfer {number}, but {why}", about=number)
 
 
@@ -129,7 +129,7 @@ def results(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def kept(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each operand that its own core makes. Not where G045 tells, nor of ids that are defined twice."""
-    if index.ir.dialect == "B":
+    if not index.ir.form.addressed:
         return
     homeless = {number for _work, _place, number, _why in _homeless(index)}
     for work in index.ir.workloads():

@@ -39,7 +39,7 @@ def _tensors(index: Index) -> Iterator[tuple[Workload, Tensor]]:
 )  # fmt: skip
 def alignment(index: Index, _: Network | None) -> Iterator[Finding]:
     """Tensors, then operands (A)."""
-    if index.ir.dialect == "B":
+    if not index.ir.form.addressed:
         return
     for work, tensor in _tensors(index):
         if not _plain(tensor):
@@ -65,7 +65,7 @@ def _sizes(box: Box, bitwidth: int | None) -> tuple[int, ...]:
 def _fmap_sizes(index: Index) -> Iterator[tuple[str, str, int, tuple[int, ...], object]]:
     """Place, what, stated size, possible sizes, and whose it is."""
     bits = index.bitwidths
-    in_bits = index.ir.dialect == "B"
+    in_bits = index.ir.form.in_bits
 
     def possible(box: Box, bitwidth: int | None) -> tuple[int, ...]:
         return (fmap_bits(box),) if in_bits else _sizes(box, bitwidth)
@@ -111,7 +111,7 @@ def fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
     """Of `out` entries, workloads and tensors."""
-    in_bits = index.ir.dialect == "B"
+    in_bits = index.ir.form.in_bits
     named: list[tuple[str, int, Box, object]] = [
         (out.place, out.size, out.box, out.place) for out in index.ir.dram_out if out.type == "weight"
     ]
@@ -138,7 +138,7 @@ def weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
 def ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each workload; a piece with a wrong size counts with any that its box allows."""
     for work in index.ir.workloads():
-        if index.ir.dialect == "B":
+        if index.ir.form.in_bits:
             wanted = {fmap_bits(work.box)}
         else:
             wanted = {sum(piece.size for piece in work.ofmap)}
@@ -157,7 +157,7 @@ def ofmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def address(index: Index, _: Network | None) -> Iterator[Finding]:
     """Addresses (A), blocks (B)."""
-    if index.ir.dialect == "A":
+    if index.ir.form.addressed:
         seen: set[tuple[int, int, int]] = set()
         for work in index.ir.workloads():
             for tensor in work.buffer:
@@ -221,7 +221,7 @@ def _differs(index: Index, source: Source) -> tuple[str, str] | None:
     maker = index.maker(number)
     if maker is None or number in index.doubled or not index.sound(number):
         return None
-    in_bits = index.ir.dialect == "B"
+    in_bits = index.ir.form.in_bits
     if isinstance(maker, DramOut):
         kind, core, box, size = "DRAM", 0 if in_bits else -1, maker.box, maker.size
     else:
@@ -244,7 +244,7 @@ def _differs(index: Index, source: Source) -> tuple[str, str] | None:
 )  # fmt: skip
 def tiling(index: Index, _: Network | None) -> Iterator[Finding]:
     """Each tensor (A); ids of each workload's operands (B). Not where G016 or G035 tells of a source."""
-    if index.ir.dialect == "B":
+    if index.ir.form.joint_operands:
         yield from _same_ids(index)
         return
     for work, tensor in _tensors(index):

@@ -157,7 +157,7 @@ def unmade(index: Index, _: Network | None) -> Iterator[Finding]:
                 yield Finding(
                     f"{place}/transfer_id", f"{work} reads {what} {number}, which nothing makes", about=number
                 )
-            elif index.ir.dialect == "A" and number not in index.doubled:
+            elif not index.ir.form.activations_as_weights and number not in index.doubled:
                 is_weight = isinstance(maker, DramOut) and maker.type == "weight"
                 if is_weight != (what == "weight"):
                     said = f"{work} reads {number} as {what}, which is {'a weight' if is_weight else 'a feature map'}"
@@ -223,7 +223,7 @@ def _makers_of(index: Index, number: int) -> list[tuple[Made, str]]:
 def backwards(index: Index, _: Network | None) -> Iterator[Finding]:
     """Same core (A), all cores by id (B), then circles over cores (A)."""
     found = False
-    all_cores = index.ir.dialect == "B"
+    all_cores = index.ir.form.global_ids
     for work in index.ir.workloads():
         if work.core in index.disordered or index.lost(work) or (work.core, work.index) in index.misread:
             continue

@@ -11,7 +11,7 @@ from buda_emu.gemini.model import Tensor, Workload
 
 
 def _works(index: Index) -> list[Workload]:
-    return index.ir.workloads() if index.ir.dialect == "A" else []
+    return index.ir.workloads() if index.ir.form.addressed else []
 
 
 def _ids(tensor: Tensor) -> set[int]:
@@ -76,7 +76,7 @@ def _loaded(index: Index, tensor: Tensor) -> bool:
 def orders(index: Index, _: Network | None) -> Iterator[Finding]:
     """All cores together. A tensor whose order changes (G042) may have any of its orders; where a tensor is missing
     (G045, G050), a number may be."""
-    if index.ir.dialect == "B":
+    if not index.ir.form.addressed:
         return
     claimed: dict[int, list[str]] = {}
     spare: set[int] = set()

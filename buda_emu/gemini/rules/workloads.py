@@ -16,9 +16,9 @@ from buda_emu.gemini.model import Workload
 )  # fmt: skip
 def tiles(index: Index, _: Network | None) -> Iterator[Finding]:
     """Ofmap boxes of the tiles (A)."""
-    for work in index.ir.workloads() if index.ir.dialect == "A" else ():
+    for work in index.ir.workloads() if index.ir.form.tiled else ():
         if not tile([item.ofmap for item in work.tiles], work.box):
-            said = f"the {len(work.tiles)} tiles of {work} do not fill {work.box}, each element once"
+            said = f"the tiles of {work}, {len(work.tiles)} in all, do not fill {work.box}, each element once"
             yield Finding(f"{work.place}/tile_info", said, about=work.layer_name)
 
 
@@ -32,7 +32,7 @@ def pieces(index: Index, _: Network | None) -> Iterator[Finding]:
     for work in index.ir.workloads():
         if not work.ofmap:
             yield Finding(f"{work.place}/ofmap", f"{work} has no ofmap")
-        whole = work.box if index.ir.dialect == "B" else work.box.within(work.box)
+        whole = work.box if index.ir.form.absolute else work.box.within(work.box)
         for piece in work.ofmap:
             if not piece.box.inside(whole):
                 said = f"{work} makes {whole}, transfer {piece.transfer_id} is {piece.box}"
@@ -84,7 +84,7 @@ def time(index: Index, _: Network | None) -> Iterator[Finding]:
 )  # fmt: skip
 def incomplete(index: Index, _: Network | None) -> Iterator[Finding]:
     """Operands, then weights (B)."""
-    for work in index.ir.workloads() if index.ir.dialect == "B" else ():
+    for work in index.ir.workloads() if index.ir.form.joint_operands else ():
         for item in work.ifmap:
             held = sum(source.box.volume for entry in own_entries(work) for source in entry.source)
             wanted = item.box.volume

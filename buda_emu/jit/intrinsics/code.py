@@ -1,14 +1,11 @@
 """What the code of intrinsics is built from: LLVM types, vectors, functions that several calls share."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.cgutils import get_or_insert_function
-from numba.core.typing.templates import signature
-from numba.extending import type_callable
 
 __all__ = [
     "FLOAT",
@@ -16,7 +13,6 @@ __all__ = [
     "Builder",
     "Value",
     "call_shared",
-    "changes_arrays",
     "llvm_fma",
     "on_data",
     "prefetch",
@@ -30,20 +26,6 @@ Value: TypeAlias = Any
 
 FLOAT: Final = ir.FloatType()
 SIZE: Final = ir.IntType(64)
-
-
-def changes_arrays(function: Callable[..., None]) -> None:
-    """Numba's type of a function that changes arrays and gives nothing: its numbers have 64 bits."""
-
-    def kind(given: Any) -> Any:
-        return types.intp if isinstance(given, types.Integer | types.Boolean) else given
-
-    def typer(*kinds: Any) -> Any:
-        return signature(types.none, *map(kind, kinds))
-
-    own: Any = typer
-    own.__signature__ = inspect.signature(function)  # numba goes by it: what is not in it would be put into a tuple
-    type_callable(function)(lambda _context: own)
 
 
 def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: Callable[..., None]) -> None:
@@ -65,11 +47,20 @@ def call_shared(builder: Builder, name: str, arguments: Sequence[Value], emit: C
 
 
 def on_data(context: Any, builder: Builder, call: Any, arguments: Sequence[Value]) -> list[Value]:
-    """The arguments of a call, of arrays the addresses of their first elements; there may be fewer than it has."""
-    return [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-        for kind, value in zip(call.args, arguments, strict=False)
-    ]
+    """The arguments of a call, of tuples their items, of arrays the addresses of their first elements; there may be
+    fewer than it has."""
+    found: list[Value] = []
+    for kind, value in zip(call.args, arguments, strict=False):
+        found += _data(context, builder, kind, value)
+    return found
+
+
+def _data(context: Any, builder: Builder, kind: Any, value: Value) -> list[Value]:
+    if isinstance(kind, types.BaseTuple):
+        kinds: Any = kind
+        items = zip(kinds, cgutils.unpack_tuple(builder, value), strict=True)
+        return [one for item_kind, item in items for one in _data(context, builder, item_kind, item)]
+    return [context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value]
 
 
 def splat(builder: Builder, value: Value, vector: ir.VectorType) -> Value:

@@ -3,25 +3,17 @@
 from typing import Any
 
 from numba.core import types
-from numba.extending import lower_builtin, type_callable
 
+from buda_emu.jit.intrinsics.code import Builder, Value
+from buda_emu.jit.intrinsics.declare import intrinsic
 from buda_emu.jit.shifts import shift_left, shift_right
 
 
-@type_callable(shift_right)
-@type_callable(shift_left)
-def _type_shift(_context: Any) -> Any:
-    def typer(value: Any, distance: Any) -> Any:
-        return types.int32 if value == distance == types.int32 else None
-
-    return typer
+@intrinsic(shift_right, types.int32, types.int32, types.int32)
+def _shift_right(_context: Any, builder: Builder, value: Value, distance: Value) -> Value:
+    return builder.ashr(value, distance)
 
 
-@lower_builtin(shift_right, types.int32, types.int32)
-def _lower_shift_right(_context: Any, builder: Any, _call: Any, arguments: Any) -> Any:
-    return builder.ashr(*arguments)
-
-
-@lower_builtin(shift_left, types.int32, types.int32)
-def _lower_shift_left(_context: Any, builder: Any, _call: Any, arguments: Any) -> Any:
-    return builder.shl(*arguments)
+@intrinsic(shift_left, types.int32, types.int32, types.int32)
+def _shift_left(_context: Any, builder: Builder, value: Value, distance: Value) -> Value:
+    return builder.shl(value, distance)

@@ -4,10 +4,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
 
 from buda_emu.jit.intrinsics.code import SIZE, Builder, Value
+from buda_emu.jit.intrinsics.declare import intrinsic
 from buda_emu.jit.job_slot import ARGUMENTS, CODE, add, pause, read, work_on
 
 __all__ = ["emit_add", "emit_pause", "emit_read", "word_place"]
@@ -35,44 +34,20 @@ def emit_pause(context: Any, builder: Builder) -> None:
         builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
 
 
-@type_callable(add)
-def _type_add(_context: Any) -> Any:
-    return lambda _address, _word, _value: signature(types.int64, types.int64, types.int64, types.int64)
-
-
-@lower_builtin(add, types.int64, types.int64, types.int64)
-def _lower_add(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+@intrinsic(add, types.int64, types.intp, types.intp, types.intp)
+def _add(_context: Any, builder: Builder, *arguments: Value) -> Value:
     return emit_add(builder, *arguments)
 
 
-@type_callable(read)
-def _type_read(_context: Any) -> Any:
-    return lambda _address, _word: signature(types.int64, types.int64, types.int64)
-
-
-@lower_builtin(read, types.int64, types.int64)
-def _lower_read(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+@intrinsic(read, types.int64, types.intp, types.intp)
+def _read(_context: Any, builder: Builder, *arguments: Value) -> Value:
     return emit_read(builder, *arguments)
 
 
-@type_callable(work_on)
-def _type_work_on(_context: Any) -> Any:
-    return lambda _slot: signature(types.int64, types.int64)
-
-
-@lower_builtin(work_on, types.int64)
-def _lower_work_on(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    (slot,) = arguments
+@intrinsic(work_on, types.int64, types.intp)
+def _work_on(_context: Any, builder: Builder, slot: Value) -> Value:
     code = builder.inttoptr(emit_read(builder, slot, SIZE(CODE)), ir.FunctionType(SIZE, [SIZE]).as_pointer())
     return builder.call(code, [builder.ptrtoint(word_place(builder, slot, SIZE(ARGUMENTS)), SIZE)])
 
 
-@type_callable(pause)
-def _type_pause(_context: Any) -> Any:
-    return lambda: types.none
-
-
-@lower_builtin(pause)
-def _lower_pause(context: Any, builder: Builder, _call: Any, _arguments: Any) -> Value:
-    emit_pause(context, builder)
-    return context.get_dummy_value()
+intrinsic(pause, types.none)(emit_pause)

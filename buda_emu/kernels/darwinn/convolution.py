@@ -4,11 +4,35 @@ Operands come as int32 with their zero points taken off, weights with the output
 run along it. The caller sees to it that 32 bits hold every sum.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from buda_emu.jit.kernel import helper, kernel
+
+
+class Window(NamedTuple):
+    """Strides, dilations, and what is before the first row and column."""
+
+    stride_y: int
+    stride_x: int
+    dilation_y: int
+    dilation_x: int
+    before_y: int
+    before_x: int
+
+
+class Scale(NamedTuple):
+    """From sums to outputs: bias int32[out] and the factors of each channel, q and e int64[out]; zero point and ends of
+    the output."""
+
+    bias: NDArray[np.int32]
+    q: NDArray[np.int64]
+    e: NDArray[np.int64]
+    zero: int
+    low: int
+    high: int
 
 
 @helper
@@ -29,11 +53,10 @@ def rescaled(total: Any, q: Any, e: Any, zero: Any, low: Any, high: Any) -> Any:
 
 
 @kernel
-def conv(
-    x: Any, w: Any, bias: Any, q: Any, e: Any, stride_y: Any, stride_x: Any, dilation_y: Any, dilation_x: Any,
-    before_y: Any, before_x: Any, zero: Any, low: Any, high: Any, out: Any,
-) -> None:  # fmt: skip
-    """x int32[n, h, w, in], w int32[h, w, in, out], bias int32[out], q and e int64[out], out int16[n, y, x, out]."""
+def conv(x: Any, w: Any, window: Window, scale: Scale, out: Any) -> None:
+    """x int32[n, h, w, in], w int32[h, w, in, out], out int16[n, y, x, out]."""
+    stride_y, stride_x, dilation_y, dilation_x, before_y, before_x = window
+    bias, q, e, zero, low, high = scale
     channels = w.shape[3]
     total = np.empty(channels, np.int32)
     for n in range(out.shape[0]):
@@ -58,11 +81,10 @@ def conv(
 
 
 @kernel
-def depthwise(
-    x: Any, w: Any, bias: Any, q: Any, e: Any, stride_y: Any, stride_x: Any, dilation_y: Any, dilation_x: Any,
-    before_y: Any, before_x: Any, zero: Any, low: Any, high: Any, out: Any,
-) -> None:  # fmt: skip
-    """x int32[n, h, w, in], w int32[h, w, channel], bias int32[channel], out int16[n, y, x, channel]."""
+def depthwise(x: Any, w: Any, window: Window, scale: Scale, out: Any) -> None:
+    """x int32[n, h, w, in], w int32[h, w, channel], out int16[n, y, x, channel]."""
+    stride_y, stride_x, dilation_y, dilation_x, before_y, before_x = window
+    bias, q, e, zero, low, high = scale
     channels = w.shape[2]
     times = channels // x.shape[3]
     total = np.empty(channels, np.int32)

@@ -4,7 +4,7 @@ A region is `runs` runs of `length` elements, the starts 32 apart: (1, 1024) a w
 rows, (32, 16) its first sixteen columns (OPS 5.2).
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,16 @@ LRELU: Final = 5
 _LARGEST_INVERSE: Final = np.float32(8388608.0)  # 1 / eps, the inverse of zero
 
 
+Region: TypeAlias = tuple[int, int]
+"""Runs, and their length."""
+
+
 @kernel
 def elementary_tiles(
     start: int,
     stop: int,
     tiles: Tensor,
-    runs: int,
-    length: int,
+    region: Region,
     failed: NDArray[np.bool_],
     code: int,
     slope: np.float32,
@@ -40,7 +43,7 @@ def elementary_tiles(
     `failed`, bool[w*n], is set for a tile with an element that the reference would abort on: sqrt of NaN or of a
     negative value, reciprocals that are NaN or -inf. What becomes of such an element is not defined.
     """
-    n = tiles.shape[1]
+    n, (runs, length) = tiles.shape[1], region
     for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
@@ -82,13 +85,12 @@ def dropout_tiles(
     start: int,
     stop: int,
     tiles: Tensor,
-    runs: int,
-    length: int,
+    region: Region,
     keep: NDArray[np.float32],
     scale: np.float32,
 ) -> None:
     """(keep * x) * scale on the region of each tile of float32[w, n, 1024]; `keep`: float32[1024], 0 or 1 (OPS 5.1)."""
-    n = tiles.shape[1]
+    n, (runs, length) = tiles.shape[1], region
     for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]
@@ -99,9 +101,9 @@ def dropout_tiles(
 
 
 @kernel
-def clear_outside(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def clear_outside(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """+0 outside the region of each tile of float32[w, n, 1024]. Items: the w*n tiles."""
-    n = tiles.shape[1]
+    n, (runs, length) = tiles.shape[1], region
     for item in claimed(start, stop):
         entry = item // n
         tile = tiles[entry, item - entry * n]

@@ -13,6 +13,7 @@ import numpy as np
 
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.jit.thread_team import claimed
+from buda_emu.kernels.functions.elementary import Region
 from buda_emu.kernels.functions.exp_fast import LARGEST, exp_or_nan
 from buda_emu.kernels.functions.gelu_fast import GELU_SCALE, gelu_derivative_or_nan, gelu_or_nan
 from buda_emu.kernels.functions.libm.exp import exp
@@ -107,8 +108,9 @@ def _replace(run: Tensor, line: Tensor, short_way: Any, definition: Any) -> None
 
 
 @kernel
-def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def exp_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`exp_scalar` in place. Items: the w*n tiles."""
+    runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
@@ -117,8 +119,9 @@ def exp_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> N
 
 
 @kernel
-def log_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def log_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`log_scalar` in place. Items: the w*n tiles."""
+    runs, length = region
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
@@ -132,8 +135,9 @@ def _sigmoid_or_nan(x: np.float32) -> np.float32:
 
 
 @kernel
-def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def sigmoid_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`sigmoid_scalar` in place. Items: the w*n tiles."""
+    runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
@@ -142,8 +146,9 @@ def sigmoid_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) 
 
 
 @kernel
-def tanh_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def tanh_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`tanhf` in place. Items: the w*n tiles."""
+    runs, length = region
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
@@ -152,8 +157,9 @@ def tanh_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
 
 
 @kernel
-def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def gelu_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`gelu_scalar` in place. Items: the w*n tiles."""
+    runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
@@ -162,8 +168,9 @@ def gelu_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
 
 
 @kernel
-def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`gelu_derivative_scalar` in place. Items: the w*n tiles."""
+    runs, length = region
     line = np.empty(length, np.float32)
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
@@ -172,8 +179,9 @@ def gelu_derivative_tiles(start: int, stop: int, tiles: Tensor, runs: int, lengt
 
 
 @kernel
-def sine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def sine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`sinf` in place. Items: the w*n tiles."""
+    runs, length = region
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)
@@ -186,8 +194,9 @@ def sine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> 
 
 
 @kernel
-def cosine_tiles(start: int, stop: int, tiles: Tensor, runs: int, length: int) -> None:
+def cosine_tiles(start: int, stop: int, tiles: Tensor, region: Region) -> None:
     """`cosf` in place. Items: the w*n tiles."""
+    runs, length = region
     for tile in claimed(start, stop):
         for item in range(tile * runs, (tile + 1) * runs):
             run = _run(tiles, item, runs, length)

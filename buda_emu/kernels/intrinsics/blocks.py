@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared
+from buda_emu.jit.intrinsics.declare import intrinsic, shared_intrinsic
 from buda_emu.jit.intrinsics.vectors import I8, I32, Vectors
 from buda_emu.kernels.tensix.conversions.blocks import (
     FARTHEST,
@@ -23,19 +23,10 @@ from buda_emu.kernels.tiles.tile_memory import TILE
 
 __all__ = ["Assembled"]
 
-changes_arrays(assemble_groups)
-changes_arrays(spread_groups)
-
 _EXPONENT: Final = 23  # where that of a single begins
 
 
-@lower_builtin(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
-def _lower_assemble_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = on_data(context, builder, call, arguments)
-    call_shared(builder, "assemble_groups", plain, _emit)
-    return context.get_dummy_value()
-
-
+@shared_intrinsic(assemble_groups, types.Array, types.intp, types.intp, types.intp, types.Array, types.Array)
 def _emit(builder: Builder, row: Value, down: Value, most: Value, cut: Value, codes: Value, exponents: Value) -> None:
     code = Vectors(builder, GROUP)
     assembled = Assembled(code, down, most, cut, codes, exponents)
@@ -72,17 +63,16 @@ class Assembled:
         builder.store(builder.trunc(shared, I8), builder.gep(self.exponents, [group]))
 
 
-@lower_builtin(spread_groups, types.Array, types.Array, types.Array, types.intp, types.intp)
-def _lower_spread_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    *plain, exponent_bits = on_data(context, builder, call, arguments)
-    name = f"spread_groups_{call.args[0].dtype.bitwidth}"
+@intrinsic(spread_groups, types.none, types.Array, types.Array, types.Array, types.intp, types.intp)
+def _spread_groups(_context: Any, builder: Builder, *given: Value) -> None:
+    *plain, exponent_bits = given
+    name = f"spread_groups_{plain[0].type.pointee.width}"
     wide = builder.icmp_signed("==", exponent_bits, SIZE(8))
     with builder.if_else(wide) as (then, otherwise):
         with then:
             call_shared(builder, f"{name}_wide", plain, _emit_wide)
         with otherwise:
             call_shared(builder, f"{name}_narrow", plain, _emit_narrow)
-    return context.get_dummy_value()
 
 
 def _emit_wide(builder: Builder, words: Value, codes: Value, exponents: Value, align: Value) -> None:

@@ -11,8 +11,6 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
 
 from buda_emu.jit.intrinsics.code import (
     FLOAT,
@@ -25,6 +23,7 @@ from buda_emu.jit.intrinsics.code import (
     splat,
     tile_pointer,
 )
+from buda_emu.jit.intrinsics.declare import intrinsic
 from buda_emu.kernels.products.dense_product import LANE_TREE, LANES, Tree, add_dense_product
 from buda_emu.kernels.tiles.tile_memory import CACHE_LINE, EDGE, TILE
 
@@ -115,23 +114,11 @@ class _BlockCode:
         self.builder.store(value, self.builder.bitcast(self.at(pointer, place), self.vector.as_pointer()), align=4)
 
 
-@type_callable(add_dense_product)
-def _type_add_dense_product(_context: Any) -> Any:
-    def typer(accumulator: Any, a: Any, b: Any, parking: Any, soon: Any, part: Any, parts: Any) -> Any:
-        integers = isinstance(part, types.Integer) and isinstance(parts, types.Integer)
-        if not integers or not accumulator == a == b == parking == soon == types.uintp:
-            return None
-        return signature(types.none, *[types.uintp] * 5, types.intp, types.intp)
-
-    return typer
-
-
-@lower_builtin(add_dense_product, *[types.uintp] * 5, types.intp, types.intp)
-def _lower_add_dense_product(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+@intrinsic(add_dense_product, types.none, *[types.uintp] * 5, types.intp, types.intp)
+def _add_dense_product(context: Any, builder: Builder, *arguments: Value) -> None:
     block = block_for(context.codegen().magic_tuple()[2])
     # In a function of its own LLVM cannot know that nobody else reads the parking tile, and keeps it in memory.
     call_shared(builder, "dense_product", arguments, partial(_emit_product, block))
-    return context.get_dummy_value()
 
 
 def _emit_product(block: _Block, builder: Builder, *arguments: Value) -> None:

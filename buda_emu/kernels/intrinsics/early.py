@@ -1,20 +1,14 @@
 """The code of `kernels/tensix/conversions/early.py`."""
 
-from typing import Any
-
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value
+from buda_emu.jit.intrinsics.declare import shared_intrinsic
 from buda_emu.jit.intrinsics.vectors import Vectors
 from buda_emu.kernels.intrinsics.blocks import Assembled
 from buda_emu.kernels.tensix.conversions.blocks import GROUP
 from buda_emu.kernels.tensix.conversions.early import MAGNITUDE, early_groups, early_halves, early_words
 from buda_emu.kernels.tiles.tile_memory import TILE
-
-changes_arrays(early_words)
-changes_arrays(early_halves)
-changes_arrays(early_groups)
 
 
 class _Early:
@@ -38,12 +32,7 @@ class _Early:
         return builder.select(builder.icmp_signed("<", size, least), rest, signed)
 
 
-@lower_builtin(early_words, types.Array, *(types.intp,) * 8, types.Array)
-def _lower_early_words(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    call_shared(builder, "early_words", on_data(context, builder, call, arguments), _emit_early_words)
-    return context.get_dummy_value()
-
-
+@shared_intrinsic(early_words, types.Array, types.intp, types.BaseTuple, types.intp, types.Array)
 def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
     *numbers, small, row = rest
     code = Vectors(builder, GROUP)
@@ -53,12 +42,7 @@ def _emit_early_words(builder: Builder, words: Value, *rest: Value) -> None:
         code.store(early.load(words, place), row, place)
 
 
-@lower_builtin(early_groups, types.Array, *(types.intp,) * 10, types.Array, types.Array)
-def _lower_early_groups(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    call_shared(builder, "early_groups", on_data(context, builder, call, arguments), _emit_early_groups)
-    return context.get_dummy_value()
-
-
+@shared_intrinsic(early_groups, types.Array, types.intp, types.BaseTuple, types.BaseTuple, types.Array, types.Array)
 def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
     code = Vectors(builder, GROUP)
     early, assembled = _Early(code, *numbers[:7]), Assembled(code, *numbers[7:])
@@ -66,12 +50,7 @@ def _emit_early_groups(builder: Builder, words: Value, *numbers: Value) -> None:
         assembled.store(early.load(words, builder.mul(loop.index, SIZE(GROUP))), loop.index)
 
 
-@lower_builtin(early_halves, types.Array, *(types.intp,) * 7, types.Array)
-def _lower_early_halves(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    call_shared(builder, "early_halves", on_data(context, builder, call, arguments), _emit_early_halves)
-    return context.get_dummy_value()
-
-
+@shared_intrinsic(early_halves, types.Array, types.intp, types.BaseTuple, types.Array)
 def _emit_early_halves(builder: Builder, words: Value, *rest: Value) -> None:
     *numbers, halves = rest
     code = Vectors(builder, GROUP)

@@ -1,12 +1,13 @@
 """The code of `kernels/tensix/elementwise/eltwise_by_singles.py`."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
+from buda_emu.jit.intrinsics.declare import intrinsic, shared_intrinsic
 from buda_emu.jit.intrinsics.vectors import I32, Vectors, lanes_for
 from buda_emu.kernels.tensix.elementwise.eltwise_by_singles import (
     AWAY,
@@ -33,47 +34,27 @@ from buda_emu.kernels.tensix.elementwise.eltwise_by_singles import (
 )
 from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE
 
-# ------------------------------------------------------------------------------------------------------------ types
-changes_arrays(add_words)
-changes_arrays(multiply_words)
-changes_arrays(multiply_exactly)
-
-
 _WORDS: Final = (types.Array, types.Array, types.Array)
 
 
-@lower_builtin(add_words, *_WORDS, types.intp, types.intp, types.intp, types.Array)
-def _lower_add_words(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    return _for_mode(context, builder, call, arguments, "add_words", _emit_add)
+@intrinsic(add_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
+def _add_words(context: Any, builder: Builder, *given: Value) -> None:
+    _for_mode(context, builder, given, "add_words", _emit_add)
 
 
-@lower_builtin(multiply_words, *_WORDS, types.intp, types.intp, types.intp, types.Array)
-def _lower_multiply_words(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    return _for_mode(context, builder, call, arguments, "multiply_words", _emit_multiply)
+@intrinsic(multiply_words, types.none, *_WORDS, types.intp, types.intp, types.intp, types.Array)
+def _multiply_words(context: Any, builder: Builder, *given: Value) -> None:
+    _for_mode(context, builder, given, "multiply_words", _emit_multiply)
 
 
-@lower_builtin(multiply_exactly, *_WORDS, types.intp, types.intp, types.Array)
-def _lower_multiply_exactly(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    width, plain = _plain(context, builder, call, arguments)
-    call_shared(builder, "multiply_exactly", plain, partial(_emit_multiply_exactly, width))
-    return context.get_dummy_value()
-
-
-def _plain(context: Any, builder: Builder, call: Any, arguments: Any) -> tuple[int, list[Value]]:
-    """Lanes of a vector; the arguments, of arrays the addresses of their first elements."""
-    return lanes_for(context), on_data(context, builder, call, arguments)
-
-
-def _for_mode(context: Any, builder: Builder, call: Any, arguments: Any, name: str, emit: Any) -> Value:
+def _for_mode(context: Any, builder: Builder, given: Sequence[Value], name: str, emit: Any) -> None:
     """One function for each mode, told by the last argument but one."""
-    width, (*others, mode, special) = _plain(context, builder, call, arguments)
+    width, (*others, mode, special) = lanes_for(context), given
     for number in (BF16, FP16, FP32) if emit is _emit_add else (BF16, FP16):
         with builder.if_then(builder.icmp_signed("==", mode, SIZE(number))):
             call_shared(builder, f"{name}_{number}", [*others, special], partial(emit, width, number))
-    return context.get_dummy_value()
 
 
-# ------------------------------------------------------------------------------------------------------------- code
 class _Code(Vectors):
     """What both kinds of step share."""
 
@@ -114,9 +95,8 @@ class _Code(Vectors):
         self.store(builder.or_(seen, builder.sext(found, self.words)), special, SIZE(0))
 
 
-def _emit_add(
-    width: int, mode: int, builder: Builder, word: Value, a: Value, b: Value, flip: Value, lift: Value, special: Value
-) -> None:
+def _emit_add(width: int, mode: int, builder: Builder, *given: Value) -> None:
+    word, a, b, flip, lift, special = given
     code = _Code(builder, width)
     flips, lifts = code.every_word(flip), code.every_word(lift)
     with cgutils.for_range(builder, SIZE(TILE // width)) as loop:
@@ -175,9 +155,8 @@ def _phase_cuts(code: "_Code", phase: Value) -> tuple[tuple[Value, Value], tuple
     return _cuts(code, low, SRCA_CUTS), _cuts(code, high, SRCB_CUTS)
 
 
-def _emit_multiply(
-    width: int, mode: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
-) -> None:
+def _emit_multiply(width: int, mode: int, builder: Builder, *given: Value) -> None:
+    word, a, b, phase, lift, special = given
     code = _Code(builder, width)
     lifts = code.every_word(lift)
     cuts_a, cuts_b = _phase_cuts(code, phase)
@@ -203,6 +182,7 @@ def _emit_multiply(
         code.store(code.rounded(builder.fsub(total, code.float(MAGIC)), common, mode), word, place)
 
 
+@shared_intrinsic(multiply_exactly, *_WORDS, types.intp, types.intp, types.Array, by_lanes=True)
 def _emit_multiply_exactly(
     width: int, builder: Builder, word: Value, a: Value, b: Value, phase: Value, lift: Value, special: Value
 ) -> None:

@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data, splat
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma, splat
+from buda_emu.jit.intrinsics.declare import intrinsic
 from buda_emu.jit.intrinsics.vectors import Vectors, lanes_for
 from buda_emu.kernels.intrinsics.dst_words import Bf16, Fp16, Wide, step_at
 from buda_emu.kernels.intrinsics.group_tops import Block, Patterns, Tops, block_for
@@ -17,13 +17,9 @@ Sums: TypeAlias = dict[tuple[int, int], list[Value]]
 """Of both groups, for each row and vector of a block."""
 
 
-# ------------------------------------------------------------------------------------------------------------ types
-changes_arrays(add_tile)
-
-
-@lower_builtin(add_tile, *[types.Array] * 6, *[types.intp] * 8)
-def _lower_add_tile(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    *plain, mode, blackhole = on_data(context, builder, call, arguments)
+@intrinsic(add_tile, types.none, *[types.Array] * 6, types.BaseTuple)
+def _add_tile(context: Any, builder: Builder, *given: Value) -> None:
+    *plain, mode, blackhole = given
     lanes = lanes_for(context)
     with builder.if_else(builder.icmp_signed("==", mode, mode.type(FP32))) as (then, otherwise):
         with then:
@@ -33,15 +29,12 @@ def _lower_add_tile(context: Any, builder: Builder, call: Any, arguments: Any) -
                 call_shared(builder, "add_tile_fp16", plain, partial(_emit_add_tile, lanes, Fp16))
             with bf16:
                 call_shared(builder, "add_tile_bf16", plain, partial(_emit_add_tile, lanes, Bf16))
-    return context.get_dummy_value()
 
 
-# ------------------------------------------------------------------------------------------------------------- code
 def _emit_add_tile(
-    lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, word: Value, exponent_b: Value,
-    exponent_a: Value, b: Value, a: Value, steps: Value, count: Value, faces: Value, lowest: Value, least: Value,
-    moved: Value, cut: Value, *more: Value,
+    lanes: int, kind: type[Bf16 | Fp16 | Wide], builder: Builder, *given: Value
 ) -> None:  # fmt: skip
+    word, exponent_b, exponent_a, b, a, steps, count, faces, lowest, least, moved, cut, *more = given
     code, shape = Vectors(builder, lanes, 2 * lanes), block_for(lanes)
     dst = kind(code, steps, count, moved, *more)
     tops = Tops(code, shape, exponent_b, exponent_a)

@@ -4,14 +4,14 @@ branches, on the assumption that no lane holds an infinity or a NaN and no produ
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, llvm_fma, on_data
-from buda_emu.jit.intrinsics.vectors import I32, Vectors, lanes_for
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, llvm_fma
+from buda_emu.jit.intrinsics.declare import shared_intrinsic
+from buda_emu.jit.intrinsics.vectors import I32, Vectors
 from buda_emu.kernels.tensix.functions import lane_rows as rows
 from buda_emu.kernels.tensix.functions.fma import LANES
 from buda_emu.kernels.tensix.functions.lane_rows import execute_row
@@ -29,16 +29,9 @@ Body = Callable[[Value, Value, Value], Value]
 """The result's vector from those of the operands."""
 
 
-changes_arrays(execute_row)
-
-
-@lower_builtin(execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp)
-def _lower_execute_row(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = on_data(context, builder, call, arguments)
-    call_shared(builder, "execute_row", plain, partial(_emit, lanes_for(context)))
-    return context.get_dummy_value()
-
-
+@shared_intrinsic(
+    execute_row, types.Array, types.intp, types.Array, types.Array, types.Array, types.intp, by_lanes=True
+)
 def _emit(
     lanes_of_vector: int, builder: Builder, code: Value, step: Value, lanes: Value, tables: Value, special: Value,
     blackhole: Value,

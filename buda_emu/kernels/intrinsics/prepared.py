@@ -3,15 +3,13 @@ SrcB."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import lower_builtin
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, changes_arrays, on_data, splat
-from buda_emu.jit.intrinsics.vectors import I16, Vectors, lanes_for
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, splat
+from buda_emu.jit.intrinsics.declare import shared_intrinsic
+from buda_emu.jit.intrinsics.vectors import I16, Vectors
 from buda_emu.kernels.tensix.products.prepared import (
     COUNTS,
     HALVES,
@@ -36,32 +34,13 @@ _MOST = 255 * COUNTS
 _ARRAYS = (types.Array,) * 4
 
 
-# ------------------------------------------------------------------------------------------------------------ types
-changes_arrays(prepare_srca)
-changes_arrays(prepare_srcb)
-
-
-@lower_builtin(prepare_srca, *_ARRAYS, types.intp, types.intp)
-def _lower_prepare_srca(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = on_data(context, builder, call, arguments)
-    call_shared(builder, "prepare_srca", plain, partial(_emit_prepare_srca, lanes_for(context)))
-    return context.get_dummy_value()
-
-
-@lower_builtin(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp)
-def _lower_prepare_srcb(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    plain = on_data(context, builder, call, arguments)
-    call_shared(builder, "prepare_srcb", plain, partial(_emit_prepare_srcb, lanes_for(context)))
-    return context.get_dummy_value()
-
-
-# ------------------------------------------------------------------------------------------------------------- code
+@shared_intrinsic(prepare_srca, *_ARRAYS, types.intp, types.intp, by_lanes=True)
 def _emit_prepare_srca(
     lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value
 ) -> None:  # fmt: skip
     code = Vectors(builder, lanes, 2 * lanes)
     more = code.every_word(builder.shl(lift, SIZE(23)))
-    half = TILE // 4  # both groups of an inner face lie one behind the other
+    half = TILE // 4  # both groups of an inner face lie one after the other
 
     def first_of(pair: Value) -> Value:
         return builder.add(pair, builder.and_(pair, SIZE(half)))
@@ -80,10 +59,9 @@ def _emit_prepare_srca(
         code.store(builder.fmul(builder.fsub(both, first), code.float(float(1 << 5))), parts, place)
 
 
-def _emit_prepare_srcb(
-    lanes: int, builder: Builder, exponent: Value, parts: Value, words: Value, ends: Value, phases: Value, lift: Value,
-    plus: Value,
-) -> None:  # fmt: skip
+@shared_intrinsic(prepare_srcb, *_ARRAYS, types.intp, types.intp, types.intp, by_lanes=True)
+def _emit_prepare_srcb(lanes: int, builder: Builder, *given: Value) -> None:
+    exponent, parts, words, ends, phases, lift, plus = given
     narrow, code = Vectors(builder, GROUP, 2 * GROUP), Vectors(builder, lanes)
     shifted = builder.shl(lift, SIZE(23))
 
@@ -113,7 +91,7 @@ def _emit_pairs(
 ) -> Value:  # fmt: skip
     """Exponents, their range, of which it gives the lower end, and `put` for all words.
 
-    layout: where the word stands that belongs to a pair of exponents, how far behind it the other one is, and what is
+    layout: where the word stands that belongs to a pair of exponents, how far after it the other one is, and what is
     added to exponents.
     """
     builder = code.builder

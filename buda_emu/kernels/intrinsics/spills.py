@@ -1,12 +1,9 @@
 """The code of `kernels/tensix/products/spills.py`."""
 
-from typing import Any
-
 from numba.core import cgutils, types
-from numba.core.typing.templates import signature
-from numba.extending import lower_builtin, type_callable
 
-from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, call_shared, llvm_fma
+from buda_emu.jit.intrinsics.code import SIZE, Builder, Value, llvm_fma
+from buda_emu.jit.intrinsics.declare import shared_intrinsic
 from buda_emu.jit.intrinsics.vectors import I32, Vectors
 from buda_emu.kernels.tensix.products.spills import (
     EXPONENT,
@@ -24,21 +21,7 @@ from buda_emu.kernels.tensix.products.spills import (
 from buda_emu.kernels.tensix.words import TILE
 
 
-@type_callable(through_blocks)
-def _type_through_blocks(_context: Any) -> Any:
-    def typer(word: Any) -> Any:
-        return signature(types.none, word)
-
-    return typer
-
-
-@lower_builtin(through_blocks, types.Array)
-def _lower_through_blocks(context: Any, builder: Builder, call: Any, arguments: Any) -> Value:
-    word = context.make_array(call.args[0])(context, builder, arguments[0]).data
-    call_shared(builder, "through_blocks", [word], _emit_through_blocks)
-    return context.get_dummy_value()
-
-
+@shared_intrinsic(through_blocks, types.Array)
 def _emit_through_blocks(builder: Builder, word: Value) -> None:
     code = Vectors(builder, GROUP)
     with cgutils.for_range(builder, SIZE(TILE // GROUP)) as loop:

@@ -9,6 +9,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_builtin, type_callable
 
 from buda_emu.jit.intrinsics.code import FLOAT, SIZE, Builder, Value, call_shared, prefetch, splat, tile_pointer
+from buda_emu.jit.intrinsics.declare import intrinsic, shared_intrinsic
 from buda_emu.kernels.tiles.tile_memory import (
     CACHE_LINE,
     EDGE,
@@ -39,56 +40,29 @@ LINES: Final = 4 * TILE // CACHE_LINE
 QUAD: Final = 4  # the widest square of floats that is transposed by one instruction for each pair of rows, everywhere
 
 
-@type_callable(tile_at)
-def _type_tile_at(_context: Any) -> Any:
-    def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
-        if tiles == types.uintp or (tiles.dtype, tiles.ndim, tiles.layout) == (types.float32, 3, "C"):
-            return signature(types.uintp, tiles, types.intp, types.intp)
-        return None
-
-    return typer
-
-
-@lower_builtin(tile_at, types.uintp, types.intp, types.intp)
-def _lower_working_tile_at(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    first, _, tile = arguments
+@intrinsic(tile_at, types.uintp, types.uintp, types.intp, types.intp)
+def _working_tile_at(_context: Any, builder: Builder, first: Value, _entry: Value, tile: Value) -> Value:
     return builder.add(first, builder.mul(tile, SIZE(4 * TILE)))
 
 
-@type_callable(is_aligned)
-def _type_is_aligned(_context: Any) -> Any:
-    return lambda tile: types.boolean if tile == types.uintp else None
+@intrinsic(is_aligned, types.boolean, types.uintp)
+def _is_aligned(_context: Any, builder: Builder, tile: Value) -> Value:
+    return builder.icmp_unsigned("==", builder.and_(tile, SIZE(CACHE_LINE - 1)), SIZE(0))
 
 
-@lower_builtin(is_aligned, types.uintp)
-def _lower_is_aligned(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    return builder.icmp_unsigned("==", builder.and_(arguments[0], SIZE(CACHE_LINE - 1)), SIZE(0))
+@intrinsic(is_same, types.boolean, types.uintp, types.uintp)
+def _is_same(_context: Any, builder: Builder, tile: Value, other: Value) -> Value:
+    return builder.icmp_unsigned("==", tile, other)
 
 
-@type_callable(is_same)
-def _type_is_same(_context: Any) -> Any:
-    return lambda tile, other: types.boolean if tile == other == types.uintp else None
+@intrinsic(is_zero, types.boolean, types.uintp)
+def _is_zero(_context: Any, builder: Builder, tile: Value) -> Value:
+    return _look(builder, tile, lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _every(0)))
 
 
-@lower_builtin(is_same, types.uintp, types.uintp)
-def _lower_is_same(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    return builder.icmp_unsigned("==", *arguments)
-
-
-@type_callable(is_zero)
-@type_callable(is_finite)
-def _type_look(_context: Any) -> Any:
-    return lambda tile: types.boolean if tile == types.uintp else None
-
-
-@lower_builtin(is_zero, types.uintp)
-def _lower_is_zero(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    return _look(builder, arguments[0], lambda inside, magnitudes: inside.icmp_unsigned("!=", magnitudes, _every(0)))
-
-
-@lower_builtin(is_finite, types.uintp)
-def _lower_is_finite(_context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
-    return _look(builder, arguments[0], lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _every(INFINITY)))
+@intrinsic(is_finite, types.boolean, types.uintp)
+def _is_finite(_context: Any, builder: Builder, tile: Value) -> Value:
+    return _look(builder, tile, lambda inside, sizes: inside.icmp_unsigned(">=", sizes, _every(INFINITY)))
 
 
 def _every(word: int) -> Value:
@@ -114,17 +88,21 @@ def _look(builder: Builder, address: Value, is_sought: Callable[[Builder, Value]
     return builder.load(nothing)
 
 
-@type_callable(working_tiles)
-def _type_working_tiles(_context: Any) -> Any:
-    return lambda: types.uintp
-
-
-@lower_builtin(working_tiles)
-def _lower_working_tiles(context: Any, builder: Builder, _call: Any, _arguments: Any) -> Value:
+@intrinsic(working_tiles, types.uintp)
+def _working_tiles(context: Any, builder: Builder) -> Value:
     with builder.goto_entry_block():
         memory = builder.alloca(ir.ArrayType(FLOAT, WORKING_TILES * TILE))
     memory.align = CACHE_LINE
     return builder.ptrtoint(memory, context.get_value_type(types.uintp))
+
+
+@type_callable(tile_at)
+def _type_tile_at(_context: Any) -> Any:
+    def typer(tiles: Any, _entry: Any, _tile: Any) -> Any:
+        of_tiles = isinstance(tiles, types.Array) and (tiles.dtype, tiles.ndim, tiles.layout) == (types.float32, 3, "C")
+        return signature(types.uintp, tiles, types.intp, types.intp) if of_tiles else None
+
+    return typer
 
 
 @lower_builtin(tile_at, types.Array, types.intp, types.intp)
@@ -136,16 +114,7 @@ def _lower_tile_at(context: Any, builder: Builder, call: Any, arguments: Any) ->
     return builder.ptrtoint(first, context.get_value_type(types.uintp))
 
 
-@type_callable(expect_tile)
-def _type_expect_tile(_context: Any) -> Any:
-    def typer(tile: Any, part: Any, parts: Any) -> Any:
-        if tile == types.uintp and isinstance(part, types.Integer) and isinstance(parts, types.Integer):
-            return signature(types.none, tile, types.intp, types.intp)
-        return None
-
-    return typer
-
-
+@shared_intrinsic(expect_tile, types.uintp, types.intp, types.intp)
 def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> None:
     lines = builder.udiv(builder.add(SIZE(LINES - 1), parts), parts)
     first = builder.mul(part, lines)
@@ -154,12 +123,7 @@ def _emit_expect(builder: Builder, tile: Value, part: Value, parts: Value) -> No
         prefetch(builder, builder.add(tile, place))
 
 
-@type_callable(copy_tile)
-@type_callable(transpose_tile)
-def _type_move(_context: Any) -> Any:
-    return lambda target, source: types.none if target == source == types.uintp else None
-
-
+@shared_intrinsic(copy_tile, types.uintp, types.uintp)
 def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
     to, data = (tile_pointer(builder, address, VECTOR) for address in (target, source))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
@@ -167,12 +131,7 @@ def _emit_copy(builder: Builder, target: Value, source: Value) -> None:
         builder.store(value, builder.gep(to, [loop.index]), align=4)
 
 
-@type_callable(add_row)
-@type_callable(add_tile)
-def _type_add_tile(_context: Any) -> Any:
-    return lambda target, first, second: types.none if target == first == second == types.uintp else None
-
-
+@shared_intrinsic(add_tile, types.uintp, types.uintp, types.uintp)
 def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> None:
     to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     with cgutils.for_range(builder, SIZE(TILE // VECTOR.count)) as loop:
@@ -180,6 +139,7 @@ def _emit_add(builder: Builder, target: Value, first: Value, second: Value) -> N
         builder.store(builder.fadd(left, right), builder.gep(to, [loop.index]), align=4)
 
 
+@shared_intrinsic(add_row, types.uintp, types.uintp, types.uintp)
 def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) -> None:
     to, one, other = (tile_pointer(builder, address, VECTOR) for address in (target, first, second))
     vectors = EDGE // VECTOR.count
@@ -191,21 +151,10 @@ def _emit_add_row(builder: Builder, target: Value, first: Value, second: Value) 
             builder.store(builder.fadd(value, row[n]), builder.gep(to, [place]), align=4)
 
 
-@type_callable(relu_tile)
-def _type_relu_tile(_context: Any) -> Any:
-    def typer(tile: Any, relu: Any, threshold: Any) -> Any:
-        if isinstance(relu, types.Integer) and (tile, threshold) == (types.uintp, types.float32):
-            return signature(types.none, tile, types.intp, threshold)
-        return None
-
-    return typer
-
-
-@lower_builtin(relu_tile, types.uintp, types.intp, types.float32)
-def _lower_relu_tile(context: Any, builder: Builder, _call: Any, arguments: Any) -> Value:
+@intrinsic(relu_tile, types.none, types.uintp, types.intp, types.float32)
+def _relu_tile(_context: Any, builder: Builder, *arguments: Value) -> None:
     with builder.if_then(builder.icmp_signed("!=", arguments[1], SIZE(NO_RELU))):
         call_shared(builder, "relu_tile", arguments, _emit_relu)
-    return context.get_dummy_value()
 
 
 def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> None:
@@ -221,17 +170,14 @@ def _emit_relu(builder: Builder, tile: Value, relu: Value, threshold: Value) -> 
         builder.store(builder.select(builder.fcmp_ordered(">=", value, bound), most, kept), place, align=4)
 
 
-@type_callable(fill_tile)
-def _type_fill_tile(_context: Any) -> Any:
-    return lambda target, value: types.none if (target, value) == (types.uintp, types.float32) else None
-
-
+@shared_intrinsic(fill_tile, types.uintp, types.float32)
 def _emit_fill(builder: Builder, target: Value, value: Value) -> None:
     to = tile_pointer(builder, target)
     with cgutils.for_range(builder, SIZE(TILE)) as loop:
         builder.store(value, builder.gep(to, [loop.index]))
 
 
+@shared_intrinsic(transpose_tile, types.uintp, types.uintp)
 def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
     """Two squares at once, one below the other in the source, beside each other as halves of vectors."""
     to, data = (tile_pointer(builder, address) for address in (target, source))
@@ -258,20 +204,3 @@ def _emit_transpose(builder: Builder, target: Value, source: Value) -> None:
             ]
         for number in range(QUAD):
             builder.store(rows[number], row(to, i, j, number, pair), align=4)
-
-
-def _lower_shared(function: Callable[..., None], emit: Callable[..., None], *arguments: Any) -> None:
-    """A call of `function` with arguments of these types is a call of the code that `emit` makes."""
-
-    @lower_builtin(function, *arguments)
-    def lower(context: Any, builder: Builder, _call: Any, values: Any) -> Value:  # pyright: ignore[reportUnusedFunction]
-        call_shared(builder, function.__name__, values, emit)
-        return context.get_dummy_value()
-
-
-_lower_shared(copy_tile, _emit_copy, types.uintp, types.uintp)
-_lower_shared(transpose_tile, _emit_transpose, types.uintp, types.uintp)
-_lower_shared(fill_tile, _emit_fill, types.uintp, types.float32)
-_lower_shared(add_tile, _emit_add, types.uintp, types.uintp, types.uintp)
-_lower_shared(add_row, _emit_add_row, types.uintp, types.uintp, types.uintp)
-_lower_shared(expect_tile, _emit_expect, types.uintp, types.intp, types.intp)

@@ -45,6 +45,8 @@ __all__ = [
     "PLUS",
     "PLUS_ROW",
     "Ending",
+    "Extent",
+    "Reading",
     "matmul_blocks",
     "matmul_reference",
     "matmul_tiles",
@@ -79,6 +81,32 @@ class Ending(NamedTuple):
     relu: int = NO_RELU
     threshold: np.float32 = np.float32(0)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the operand."""
+        return self.term.nbytes
+
+
+class Reading(NamedTuple):
+    """a_index: int32[t * rows * inner] is the source tile of each post-TM tile of a, negative for a tile full of
+    `a_pad`; b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: inside each tile of b first."""
+
+    a_index: NDArray[np.int32]
+    a_pad: np.float32
+    b_index: NDArray[np.int32]
+    b_pad: np.float32
+    b_transposed: bool
+
+
+class Extent(NamedTuple):
+    """Slices; tiles of each; columns of tiles of an item."""
+
+    t: int
+    rows: int
+    inner: int
+    cols: int
+    columns: int
+
 
 def matmul_reference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
     """The definition, in numpy: a [..., R, K, 32, 32] x b [..., K, C, 32, 32] to [..., R, C, 32, 32] (OPS 6.1)."""
@@ -104,33 +132,21 @@ def matmul_tiles(
     stop: int,
     out: NDArray[np.float32],
     a: NDArray[np.float32],
-    a_index: NDArray[np.int32],
-    a_pad: np.float32,
     b: NDArray[np.float32],
-    b_index: NDArray[np.int32],
-    b_pad: np.float32,
-    b_transposed: bool,
-    t: int,
-    rows: int,
-    inner: int,
-    cols: int,
-    columns: int,
-    how: int,
-    term: NDArray[np.float32],
-    term_index: NDArray[np.int32],
-    term_pad: np.float32,
-    relu: int,
-    threshold: np.float32,
+    reading: Reading,
+    extent: Extent,
+    ending: Ending,
 ) -> None:
-    """out = a x b for each of `t` slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
+    """out = a x b for each of t slices of each entry: +0, then the terms of OPS 6.1 for ascending inner tiles.
 
-    Then what `Ending` says: its fields are the last arguments.
+    Then what `ending` says.
 
     out: float32[w, t * rows * cols, 1024]; a: float32[w or 1, tiles, 1024], b likewise (1: the same entry for every w).
-    a_index: int32[t * rows * inner] is the source tile of each post-TM tile, negative for a tile full of `a_pad`;
-    b_index: int32[t * inner * cols] and `b_pad` likewise. `b_transposed`: each tile of b is transposed inside first.
     Items: blocks of GROUP rows and `columns` columns, those of one group of rows after each other (`matmul_blocks`).
     """
+    a_index, a_pad, b_index, b_pad, b_transposed = reading
+    t, rows, inner, cols, columns = extent
+    how, term, term_index, term_pad, relu, threshold = ending
     work = working_tiles()
     panel = tile_at(work, 0, PANEL)
     parking = tile_at(work, 0, PARKING)

@@ -46,6 +46,16 @@ class Weights(NamedTuple):
         return Weights(tiles, nonzero, begin, single, columns, factors)
 
 
+class Terms(NamedTuple):
+    """All tile products of one entry, ordered by result row: those of row r in column group g are number begin[g, r] to
+    begin[g, r + 1] in `weight` (tile of the operand that is read) and `act_row` (row of tiles in acts).
+    begin: [groups, t * R + 1]."""
+
+    begin: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    act_row: NDArray[np.int64]
+
+
 @kernel
 def count_nonzero(tiles: Tensor, counts: NDArray[np.int64]) -> None:
     """How many elements of each tile of float32[w, n, 1024] are not zero."""
@@ -116,18 +126,15 @@ def sparse_tiles(
     weights: Weights,
     acts: Operand,
     finite: NDArray[np.bool_],
-    terms: NDArray[np.int64],
-    term_weight: NDArray[np.int64],
-    term_row: NDArray[np.int64],
-    cols: int,
-    group_cols: int,
+    products: Terms,
+    columns: tuple[int, int],
 ) -> None:
     """Every tile of out float32[w, rows * cols, 1024] as the ordered sum of its tile products. Items: these tiles.
 
-    acts: the operand of `cols` tiles a row; `finite` [w or 1, source tiles] marks its source.
-    terms: [groups, rows + 1]; the products of output row r in column group g = column // group_cols are number
-    terms[g, r]..terms[g, r + 1] in term_weight (weight tile) and term_row (row of tiles in acts).
+    acts: the operand of so many tiles a row as `columns` says first; `finite` [w or 1, source tiles] marks its source.
+    columns: tiles in a row; in a column group.
     """
+    (terms, term_weight, term_row), (cols, group_cols) = products, columns
     rows = terms.shape[1] - 1
     source, index, pad_value, _ = acts
     pad_is_finite = abs(pad_value) < np.float32(np.inf)

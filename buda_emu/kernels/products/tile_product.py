@@ -97,16 +97,15 @@ def depthwise_tiles(
     in0: Operand,
     in1: Operand,
     finite: NDArray[np.bool_],
-    rows: int,
-    cols: int,
-    kernel_size: int,
+    size: tuple[int, int, int],
 ) -> None:
     """out[t][r][c] = sum over k of in0[t][r][c + k * cols] x in1[t][k][c] (OPS 6.3).
 
     out: float32[w, t * rows * cols, 1024]; in0: [t, rows, kernel_size * cols]; in1: [t, kernel_size, cols], `finite`
-    [w or 1, source tiles] marks its source (`kernels.sparse.mark_finite_tiles`).
+    [w or 1, source tiles] marks its source (`products.sparse.mark_finite_tiles`). `size`: rows, cols, kernel_size.
     Items: the tiles of `out`, over all w.
     """
+    rows, cols, kernel_size = size
     tiles = out.shape[1]
     scratch0 = np.empty(TILE, np.float32)
     scratch1 = np.empty(TILE, np.float32)

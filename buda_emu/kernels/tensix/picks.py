@@ -32,6 +32,7 @@ from buda_emu.kernels.tensix.words import (
     TILE,
     Index,
     Lanes,
+    Setting,
     Tiles,
     i32,
     load_word,
@@ -89,36 +90,50 @@ class Codes(NamedTuple):
     mask: int
 
 
+class Reading(NamedTuple):
+    """A source that lines are picked from: its `places`, `pad` and `transposed` are those of a
+    `products.product.Source`."""
+
+    codes: Codes
+    places: Index
+    pad: np.uint32
+    transposed: bool
+
+
+class Picking(NamedTuple):
+    """How lines are picked: the result has rows of `cols` tiles in groups of `group_cols`; bit p of `phases` is set
+    where phase p runs; `spill`: the way that a tile goes between two strips."""
+
+    cols: int
+    group_cols: int
+    phases: int
+    setting: Setting
+    spill: int
+
+
 @kernel
 def pick_tiles(
     start: int,
     stop: int,
     dst: Tiles,
     picks: Picks,
-    source: Codes,
-    index: Index,
-    pad: np.uint32,
-    transposed: bool,
-    entries: int,
-    cols: int,
-    group_cols: int,
-    phases: int,
-    mode: int,
-    exponent_bits: int,
-    blackhole: bool,
-    spill: int,
+    source: Reading,
+    picking: Picking,
     in_l1: NDArray[np.uint16],
     memory: NDArray[np.int32],
 ) -> None:
-    """dst uint32[stop - start, 1024], Dst images of `mode` that are full of zeros, += the products of tiles start..stop
-    of the result, counted over all entries: rows of `cols` tiles in groups of `group_cols`.
+    """dst uint32[stop - start, 1024], Dst images of the setting's mode that are full of zeros, += the products of tiles
+    start..stop of the result, counted over all entries.
 
-    `index`, `pad` and `transposed` are those of the source, as for `tile_matmul.matmul_tiles`, `entries` how many it
-    has; `spill`: the way that a tile goes between two strips. Not for operands of family A in a 32-bit Dst: there zeros
-    have exponents. `in_l1`, uint16[stop - start, 1024] or empty: where a bf16 Dst is packed after each strip, and added
-    up as Float16_b; then dst is not looked at, and may have any length. `memory`: ROOM words to work in; slices of an
-    array of the kernel's own would be counted, which takes longer than what is done with them.
+    Not for operands of family A in a 32-bit Dst: there zeros have exponents. `in_l1`, uint16[stop - start, 1024] or
+    empty: where a bf16 Dst is packed after each strip, and added up as Float16_b; then dst is not looked at, and may
+    have any length. `memory`: ROOM words to work in; slices of an array of the kernel's own would be counted, which
+    takes longer than what is done with them.
     """
+    codes, index, pad, transposed = source
+    cols, group_cols, phases, setting, spill = picking
+    mode, exponent_bits, blackhole = setting
+    entries = max(codes.bytes.shape[0], codes.halves.shape[0], codes.words.shape[0])
     sums = in_l1.size > 0
     packed = np.empty(TILE, np.uint16)
     rows = picks.begin.shape[1] - 1
@@ -148,10 +163,8 @@ def pick_tiles(
             begin, end = int(picks.begin_of[weight]), int(picks.begin_of[weight + 1])
             if begin < end:
                 at = int(index[picks.act_row[term] * cols + column])
-                _fetch(whole, source, entry if entries > 1 else 0, at, pad, exponent_bits)
-                if empty and _first_term(
-                    word, whole, own, picks, begin, end, transposed, phases, mode, exponent_bits
-                ):  # fmt: skip
+                _fetch(whole, codes, entry if entries > 1 else 0, at, pad, exponent_bits)
+                if empty and _first_term(word, whole, own, picks, (begin, end), transposed, picking):
                     begin = end
                 elif end < begin + EDGE:
                     for n in range(TILE):
@@ -202,20 +215,12 @@ def pick_tiles(
 
 @helper
 def _first_term(
-    word: Lanes,
-    whole: Lanes,
-    room: Lanes,
-    picks: Picks,
-    begin: int,
-    end: int,
-    transposed: bool,
-    phases: int,
-    mode: int,
-    exponent_bits: int,
+    word: Lanes, whole: Lanes, room: Lanes, picks: Picks, elements: tuple[int, int], transposed: bool, picking: Picking
 ) -> bool:
     """All phases of the first term, if its numbers allow it; else the words are zeros, as before. `room` is memory to
     work in."""
-    keep = i32(BOTH_PARTS if phases & 0b0010 else FIRST_PART)
+    (begin, end), (mode, exponent_bits, _) = elements, picking.setting
+    keep = i32(BOTH_PARTS if picking.phases & 0b0010 else FIRST_PART)
     lowest, highest = (i32(LEAST_FP16), i32(MOST_FP16)) if mode == FP16 else (i32(LEAST), i32(MOST))
     bias = exponent_bias(mode, exponent_bits, 0)
     least, most, picked = part_of(room, 0, EDGE), part_of(room, EDGE, EDGE), part_of(room, 2 * EDGE, EDGE)

@@ -4,7 +4,7 @@ Both are uint32[n, 1024], a tile in natural order of rows and columns in each ro
 looked at as int32.
 """
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,14 @@ MODES: Final = {"bf16": BF16, "fp16": FP16, "fp32": FP32}
 """What a float Dst holds, for the kernels' arguments."""
 
 i32: Final = np.int32
+
+
+class Setting(NamedTuple):
+    """How the matrix unit takes floats: a Dst of `mode`; exponents of 5 bits for operands of family A, 8 for B."""
+
+    mode: int
+    exponent_bits: int
+    blackhole: bool
 
 
 @helper

@@ -55,14 +55,15 @@ def binary_tiles(
     out: Tensor,
     a: Operand,
     b: Operand,
-    code: int,
-    zero_point: np.float32,
-    height: int,
-    width: int,
-    relu: int,
-    threshold: np.float32,
+    operation: tuple[int, np.float32],
+    dims: tuple[int, int],
+    relu: tuple[int, np.float32],
 ) -> None:
-    """out[w, n, 1024] = a OP b, blanked outside `height` x `width`, then `relu_tile`. Items: the w*n tiles."""
+    """out[w, n, 1024] = a OP b, blanked outside `dims`, rows and columns, then `relu_tile`. Items: the w*n tiles.
+
+    `operation`: its code and zero point; `relu`: its code and threshold.
+    """
+    (code, zero_point), (height, width), (relu_code, threshold) = operation, dims, relu
     tiles = out.shape[1]
     scratch_a = np.empty(1024, np.float32)
     scratch_b = np.empty(1024, np.float32)
@@ -80,4 +81,4 @@ def binary_tiles(
         combine(code, to, first, fetch_tile(b, entry, tile, scratch_b), zero_point)
         if height < 32 or width < 32:
             blank_tile(to, height, width)
-        relu_tile(tile_at(out, entry, tile), relu, threshold)
+        relu_tile(tile_at(out, entry, tile), relu_code, threshold)

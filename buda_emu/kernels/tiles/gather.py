@@ -91,10 +91,10 @@ def gather_tiles(
     index: NDArray[np.int32],
     pad_value: np.float32,
     arrange: int,
-    height: int,
-    width: int,
+    dims: tuple[int, int],
 ) -> None:
-    """out[w, n, 1024] = tiles in post-TM order, blanked outside `height` x `width`. Items: the w*n tiles."""
+    """out[w, n, 1024] = tiles in post-TM order, blanked outside `dims`, rows and columns. Items: the w*n tiles."""
+    height, width = dims
     tiles = out.shape[1]
     for item in claimed(start, stop):
         entry = item // tiles

@@ -35,7 +35,7 @@ def run_network(values: Columns, indices: Columns, network: NDArray[np.int32]) -
 
 @helper
 def index_number(x: np.float32) -> np.float32:
-    """An index as a whole number: truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
+    """An index as an integer: truncated; what does not fit 32 bits becomes -2^31 as on x86 (OPS 6.11)."""
     limit = np.float32(2147483648)
     if not (x >= -limit and x < limit):
         return -limit
@@ -50,17 +50,16 @@ def topk_rows(
     values: Operand,
     indices: Operand,
     network: NDArray[np.int32],
-    cores: int,
-    k: int,
-    argmax: bool,
-    height: int,
-    width: int,
+    wanted: tuple[int, int, bool],
+    dims: tuple[int, int],
 ) -> None:
     """The k greatest of each row of `values`, or their numbers in `indices`, core by core along the columns (OPS 6.11).
 
-    `network`: the exchanges of one row, see `run_network`. out: float32[w, t * rows * cores * ceil(k / 32), 1024],
-    blanked outside `height` x `width`. Items: w * t * rows rows of tiles times `cores`.
+    `network`: the exchanges of one row, see `run_network`. `wanted`: cores, k, and whether numbers are. out:
+    float32[w, t * rows * cores * ceil(k / 32), 1024], blanked outside `dims`, rows and columns. Items: w * t * rows
+    rows of tiles times `cores`.
     """
+    (cores, k, argmax), (height, width) = wanted, dims
     out_columns = (k + LANES - 1) // LANES
     tile_rows = out.shape[1] // (cores * out_columns)
     columns = values[1].shape[0] // (tile_rows * cores)

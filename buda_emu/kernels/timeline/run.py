@@ -3,6 +3,8 @@
 Lists of lists are flat arrays with `first`: the items of x are at first[x] .. first[x+1]-1.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,51 +53,59 @@ def _drop(times: Ints, tasks: Ints, size: int) -> int:
     return size
 
 
+class Lists(NamedTuple):
+    """Waits or signals of tasks: those of task n are at first[n] .. first[n+1]-1, each with its object and tokens."""
+
+    first: Ints
+    objects: Ints
+    tokens: Ints
+
+
+class Written(NamedTuple):
+    """For each task: when it starts and ends (-1: never); the task that ended or signalled last before its start (-1:
+    none); the object that it was last held by (-1: its unit alone)."""
+
+    start: Ints
+    end: Ints
+    cause: Ints
+    held_by: Ints
+
+
 @kernel
 def run_timeline(
-    unit_first: Ints,
-    unit_tasks: Ints,
-    duration: Ints,
-    wait_first: Ints,
-    wait_object: Ints,
-    wait_count: Ints,
-    wait_takes: Flags,
-    signal_first: Ints,
-    signal_object: Ints,
-    signal_count: Ints,
-    level: Ints,
-    start: Ints,
-    end: Ints,
-    cause: Ints,
-    held_by: Ints,
+    units: tuple[Ints, Ints], duration: Ints, waits: Lists, takes: Flags, signals: Lists, level: Ints, written: Written
 ) -> int:
     """Run every task it can; how many have ended.
 
+    `units`: the tasks of unit u, in order, are at first[u] .. first[u+1]-1. `takes`: whether a wait takes its tokens.
     `level` [objects] holds the tokens of each object and is changed; the number ever given, which waits that do not
-    take are held against, begins with it. Written: `start`, `end` [tasks] (-1: never), `cause`: the task that ended or
-    signalled last before a start (-1: none), `held_by`: the object that a task was last held by (-1: its unit alone).
+    take are held against, begins with it.
     """
-    units = unit_first.shape[0] - 1
+    unit_first, unit_tasks = units
+    wait_first, wait_object, wait_count = waits
+    signal_first, signal_object, signal_count = signals
+    start, end, cause, held_by = written
+    unit_count = unit_first.shape[0] - 1
     objects = level.shape[0]
     given = level.copy()
     head = unit_first[:-1].copy()
-    busy = np.zeros(units, np.bool_)
-    times = np.empty(units + 1, np.int64)
-    running = np.empty(units + 1, np.int64)
+    busy = np.zeros(unit_count, np.bool_)
+    times = np.empty(unit_count + 1, np.int64)
+    running = np.empty(unit_count + 1, np.int64)
     unit_of = np.empty(duration.shape[0], np.int64)
-    for unit in range(units):
+    for unit in range(unit_count):
         for i in range(unit_first[unit], unit_first[unit + 1]):
             unit_of[unit_tasks[i]] = unit
     # units that wait for an object, oldest first
     waiting_first = np.full(objects, NOBODY, np.int64)
     waiting_last = np.full(objects, NOBODY, np.int64)
-    waiting_next = np.full(units, NOBODY, np.int64)
+    waiting_next = np.full(unit_count, NOBODY, np.int64)
     signaller = np.full(objects, NOBODY, np.int64)
-    ready = np.empty(2 * units + 1, np.int64)  # units to look at, each once
-    is_ready = np.zeros(units, np.bool_)
-    woken_by = np.full(units, NOBODY, np.int64)  # the object
+    ready = np.empty(2 * unit_count + 1, np.int64)  # units to look at, each once
+    is_ready = np.zeros(unit_count, np.bool_)
+    woken_by = np.full(unit_count, NOBODY, np.int64)  # the object
     count = 0
-    for unit in range(units):
+    for unit in range(unit_count):
         ready[count] = unit
         is_ready[unit] = True
         count += 1
@@ -112,7 +122,7 @@ def run_timeline(
             blocked = NOBODY
             for i in range(wait_first[task], wait_first[task + 1]):
                 waited = wait_object[i]
-                have = level[waited] if wait_takes[i] else given[waited]
+                have = level[waited] if takes[i] else given[waited]
                 if have < wait_count[i]:
                     blocked = waited
                     break
@@ -126,7 +136,7 @@ def run_timeline(
                 waiting_last[blocked] = unit
                 continue
             for i in range(wait_first[task], wait_first[task + 1]):
-                if wait_takes[i]:
+                if takes[i]:
                     level[wait_object[i]] -= wait_count[i]
             if woken_by[unit] != NOBODY:
                 cause[task] = signaller[woken_by[unit]]

@@ -9,11 +9,23 @@ from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Graph, Netlist, Op, Queue
 from buda_emu.netlist.rules.context import Context, item_mark, on_ethernet, size_problem
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, graph_check, netlist_check, op_check, queue_check
+from buda_emu.netlist.rules.rule import rule
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, row after the last, column after the last
 
 
-@graph_check("V021", basic=True)
+@graph_check(
+    rule(
+        "V021",
+        "P",
+        "target_device or input_count of a graph is missing or out of range",
+        "A graph runs on one chip, numbered from 0, and takes at least one input each time it is executed.",
+        "{target_device: 0, input_count: 0}",
+        "{target_device: 0, input_count: 1}",
+        "NETLIST 1.4",
+    ),
+    basic=True,
+)
 def graph_fields(_: Context, graph: Graph) -> Findings:
     """NETLIST 1.4."""
     for key, value, least in (("target_device", graph.target_device, 0), ("input_count", graph.input_count, 1)):
@@ -21,7 +33,20 @@ def graph_fields(_: Context, graph: Graph) -> Findings:
             yield Finding(graph.at(key), what)
 
 
-@op_check("V017", basic=True, unless=TWICE)
+@op_check(
+    rule(
+        "V017",
+        "P",
+        "an op input is neither a queue nor an op",
+        "Inputs are names of queues or of ops. `queues` stands before `graphs` in the file. In a graph with a "
+        "list of devices every input becomes input.device, and that must exist.",
+        "inputs: [q0x]",
+        "inputs: [q0]",
+        "NETLIST 1.1, 1.7, 2",
+    ),
+    basic=True,
+    unless=TWICE,
+)
 def inputs_exist(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.7: the inputs of an expanded graph carry the suffix of their device."""
     for index, name in enumerate(op.inputs):
@@ -31,7 +56,18 @@ def inputs_exist(ctx: Context, op: Op) -> Findings:
         yield Finding(item_mark(op, "inputs", index), what, partial(_alike, ctx, name))
 
 
-@op_check("V042")
+@op_check(
+    rule(
+        "V042",
+        "P",
+        "an op reads an op of another temporal graph",
+        "Without a queue between them, producer and consumer must run at the same time: in one graph, or in "
+        "graphs on different chips, which then form a temporal graph.",
+        "g0 {target_device: 0} -> g1 {target_device: 0} without a queue",
+        "a queue fed by the op of g0 and read by the op of g1",
+        "NETLIST 1.8",
+    )
+)
 def inputs_in_reach(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.8: ops of one temporal graph feed each other without a queue."""
     for index, name in enumerate(op.inputs):
@@ -46,7 +82,17 @@ def inputs_in_reach(ctx: Context, op: Op) -> Findings:
             )
 
 
-@op_check("V044")
+@op_check(
+    rule(
+        "V044",
+        "P",
+        "forked_dram_inputs names something else than a queue input and an op of the graph",
+        "The field says that a queue which this op reads is read once, by the named op of the same graph, and forked.",
+        "{inputs: [q0], forked_dram_inputs: [{q1: op1}]}",
+        "{inputs: [q0], forked_dram_inputs: [{q0: op1}]}",
+        "NETLIST 1.4",
+    )
+)
 def forked_inputs(ctx: Context, op: Op) -> Findings:
     """NETLIST 1.4 forked_dram_inputs: {queue: op}; no effect on values."""
     read = {*op.inputs}
@@ -58,7 +104,17 @@ def forked_inputs(ctx: Context, op: Op) -> Findings:
             yield Finding(mark, f"forked_dram_inputs names '{other}', which is no op of graph {op.graph}")
 
 
-@queue_check("V074")
+@queue_check(
+    rule(
+        "V074",
+        "P",
+        "graphs of different input_count consume one queue",
+        "A queue hands its entries out in batches of input_count. Rams may be shared.",
+        "g0 {input_count: 1} and g1 {input_count: 2} read queue q",
+        "g0 {input_count: 2} and g1 {input_count: 2} read queue q",
+        "NETLIST 1.3, 2",
+    )
+)
 def one_input_count(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 1.3 input_count: a queue hands the same batch to everyone; rams do not count."""
     if queue.is_ram:
@@ -69,7 +125,18 @@ def one_input_count(ctx: Context, queue: Queue) -> Findings:
         yield Finding(queue.at(), f"is read by graphs of different input_count: {parts}")
 
 
-@graph_check("V041")
+@graph_check(
+    rule(
+        "V041",
+        "P",
+        "two ops of a graph share a core",
+        "All ops of a graph run at the same time, each on its own cores. grid_transpose swaps the rows and "
+        "columns of the rectangle. Ethernet ops stand elsewhere.",
+        "a: {grid_loc: [0, 0], grid_size: [2, 1]}, b: {grid_loc: [1, 0]}",
+        "a: {grid_loc: [0, 0], grid_size: [2, 1]}, b: {grid_loc: [2, 0]}",
+        "NETLIST 1.4, 2",
+    )
+)
 def cores_overlap(ctx: Context, graph: Graph) -> Findings:
     """Tensix ops of one graph stand on cores of their own: a sweep over the rows, which never looks at single cores."""
     placed = [
@@ -103,7 +170,18 @@ def cores_overlap(ctx: Context, graph: Graph) -> Findings:
         )
 
 
-@netlist_check("V173")
+@netlist_check(
+    rule(
+        "V173",
+        "G",
+        "graphs of a temporal graph do not fit together",
+        "Graphs that feed each other without a queue run as one: with one input_count, each on a chip of its own."
+        " On wormhole and later two executes in a row on different chips are joined as well.",
+        "g0: {target_device: 0, input_count: 1}, g1: {target_device: 1, input_count: 2}",
+        "g0: {target_device: 0, input_count: 2}, g1: {target_device: 1, input_count: 2}",
+        "NETLIST 1.8, 11.1 A14",
+    )
+)
 def temporal_graphs(_: Context, netlist: Netlist) -> Findings:
     """NETLIST 1.8, 11.1 A14: graphs that run as one have one input_count and a device each."""
     for temporal in netlist.temporal_graphs:
@@ -127,7 +205,19 @@ def temporal_graphs(_: Context, netlist: Netlist) -> Findings:
                 )
 
 
-@netlist_check("V170")
+@netlist_check(
+    rule(
+        "V170",
+        "G",
+        "the ops of a temporal graph form a cycle",
+        "An op runs when its inputs are there. A value may go back only through a ram, which holds the one of the"
+        " run before; a queue does not help inside one temporal graph. A queue and an op of one name are one "
+        "node, too.",
+        "a: {inputs: [b]}, b: {inputs: [a]}",
+        "a: {inputs: [state]}, b: {inputs: [a]}, state: {type: ram, input: b}",
+        "NETLIST 11.1 A1",
+    )
+)
 def acyclic(ctx: Context, __: Netlist) -> Findings:
     """NETLIST 11.1 A1: op -> op, and op -> queue -> op inside one temporal graph; a ram breaks the cycle."""
     for name in ctx.ops:

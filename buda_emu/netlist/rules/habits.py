@@ -7,6 +7,7 @@ from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Execute, Op, Program, Queue
 from buda_emu.netlist.rules.context import Context, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, program_check, queue_check
+from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES
 
 _ALONG = {"r": ("r",), "c": ("c",), "rc": ("r", "c")}
@@ -15,7 +16,20 @@ _FALSE = ("false", "0")
 _FAR = 64  # names that are looked at on the way from an operand to a reduce
 
 
-@queue_check("V208")
+@queue_check(
+    rule(
+        "V208",
+        "W",
+        "a queue is too small for the inputs of one execute",
+        "A graph writes an entry for each of its input_count inputs before the host can take one out, so a result queue"
+        " needs at least as many entries. A queue that is streamed into a graph (no prologue, no epilogue, no"
+        " global_rdptr_autoinc) is read in batches of input_count, which must divide its entries. `run`, `test` and the"
+        " like refuse a netlist whose programs are bound to fail for this.",
+        "{entries: 1} fed by an op of a graph with input_count 2",
+        "{entries: 2} fed by an op of a graph with input_count 2",
+        "NETLIST 4.1, 4.3",
+    )
+)
 def room_for_results(ctx: Context, queue: Queue) -> Findings:
     """A graph writes an entry for each of its inputs, and the host reads when the execute is over (NETLIST 4.3)."""
     op = None if queue.host_fed or queue.is_ram else ctx.ops.get(queue.input)
@@ -53,7 +67,21 @@ def room_for_inputs(ctx: Context, program: Program) -> Findings:
                 yield Finding(queue.at("entries"), what, "entries must be a multiple of the graph's input_count")
 
 
-@op_check("V209", "binary")
+@op_check(
+    rule(
+        "V209",
+        "W",
+        "a reduced result is read element by element",
+        "A reduce writes its result into one column (dim c) or row (dim r) of the tile; the other elements are zero. An"
+        " op that works element by element uses those zeros, too: a softmax written so is silently wrong. Spread the"
+        " result first, by a matmul with a tile of ones (column 0 times ones fills the row), or in a fused op by"
+        " tile_broadcast. docs/recipes.md has both.",
+        "{type: subtract, inputs: [x, max_of_x], input_1_tms: [broadcast: {c: 2}]} with max_of_x a reduce",
+        "{type: matmul, inputs: [max_of_x, ones]} before it",
+        "OPS 6.7, 7",
+    ),
+    "binary",
+)
 def spread_before_use(ctx: Context, op: Op) -> Findings:
     """A reduce leaves its result in one row or column of the tile, and zeros beside it (OPS 6.7)."""
     if len(op.inputs) < 2:
@@ -117,3 +145,17 @@ def _feeding(ctx: Context, name: str) -> str:
     """The op that feeds a queue; of anything else its name."""
     queue = ctx.queues.get(name)
     return queue.input if queue is not None and not queue.host_fed and not queue.is_ram else name
+
+
+# Found while a netlist is read, or not checked
+rule(
+    "V210",
+    "W",
+    "a comment ignores what is not there, or cannot be ignored",
+    "`# buda: ignore[V154]` silences findings of its line, alone on a line those of the next one, and"
+    " `# buda: ignore-file[V154]` those of the whole document. A comment without effect hides what comes later."
+    " What refuses a netlist when it is loaded cannot be ignored.",
+    "# buda: ignore[V15]",
+    "# buda: ignore[V154]",
+    "docs/ci.md",
+)

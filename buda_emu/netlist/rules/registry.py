@@ -1,44 +1,50 @@
 """How checks are attached to rules (NETLIST 2): one decorator for each kind of object that a rule speaks about.
 
-A check is a generator of `Finding` over one object of the model and a `Context`. What the reader finds while it reads
-has a rule in the catalogue but no check here. `rules.verify` runs the checks.
+A check is a generator of `Finding` over one object of the model and a `Context`; its rule is declared with it. What the
+reader finds while it reads has a rule but no check. `rules.verify` runs the checks.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from buda_emu.checker import Check, Finding, Rule
 from buda_emu.netlist.model import Graph, Netlist, Op, Program, Queue
-from buda_emu.netlist.rules.catalogue import CATALOGUE
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.fused_use import FusedUse
+from buda_emu.netlist.rules.rule import DECLARED
 from buda_emu.records import dataclass
-
-RULES: Mapping[str, Rule] = CATALOGUE
-"""The whole catalogue by id."""
 
 T = TypeVar("T")
 Findings: TypeAlias = Iterator[Finding]
+Attached: TypeAlias = tuple[Rule | str, Callable[..., Findings], bool, frozenset[str], frozenset[str] | None]
 
 
 @dataclass(slots=True, eq=False)
 class Checks(Generic[T]):
     """The checks of one kind of object."""
 
-    all: list[Check] = field(default_factory=list[Check])
+    _added: list[Attached] = field(default_factory=list[Attached])
 
     def __call__(
-        self, rule: str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
+        self, rule: Rule | str, *types: str, basic: bool = False, unless: tuple[str, ...] = ()
     ) -> Callable[[Callable[[Context, T], Findings]], Callable[[Context, T], Findings]]:
-        """Decorator that attaches a check to `rule`. `types`: op types, families or traits (`spec.ops`); none: all."""
+        """Decorator that attaches a check to `rule`, which is declared here or, by its id,
+        elsewhere. `types`: op types, families or traits (`spec.ops`); none: all."""
 
         def register(function: Callable[[Context, T], Findings]) -> Callable[[Context, T], Findings]:
-            kinds = frozenset(types) or None
-            self.all.append(Check(RULES[rule], function, basic, frozenset(unless), kinds))
+            self._added.append((rule, function, basic, frozenset(unless), frozenset(types) or None))
             return function
 
         return register
+
+    @property
+    def all(self) -> list[Check]:
+        """In the order of their declaration."""
+        return [
+            Check(DECLARED[rule] if isinstance(rule, str) else rule, function, basic, unless, kinds)
+            for rule, function, basic, unless, kinds in self._added
+        ]
 
 
 TWICE: Final = ("V009", "V020")

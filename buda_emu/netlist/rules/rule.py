@@ -1,9 +1,11 @@
-"""Rules of netlists: who refuses the netlist, and how its stage makes a finding an error or a warning (NETLIST 2)."""
+"""How a rule of netlists is declared: who refuses the netlist, and how its stage makes a finding an error or a warning
+(NETLIST 2)."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from buda_emu.checker import Rule, Severity
+from buda_emu.errors import InternalError
 
 Stage = Literal["P", "F", "G", "N", "R", "T", "X", "W"]
 
@@ -28,10 +30,17 @@ _SEVERITY: Mapping[Stage, tuple[Severity, Severity]] = {  # and with --strict
     "W": ("warning", "warning"),
 }
 
+DECLARED: Final[dict[str, Rule]] = {}
+"""By id; filled while the rule files are imported, only read afterwards."""
+
 
 def rule(
     id: str, stage: Stage, summary: str, why: str, wrong: str = "", right: str = "", source: str = "NETLIST 2"
 ) -> Rule:
-    """One rule. `stage` says who refuses the netlist (NETLIST 2); `wrong` and `right` are a line of a netlist each."""
+    """Declare a rule. `stage` says who refuses the netlist (NETLIST 2); `wrong` and `right` are a line of a netlist
+    each. Raises InternalError for an id that is taken."""
     severity, strict = _SEVERITY[stage]
-    return Rule(id, severity, summary, why, wrong, right, source, stage=stage, strict=strict)
+    if id in DECLARED:
+        raise InternalError(f"rule {id} is declared twice")
+    DECLARED[id] = Rule(id, severity, summary, why, wrong, right, source, stage=stage, strict=strict)
+    return DECLARED[id]

@@ -23,11 +23,9 @@ from buda_emu.netlist.rules.registry import (
     program_check,
     queue_check,
 )
-from buda_emu.netlist.rules.subjects import SUBJECTS
 from buda_emu.spec.ops import OP_TYPES
 
 Phase = Literal["basic", "load", "device"]
-__all__ = ["SUBJECTS", "verify"]
 
 
 def verify(

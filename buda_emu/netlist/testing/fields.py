@@ -95,9 +95,9 @@ class FieldReader:
         self.findings.append(found)
 
     def _finding(self, rule: str, node: nodes.Node, message: str, hint: str) -> Diagnostic:
-        from buda_emu.netlist.rules.catalogue import CATALOGUE  # with all rules, and only for what is wrong
+        from buda_emu.netlist.rules import RULES  # with all rules, and only for what is wrong
 
-        severity = CATALOGUE[rule].at(self._strict)
+        severity = RULES[rule].at(self._strict)
         mark = node.mark
         return Diagnostic.at(mark, self._path, rule, severity, message, hint)
 

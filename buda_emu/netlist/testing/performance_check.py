@@ -12,7 +12,7 @@ from buda_emu.checker.suggest import near
 from buda_emu.checker.text import quoted
 from buda_emu.errors import NetlistError
 from buda_emu.netlist import nodes
-from buda_emu.netlist.rules.catalogue import CATALOGUE
+from buda_emu.netlist.rules import RULES
 from buda_emu.netlist.scalars import parse_float, parse_int
 
 DEFAULT_RTOL: Final = 0.01
@@ -179,6 +179,6 @@ class _Reader:
 
     def _add(self, rule: str, node: nodes.Node, message: str, hint: str = "") -> None:
         mark = node.mark
-        severity = CATALOGUE[rule].at(self._strict)
+        severity = RULES[rule].at(self._strict)
         require_few(self.findings, node, self._path, rule, severity)
         self.findings.append(Diagnostic.at(mark, self._path, rule, severity, message, hint))

@@ -1,7 +1,7 @@
 """add, subtract, multiply, maximum: two operands, element by element (OPS 6.4)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -99,9 +99,10 @@ class _Fixed(NamedTuple):
     relu: Relu | None
     a: tuple[Index, np.float32, int]
     b: tuple[Index, np.float32, int]
-    others: tuple[Any, ...]
+    others: tuple[tuple[int, np.float32], tuple[int, int], tuple[int, np.float32]]
 
 
 def _fixed(call: OpCall, relu: Relu | None) -> _Fixed:
-    settings = np.float32(call.attributes.zero_point), *kept_dims(call), *relu_arguments(relu)
-    return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), (_KERNEL_CODES[call.type], *settings))
+    operation = _KERNEL_CODES[call.type], np.float32(call.attributes.zero_point)
+    others = operation, kept_dims(call), relu_arguments(relu)
+    return _Fixed(relu, operand_map(call, 0), operand_map(call, 1), others)

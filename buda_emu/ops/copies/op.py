@@ -1,24 +1,14 @@
 """nop, datacopy, ethernet_datacopy: a copy of every bit (OPS 6.5)."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from buda_emu.kernels.tiles.gather import gather_tiles
 from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
 from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
-from buda_emu.spec.blocking import FULL_TILE, Shape
-
-COPIES: Final = ("nop", "datacopy", "ethernet_datacopy")
+from buda_emu.spec.blocking import Shape
 
 
-def passes_on(call: OpCall) -> bool:
-    """Whether the op's result is the tensor that it reads, every tile in its place and as it is."""
-    if call.type not in COPIES or call.transpose:
-        return False
-    return call.operands[0].map.is_identity and kept_dims(call) == FULL_TILE
-
-
-@implements(*COPIES)
+@implements("nop", "datacopy", "ethernet_datacopy")
 class Copy:
     """out = in0, transposed inside its tiles where the flag says so."""
 
@@ -38,4 +28,4 @@ class Copy:
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """The kernel; see `buda_emu.ops.base`."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
-        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, *kept_dims(call))
+        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, kept_dims(call))

@@ -64,7 +64,7 @@ class Depthwise:
         in0, in1 = kernel_operand(call, 0, inputs), kernel_operand(call, 1, inputs)
         finite = np.empty(inputs[1].shape[:2], np.bool_)
         parallel(mark_finite_tiles, items(inputs[1]), finite, inputs[1])
-        parallel(depthwise_tiles, items(out), out, in0, in1, finite, rows, cols, call.attributes.m_k)
+        parallel(depthwise_tiles, items(out), out, in0, in1, finite, (rows, cols, call.attributes.m_k))
         if call.attributes.bias:
             run_add(out, kernel_operand(call, 2, inputs), parallel, gather.FIRST_ROW)
         blank_in_place(out, call.operands[0].tile_dim, parallel)

@@ -1,12 +1,20 @@
 """The product of a dense matmul, accumulation over z included (OPS 6.1)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from buda_emu.errors import ProgramError
-from buda_emu.kernels.products.matmul import AS_IT_IS, Ending, matmul_blocks, matmul_reference, matmul_tiles
+from buda_emu.kernels.products.matmul import (
+    AS_IT_IS,
+    Ending,
+    Extent,
+    Reading,
+    matmul_blocks,
+    matmul_reference,
+    matmul_tiles,
+)
 from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import operand_map
@@ -45,11 +53,11 @@ def reference_product(call: OpCall, left: Tiles, right: Tiles) -> Tiles:
 
 
 def run_product(
-    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: tuple[Any, ...] | None = None
+    call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
     """The product into `out` float32[w, tiles, 1024], of inputs as `buda_emu.ops.base` describes them.
 
-    `ending`: the fields of an `Ending`; it cannot be together with attribute accumulate.
+    `ending` cannot be together with attribute accumulate.
     """
     known: _Fixed | None = call.fixed.get("product")
     if known is None:
@@ -101,22 +109,23 @@ def _multiply(
     right: gather.Operand,
     out: Tiles,
     parallel: Parallel,
-    ending: tuple[Any, ...] | None = None,
+    ending: Ending | None = None,
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
-    known: tuple[int, int, tuple[int, ...]] | None = call.fixed.get("blocks")
+    known: tuple[int, int, Extent] | None = call.fixed.get("blocks")
     if known is None or known[0] != len(out):
         known = call.fixed["blocks"] = len(out), *_blocks(call, out)
-    _, items, blocks = known
+    _, items, extent = known
     a, b = left[:3], right[:3]
     if ending is None:
         ending = Ending(AS_IT_IS, *a)
-    parallel(matmul_tiles, items, out, *a, *b, right[3] == gather.TRANSPOSE, *blocks, *ending)
+    reading = Reading(*a[1:], *b[1:], right[3] == gather.TRANSPOSE)
+    parallel(matmul_tiles, items, out, a[0], b[0], reading, extent, ending)
 
 
-def _blocks(call: OpCall, out: Tiles) -> tuple[int, tuple[int, ...]]:
-    """Items of `matmul_tiles`, and its arguments from `t` to `columns`."""
+def _blocks(call: OpCall, out: Tiles) -> tuple[int, Extent]:
+    """Items of `matmul_tiles`, and its sizes."""
     (_, rows, inner), cols = call.operands[0].map.shape, call.operands[1].map.shape[2]
     t = out.shape[1] // (rows * cols)
     items, columns = matmul_blocks(len(out), t, rows, cols)
-    return items, (t, rows, inner, cols, columns)
+    return items, Extent(t, rows, inner, cols, columns)

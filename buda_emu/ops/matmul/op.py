@@ -39,18 +39,19 @@ def _is_all(call: OpCall) -> bool:
     return known
 
 
-def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> tuple[Any, ...]:
-    """The fields of an `Ending`, what the kernel of a dense product does with it: bias and relu."""
-    known: tuple[Relu | None, int, int, tuple[Any, ...]] | None = call.fixed.get("ending")
+def _ending(call: OpCall, inputs: Sequence[Tiles], relu: Relu | None) -> Ending:
+    """What the kernel of a dense product does with it: bias and relu."""
+    known: tuple[Relu | None, int, int, Any] | None = call.fixed.get("ending")
     if known is None or known[0] != relu:
         if call.attributes.bias:
             how, number = PLUS if integer_mode(call) else PLUS_ROW, DENSE_OPERANDS
         else:
             how, number = AS_IT_IS, 0  # any operand will do
         index, pad_value, _ = operand_map(call, number)
-        known = call.fixed["ending"] = relu, how, number, (index, pad_value, *relu_arguments(relu))
+        after: Any = index, pad_value, *relu_arguments(relu)
+        known = call.fixed["ending"] = relu, how, number, after
     _, how, number, after = known
-    return how, inputs[number], *after
+    return Ending(how, inputs[number], *after)
 
 
 @implements("matmul")

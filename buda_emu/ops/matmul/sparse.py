@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.errors import ProgramError, UnsupportedError
-from buda_emu.kernels.products.sparse import Weights, mark_finite_tiles, same_words, sparse_tiles
+from buda_emu.kernels.products.sparse import Terms, Weights, mark_finite_tiles, same_words, sparse_tiles
 from buda_emu.kernels.tiles import gather
 from buda_emu.ops.base import OpCall, Parallel, Tiles
 from buda_emu.ops.common import items
@@ -127,14 +127,6 @@ def tile_product(a: Tiles, b: Tiles) -> Tiles:
     return total
 
 
-class Terms(NamedTuple):
-    """All tile products of one entry, ordered by result row: see `kernels.sparse.sparse_tiles`."""
-
-    begin: NDArray[np.int64]  # [groups, t * R + 1]
-    weight: NDArray[np.int64]  # tile of the operand that is read
-    act_row: NDArray[np.int64]
-
-
 def collect(call: OpCall, words: Tiles) -> Terms:
     """Decodes the encodings of all cores from one entry of in2, float32[t, R, C, 32, 32] (post-TM)."""
     parts, code, blocking = split(call), encoding(call), call.blocking
@@ -209,4 +201,4 @@ def _run_entries(
     parallel(mark_finite_tiles, items(acts[0]), finite, acts[0])
     cols = call.blocking.cols
     group_cols = cols // call.attributes.fracture_factor
-    parallel(sparse_tiles, items(out), out, weights, acts, finite, *terms, cols, group_cols)
+    parallel(sparse_tiles, items(out), out, weights, acts, finite, terms, (cols, group_cols))

@@ -107,7 +107,7 @@ class Accumulation:
 
         def block(k: range, spill: Spill | None) -> Block:
             def add(dst: U32, start: int, stop: int, fresh: bool) -> None:
-                self.units.matmul(dst, start, stop, in0, in1, product, self.registers.dst, k, spill, fresh)
+                self.units.matmul(dst, range(start, stop), (in0, in1), product, self.registers.dst, k, spill, fresh)
 
             return add
 

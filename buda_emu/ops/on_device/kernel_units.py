@@ -1,6 +1,6 @@
 """The units of a core as kernels, with the bits of `reference_units`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -22,11 +22,15 @@ from buda_emu.kernels.tensix.elementwise import maxpool as maxpool_kernels
 from buda_emu.kernels.tensix.elementwise import moves as move_kernels
 from buda_emu.kernels.tensix.products import integer as integer_kernels
 from buda_emu.kernels.tensix.products import tile_matmul as matmul_kernels
+from buda_emu.kernels.tensix.products.matmul_by_singles import Way
+from buda_emu.kernels.tensix.products.product import Extent, Source
+from buda_emu.kernels.tensix.products.product import Product as ProductOfTiles
 from buda_emu.kernels.tensix.products.spills import AS_IT_WAS, SPILLS
 from buda_emu.kernels.tensix.products.tile_matmul import runs
-from buda_emu.kernels.tensix.words import MODES
+from buda_emu.kernels.tensix.words import MODES, Setting
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
+    Pair,
     Picking,
     Product,
     Spill,
@@ -56,14 +60,16 @@ def _dims(dst: U32, product: Product) -> tuple[int, int, int, int]:
     return dst.shape[1] // (product.rows * product.cols), product.rows, product.inner, product.cols
 
 
-def _each(items: Iterable[int]) -> list[tuple[int, int]]:
-    """From where to where, for each by itself."""
-    return [(item, item + 1) for item in items]
-
-
 def _left_of(left_out: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """What is set, as runs of neighbours."""
     return runs(np.flatnonzero(left_out).tolist()) if left_out.any() else []
+
+
+_INTEGERS: Final = Setting(MODES["fp32"], 8, False)  # which kernels of integers do not look at
+
+
+def _source(words: Words) -> Source:
+    return Source(words.tiles, words.index, words.pad, words.transposed)
 
 
 _WORDS_OF_SINGLES: Final = {"Tf32": -0x2000, "Float16_b": -0x10000}
@@ -169,10 +175,10 @@ class KernelUnits:
         setting, todo = self._setting(register, mode), [(0, len(out))]
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
-            singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, *setting[:2], left_out)
+            singles_kernels.add_by_singles(0, len(out), out, a, b, subtract, setting, left_out)
             todo = _left_of(left_out)
         for start, stop in todo:
-            eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, *setting)
+            eltwise_kernels.elwadd_tiles(start, stop, out, a, b, subtract, dst is not None, setting)
         return out
 
     def multiply(self, a: U32, b: U32, register: str, mode: DstMode, fidelity: str, dst: U32 | None = None) -> U32:
@@ -186,74 +192,66 @@ class KernelUnits:
         todo = [(0, len(out))]
         if dst is None:
             left_out = np.empty(len(out), np.bool_)
-            singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, *setting[:2], left_out)
+            singles_kernels.multiply_by_singles(0, len(out), out, a, b, phases, setting, left_out)
             todo = _left_of(left_out)
             for start, stop in todo:
                 out[start:stop] = 0
         for start, stop in todo:
-            eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, *setting)
+            eltwise_kernels.elwmul_tiles(start, stop, out, a, b, phases, setting)
         return out
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
         if spill is not None:
-            self._matmul_in_blocks(dst, start, stop, in0, in1, product, mode, k, spill, fresh)
+            self._matmul_in_blocks(dst, items, operands, product, mode, k, spill, fresh)
             return
-        inner = *_dims(dst, product), k.start, k.stop, product.faces
-        faces_first = self.core == "grayskull"
-        if REGISTERS[in0.register] is None:
+        start, stop, register = items.start, items.stop, operands[0].register
+        if REGISTERS[register] is None:
             if fresh:
                 tiles_of(dst)[start:stop] = 0
-            integer_kernels.int_matmul_tiles(
-                start, stop, dst, in0.tiles, in0.index, in1.tiles, in1.index, in1.transposed, *inner, faces_first
-            )
+            integer_kernels.int_matmul_tiles(start, stop, dst, self._product(dst, operands, product, _INTEGERS, k))
             return
-        arguments = self._product(dst, in0, in1, product, mode, k)
-        matmul_kernels.matmul_tiles(start, stop, dst, *arguments, fresh=fresh)
+        given = self._product(dst, operands, product, self._setting(register, mode), k)
+        matmul_kernels.matmul_tiles(start, stop, dst, given, fresh)
 
     def _matmul_in_blocks(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-        spill: Spill, fresh: bool,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range, spill: Spill,
+        fresh: bool,
     ) -> None:  # fmt: skip
         """In one kernel where one knows the way to intermed_df and back."""
-        way = SPILLS.get(_way(spill, mode))
-        left = [(start, stop)]
-        if way is not None and REGISTERS[in0.register] is not None:
-            arguments = self._product(dst, in0, in1, product, mode, k)
-            items = matmul_kernels.matmul_blocks(start, stop, way, spill.ends, fresh, dst, *arguments)
-            left = _each(items)
+        spilled, left, register = SPILLS.get(_way(spill, mode)), [items], operands[0].register
+        if spilled is not None and REGISTERS[register] is not None:
+            given = self._product(dst, operands, product, self._setting(register, mode), k)
+            way = Way(spilled, spill.ends, fresh)
+            undone = matmul_kernels.matmul_blocks(items.start, items.stop, dst, given, way)
+            left = [range(item, item + 1) for item in undone]
         elif fresh:
-            tiles_of(dst)[start:stop] = 0
-        for first, last in left:
-            block_by_block(self, dst, first, last, in0, in1, product, mode, k, spill)
+            tiles_of(dst)[items.start : items.stop] = 0
+        for some in left:
+            block_by_block(self, dst, some, operands, product, mode, k, spill)
 
-    def _product(
-        self, dst: U32, in0: Words, in1: Words, product: Product, mode: DstMode, k: range
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """What the kernels are told after `dst`."""
-        return (
-            in0.tiles, in0.index, in0.pad, in1.tiles, in1.index, in1.pad, in1.transposed, *_dims(dst, product),
-            k.start, k.stop, product.faces, phase_mask(product.fidelity), *self._setting(in0.register, mode),
-            self.core == "grayskull",
-        )  # fmt: skip
+    def _product(self, dst: U32, operands: Pair, product: Product, setting: Setting, k: range) -> ProductOfTiles:
+        """What the kernels are told."""
+        in0, in1 = map(_source, operands)
+        extent = Extent(*_dims(dst, product), k.start, k.stop, product.faces)
+        return ProductOfTiles(in0, in1, extent, phase_mask(product.fidelity), self.core == "grayskull", setting)
 
     def picker(
         self, picking: Picking, fidelity: str, mode: DstMode, spill: Spill | None
     ) -> Callable[[U32, int, int], None] | None:
         """See `Units`."""
-        arguments = self._picking(picking, fidelity, mode)
         way = AS_IT_WAS if spill is None else SPILLS.get(_way(spill, mode))
-        if arguments is None or way is None:
+        given = None if way is None else self._picking(picking, fidelity, mode, way)
+        if given is None:
             return None
 
         def pick(images: U32, start: int, stop: int) -> None:
             none = np.empty((0, TILE_ELEMENTS), np.uint16)
             memory = np.empty(pick_kernels.ROOM, np.int32)
-            every: list[Any] = [start, stop, images, *arguments, way, none, memory]
-            pick_kernels.pick_tiles(*every)
+            pick_kernels.pick_tiles(start, stop, images, picking.picks, *given, none, memory)
 
         return pick
 
@@ -261,36 +259,35 @@ class KernelUnits:
         self, picking: Picking, fidelity: str, mode: DstMode, df: str
     ) -> Callable[[Bits, int, int], None] | None:
         """See `Units`."""
-        arguments = self._picking(picking, fidelity, mode)
-        if arguments is None or (mode, df) != ("bf16", "Float16_b"):
+        given = self._picking(picking, fidelity, mode, AS_IT_WAS)
+        if given is None or (mode, df) != ("bf16", "Float16_b"):
             return None
 
         def pick(out: Bits, start: int, stop: int) -> None:
             none = np.empty((1, TILE_ELEMENTS), np.uint32)
             memory = np.empty(pick_kernels.ROOM, np.int32)
-            every: list[Any] = [start, stop, none, *arguments, AS_IT_WAS, out.datums, memory]
-            pick_kernels.pick_tiles(*every)
+            datums: NDArray[Any] = out.datums
+            pick_kernels.pick_tiles(start, stop, none, picking.picks, *given, datums, memory)
 
         return pick
 
-    def _picking(self, picking: Picking, fidelity: str, mode: DstMode) -> tuple[Any, ...] | None:
+    def _picking(
+        self, picking: Picking, fidelity: str, mode: DstMode, spill: int
+    ) -> tuple[pick_kernels.Reading, pick_kernels.Picking] | None:
         """What the kernel of picks is told in between, None where it does not serve."""
         codes = _codes(picking.source, picking.register)
         setting = self._setting(picking.register, mode)
-        if codes is None or (mode == "fp32" and setting[1] == 5):
+        if codes is None or (mode == "fp32" and setting.exponent_bits == 5):
             return None
-        return (
-            picking.picks, codes, picking.index, picking.pad, picking.transposed, len(picking.source), picking.cols,
-            picking.group_cols, phase_mask(fidelity), *setting,
-        )  # fmt: skip
+        source = pick_kernels.Reading(codes, picking.index, picking.pad, picking.transposed)
+        phases = phase_mask(fidelity)
+        return source, pick_kernels.Picking(picking.cols, picking.group_cols, phases, setting, spill)
 
     def pool(self, source: Words, dst: U32, start: int, stop: int, dim: Dim, mode: DstMode) -> None:
         """See `Units`."""
-        mode_number, exponent_bits, _ = self._setting(source.register, mode)
-        maxpool_kernels.reduce_max_tiles(
-            start, stop, dst, source.tiles, source.index, source.pad, dim == "c", KEPT[source.register], mode_number,
-            exponent_bits, False,
-        )  # fmt: skip
+        setting = self._setting(source.register, mode)
+        operand = Source(source.tiles, source.index, source.pad, dim == "c")
+        maxpool_kernels.reduce_max_tiles(start, stop, dst, operand, KEPT[source.register], setting, False)
 
     def function(self, bound: Bound, mode: DstMode, *images: U32, vector: VectorMode = "rc") -> U32:
         """See `Units`."""
@@ -312,9 +309,8 @@ class KernelUnits:
     ) -> Bits:  # fmt: skip
         """See `Units`."""
         out = Bits.empty(df, len(dst)) if out is None else out
-        pack_kernels.pack(
-            0, len(dst), dst, mode, held_as, df, relu, threshold, self.core, out.datums, out.exponents
-        )  # fmt: skip
+        by = pack_kernels.Conversion(mode, held_as, df, relu, threshold, self.core)
+        pack_kernels.pack(0, len(dst), dst, by, out.datums, out.exponents)
         return out
 
     def recode(self, tiles: Bits, out: Bits) -> None:
@@ -328,5 +324,5 @@ class KernelUnits:
         l1_kernels.accumulate(0, len(datums), new.df, datums, new.datums)
         return Bits(new.df, datums)
 
-    def _setting(self, register: str, mode: DstMode) -> tuple[int, int, bool]:
+    def _setting(self, register: str, mode: DstMode) -> Setting:
         return kernel_setting(float_family(register), mode, self.core)

@@ -8,6 +8,7 @@ from buda_emu.formats.bits import U32
 from buda_emu.formats.stored import Bits
 from buda_emu.ops.base import Parallel
 from buda_emu.ops.on_device.units import (
+    Pair,
     Picking,
     Product,
     Spill,
@@ -78,19 +79,20 @@ class ReferenceUnits:
         return result
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         """See `Units`."""
         if fresh:
-            tiles_of(dst)[start:stop] = 0
+            tiles_of(dst)[items.start : items.stop] = 0
         if spill is not None:
-            block_by_block(self, dst, start, stop, in0, in1, product, mode, k, spill)
+            block_by_block(self, dst, items, operands, product, mode, k, spill)
             return
+        in0, in1 = operands
         rows, inner, cols = product.rows, product.inner, product.cols
         flat = dst.reshape(-1, 32, 32)
         kept = slice(0, 16 * product.faces)
-        for item in range(start, stop):
+        for item in items:
             entry, tile = divmod(item, dst.shape[1])
             row, col = divmod(tile, cols)
             left = [_tile(in0, entry, row * inner + n)[:, kept] for n in k]

@@ -42,6 +42,10 @@ class Words:
     transposed: bool = False
 
 
+Pair = tuple[Words, Words]
+"""in0 and in1 of a product."""
+
+
 @dataclass(frozen=True, slots=True)
 class Product:
     """The matrix product of a use of matmul: rows, inner and columns of one t slice in tiles, faces of the inner
@@ -116,11 +120,11 @@ class Units(Protocol):
         ...
 
     def matmul(
-        self, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
+        self, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range,
         spill: Spill | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
-        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for tiles start..stop of dst counted over w (2.8).
-        `fresh`: they hold nothing yet, which counts as zeros."""
+        """dst[w, n, 1024] += in0 x in1 over the inner tiles k, for those tiles of dst, counted over w (2.8). `fresh`:
+        they hold nothing yet, which counts as zeros."""
         ...
 
     def picker(
@@ -186,14 +190,13 @@ def tiles_of(dst: U32) -> U32:
 
 
 def block_by_block(
-    units: Units, dst: U32, start: int, stop: int, in0: Words, in1: Words, product: Product, mode: DstMode, k: range,
-    spill: Spill,
-) -> None:  # fmt: skip
+    units: Units, dst: U32, items: range, operands: Pair, product: Product, mode: DstMode, k: range, spill: Spill
+) -> None:
     """`Units.matmul` with a spill, of the units' other steps."""
-    rows = tiles_of(dst)[start:stop]
+    rows = tiles_of(dst)[items.start : items.stop]
     after = [n + 1 for n in k[:-1] if spill.ends[n]]
     for first, last in pairwise([k.start, *after, k.stop]):
         if first > k.start:
             stored = units.pack(rows, mode, spill.held_as, spill.df)
             rows[...] = units.copy(units.unpack(stored, spill.register), spill.register, mode)
-        units.matmul(dst, start, stop, in0, in1, product, mode, range(first, last))
+        units.matmul(dst, items, operands, product, mode, range(first, last))

@@ -147,10 +147,10 @@ def run_in_place(call: OpCall, type: str, region: Region, tiles: Tiles, parallel
     function = _FUNCTIONS[type]
     arguments = function.arguments(call.attributes, region)
     if not function.marks:
-        parallel(function.kernel, items(tiles), tiles, *region.runs, *arguments)
+        parallel(function.kernel, items(tiles), tiles, region.runs, *arguments)
         return
     failed = np.zeros(items(tiles), np.bool_)
-    parallel(function.kernel, items(tiles), tiles, *region.runs, failed, *arguments)
+    parallel(function.kernel, items(tiles), tiles, region.runs, failed, *arguments)
     _require_none(call, type, int(failed.sum()))
 
 
@@ -187,8 +187,8 @@ class Sfpu:
         for begin in range(0, entries, at_once):
             part = out[begin : begin + at_once]
             some = source if len(source) == 1 else source[begin : begin + at_once]
-            parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, *FULL_TILE)
+            parallel(gather_tiles, items(part), part, some, index, pad_value, arrange, FULL_TILE)
             if region != FULL_TILE:
-                parallel(elementary.clear_outside, items(part), part, *region.runs)
+                parallel(elementary.clear_outside, items(part), part, region.runs)
             run_in_place(call, call.type, region, part, parallel)
             blank_in_place(part, dims, parallel)

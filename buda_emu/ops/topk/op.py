@@ -160,7 +160,8 @@ class TopK:
         argmax = attributes.sort != "max"
         count = out.shape[0] * t * rows * cores
         steps = network(cols // cores * 32, attributes.k, attributes.kreduce)
-        parallel(topk_rows, count, out, values, indices, steps, cores, attributes.k, argmax, *kept_dims(call))
+        wanted = cores, attributes.k, argmax
+        parallel(topk_rows, count, out, values, indices, steps, wanted, kept_dims(call))
 
 
 def _rows(tiles: Tiles) -> Tiles:

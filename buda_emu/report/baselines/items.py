@@ -8,7 +8,7 @@ from buda_emu.report.baselines.verdict import Item
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
-    from buda_emu.timing.checks import CheckResult
+    from buda_emu.timing.checks import BoundResult
     from buda_emu.timing.result import PerfRun
     from buda_emu.verify.result import CaseResult
 
@@ -38,12 +38,12 @@ def test_items(case: "CaseResult") -> list[Item]:
     return found or [Item(case.status)]
 
 
-def perf_items(run: "PerfRun", checks: "Sequence[CheckResult]") -> list[Item]:
+def perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> list[Item]:
     """Cycles for an input of every epoch, and figures of performance-check that are missed."""
     return list(_perf_items(run, checks))
 
 
-def _perf_items(run: "PerfRun", checks: "Sequence[CheckResult]") -> Iterator[Item]:
+def _perf_items(run: "PerfRun", checks: "Sequence[BoundResult]") -> Iterator[Item]:
     for epoch in run.epochs:
         yield Item(f"{epoch.program}: {' + '.join(epoch.graphs)}", epoch.pace, fails=False)
     for item in checks:

@@ -10,7 +10,7 @@ from buda_emu.report.machine_readable.schema import versioned
 def schema() -> dict[str, Any]:
     """Of a file with sections `check`, `test` and `perf`, none of which must be there."""
     sections = {name: _section(measure.name) for name, measure in MEASURES.items()}
-    found = versioned("A baseline of buda-emu check, test and perf", SCHEMA_VERSION, sections, {})
+    found = versioned("A baseline of buda-emu check, test and perf", sections, {}, SCHEMA_VERSION)
     return {**found, "required": ["schema_version"], "additionalProperties": False}
 
 

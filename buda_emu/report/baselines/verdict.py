@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from buda_emu.report.terminal.text import plural
+from buda_emu.checker.text import plural
 
 Section = Literal["check", "test", "perf"]
 

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from buda_emu.checker.text import shown
+from buda_emu.checker.text import plural, shown
 from buda_emu.darwinn.assumptions import LINKS, Assumptions
-from buda_emu.darwinn.checking import Report
+from buda_emu.darwinn.document import Report
 from buda_emu.darwinn.summary import LayerSummary, Summary
-from buda_emu.report.terminal.text import plural, shape, table
+from buda_emu.report.terminal.text import shape, table
 
 _MOST_LAYERS = 24
 _LONGEST_NAME = 60

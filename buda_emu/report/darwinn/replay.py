@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.replaying import Replay
 from buda_emu.darwinn.replaying.result import MOST_CHECKED
-from buda_emu.report.terminal.text import percent, plural, table
+from buda_emu.report.terminal.text import percent, table
 from buda_emu.timeline import Hazard
+from buda_emu.version import RESULT_VERSION
 
-SCHEMA_VERSION: Final = 1
 _MOST_REQUESTS = 40
 _MOST_HAZARDS = 5
 
@@ -82,7 +83,7 @@ def replay_json(replay: Replay) -> dict[str, Any]:
     hazards = _hazards(replay)
     link, clock = replay.assumptions.link, replay.assumptions.frequency_hz
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": RESULT_VERSION,
         "assumptions": {
             "transport": replay.assumptions.transport, "overlap": replay.assumptions.overlap,
             "link": None if link is None else link._asdict(), "frequency_hz": clock,

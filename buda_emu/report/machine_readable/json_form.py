@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from buda_emu.verify.result import SCHEMA_VERSION, TestRun
+from buda_emu.verify.result import TestRun
+from buda_emu.version import RESULT_VERSION
 
 
 def as_json(run: TestRun) -> dict[str, Any]:
@@ -14,7 +15,7 @@ def as_json(run: TestRun) -> dict[str, Any]:
 
     Equal runs give equal data but for the fields named `seconds` and `from_cache`.
     """
-    return {"schema_version": SCHEMA_VERSION, **_plain(run)}
+    return {"schema_version": RESULT_VERSION, **_plain(run)}
 
 
 def _plain(value: Any) -> Any:

@@ -6,18 +6,19 @@ from typing import Any, cast
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist
-from buda_emu.timing.checks import CheckResult
+from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import critical_steps
 from buda_emu.timing.figures import op_figures
-from buda_emu.timing.result import SCHEMA_VERSION, PerfRun
+from buda_emu.timing.result import PerfRun
+from buda_emu.version import RESULT_VERSION
 
 _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 
 
-def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[CheckResult]) -> dict[str, Any]:
+def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
     """Everything that was modelled. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
     return {
-        "schema_version": SCHEMA_VERSION, "netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock,
+        "schema_version": RESULT_VERSION, "netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock,
         "version": run.version, "parameters": dict(run.parameters), "what_if": dict(run.what_if),
         "epochs": [
             {
@@ -58,8 +59,8 @@ def read_perf_json(text: str, path: str) -> dict[str, Any]:
         raise HostError(f"{path}: not JSON: {error}") from None
     if not isinstance(found, dict) or any(key not in found for key in _NEEDED):
         raise HostError(f"{path}: not a file that `buda-emu perf --json` wrote")
-    if found["schema_version"] != SCHEMA_VERSION:
+    if found["schema_version"] != RESULT_VERSION:
         raise HostError(
-            f"{path}: schema version {found['schema_version']}, this version reads {SCHEMA_VERSION}: write it anew"
+            f"{path}: schema version {found['schema_version']}, this version reads {RESULT_VERSION}: write it anew"
         )
     return cast(dict[str, Any], found)

@@ -3,12 +3,12 @@
 from typing import Any
 
 from buda_emu.report.machine_readable.schema import object_of, versioned
-from buda_emu.timing.checks import CheckResult
+from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import CriticalStep
 from buda_emu.timing.epoch.result import Busy
 from buda_emu.timing.figures import OpFigures
 from buda_emu.timing.memory_use import ChannelUse
-from buda_emu.timing.result import SCHEMA_VERSION, Bottleneck
+from buda_emu.timing.result import Bottleneck
 from buda_emu.timing.transfers.loading import ChipLoad
 
 _TEXT = {"type": "string"}
@@ -41,9 +41,9 @@ def schema() -> dict[str, Any]:
         "what_if": _map(_NUMBER), "epochs": _list({"$ref": "#/$defs/Epoch"}), "program_cycles": _map(_NUMBER),
         "program_load_cycles": _map(_NUMBER), "program_host_seconds": _map(_NUMBER),
         "dram": _list(of(ChannelUse)), "l1_bytes": _map(_COUNT),
-        "l1_capacity": _COUNT, "performance_check": _list(of(CheckResult, passed={"type": "boolean"})),
+        "l1_capacity": _COUNT, "performance_check": _list(of(BoundResult, passed={"type": "boolean"})),
     }  # fmt: skip
-    return versioned("Results of buda-emu perf", SCHEMA_VERSION, run, definitions)
+    return versioned("Results of buda-emu perf", run, definitions)
 
 
 def _list(item: dict[str, Any]) -> dict[str, Any]:

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buda_emu.verify.result import SCHEMA_VERSION, TestRun
+from buda_emu.verify.result import TestRun
+from buda_emu.version import RESULT_VERSION
 
 _ARRAYS: Mapping[str, Any] = {"np": np, "NDArray": NDArray}  # what modules of results import for their checks alone
 _PLAIN: Mapping[Any, dict[str, Any]] = {
@@ -23,39 +24,50 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
     float: {"type": ["number", "null"]},  # strict JSON has no NaN and no infinity
     Any: {},
     dict[str, Any]: {"type": "object"},
+    None: {"type": "null"},
     NoneType: {"type": "null"},
 }
 
 
 def schema() -> dict[str, Any]:
     """Of one test run."""
-    return schema_of(TestRun, "Results of buda-emu test", SCHEMA_VERSION)
+    return schema_of(TestRun, "Results of buda-emu test")
 
 
-def schema_of(kind: type, title: str, version: int, without: Iterable[str] = ()) -> dict[str, Any]:
+def schema_of(kind: type, title: str, without: Iterable[str] = ()) -> dict[str, Any]:
     """Of a dataclass as plain data with its version; `without`: fields that are no part of it."""
     definitions: dict[str, Any] = {}
     found = object_of(kind, definitions)
     names = [name for name in found["required"] if name not in without]
-    return versioned(title, version, {name: found["properties"][name] for name in names}, definitions)
+    return versioned(title, {name: found["properties"][name] for name in names}, definitions)
 
 
-def document(
-    title: str, version: int, *parts: type | Mapping[str, Any], optional: Iterable[str] = ()
-) -> dict[str, Any]:
-    """Of an object with a version, the fields of these dataclasses, and fields whose types are given: all of them, but
-    those that are `optional`."""
+class Row:
+    """An object inside of a result: the fields of these dataclasses, and fields whose types are given. A type may be a
+    `Row`, and a tuple of those that it may be."""
+
+    def __init__(self, *parts: type | Mapping[str, Any], **own: Any) -> None:
+        self.fields: dict[str, Any] = {}
+        for part in (*parts, own):
+            self.fields |= get_type_hints(part, localns=_ARRAYS) if isinstance(part, type) else part
+
+
+class Rows(Row):
+    """A list of such objects."""
+
+
+def document(title: str, *parts: type | Mapping[str, Any], optional: Iterable[str] = (), **own: Any) -> dict[str, Any]:
+    """Of a `Row` with a version: all its fields, but those that are `optional`."""
     definitions: dict[str, Any] = {}
-    properties: dict[str, Any] = {}
-    for part in parts:
-        own = get_type_hints(part) if isinstance(part, type) else part
-        properties |= {name: _of(kind, definitions) for name, kind in own.items()}
-    found = versioned(title, version, properties, definitions)
+    properties = {name: _of(kind, definitions) for name, kind in Row(*parts, **own).fields.items()}
+    found = versioned(title, properties, definitions)
     found["required"] = [name for name in found["required"] if name not in set(optional)]
     return found
 
 
-def versioned(title: str, version: int, properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def versioned(
+    title: str, properties: dict[str, Any], definitions: dict[str, Any], version: int = RESULT_VERSION
+) -> dict[str, Any]:
     """Of an object with a version and these fields, all of which it has."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -73,7 +85,7 @@ def text() -> str:
 
 
 def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Of a dataclass, a named tuple or a typed dict; classes that its fields name go into `definitions`."""
+    """Of a dataclass or a named tuple; classes that its fields name go into `definitions`."""
     hints = get_type_hints(kind, localns=_ARRAYS)
     names = [item.name for item in fields(kind)] if is_dataclass(kind) else [*hints]
     properties = {name: _of(hints[name], definitions) for name in names}
@@ -81,10 +93,16 @@ def object_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_fields(kind: Any) -> bool:
-    return isinstance(kind, type) and (hasattr(kind, "_fields") or is_typeddict(kind) or is_dataclass(kind))
+    return isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind))
 
 
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(kind, Row):
+        fields_of_it = {name: _of(one, definitions) for name, one in kind.fields.items()}
+        row = {"type": "object", "properties": fields_of_it, "required": [*fields_of_it]}
+        return {"type": "array", "items": row} if isinstance(kind, Rows) else row
+    if isinstance(kind, tuple):
+        return {"anyOf": [_of(item, definitions) for item in cast("tuple[Any, ...]", kind)]}
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     if _has_fields(kind):

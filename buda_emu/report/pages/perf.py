@@ -6,6 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.pages.engine import as_script, packed, render
 from buda_emu.report.pages.source_lines import entries
@@ -17,9 +18,9 @@ from buda_emu.report.pictures.perf_charts import roofline_chart
 from buda_emu.report.pictures.steady_picture import steady_picture
 from buda_emu.report.terminal.fit import cut
 from buda_emu.report.terminal.perf_tables import Sources
-from buda_emu.report.terminal.text import number, percent, plural
+from buda_emu.report.terminal.text import number, percent
 from buda_emu.routing.epochs import RoutedEpoch, route_epochs
-from buda_emu.timing.checks import CheckResult
+from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import CAUSE_WORDS, CriticalStep, chain_sentence, critical_steps
 from buda_emu.timing.epoch.result import EpochTiming
 from buda_emu.timing.epoch.steady import at_work, filled, steady
@@ -35,7 +36,7 @@ _MOST_BUSY: Final = 60
 """Units in the table of what limits an epoch."""
 
 
-def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[CheckResult], command: str) -> str:
+def perf_page(netlist: Netlist, run: PerfRun, checks: Sequence[BoundResult], command: str) -> str:
     """The page: checks, epochs, then pictures and ops of each, the slowest first."""
     order = sorted(run.epochs, key=lambda epoch: -epoch.cycles * epoch.runs)
     detailed = order[:MOST_EPOCHS]
@@ -63,7 +64,7 @@ def _name(epoch: EpochReport) -> str:
     return f"{epoch.program}: {' + '.join(epoch.graphs)}"
 
 
-def _checks(checks: Sequence[CheckResult]) -> Table | None:
+def _checks(checks: Sequence[BoundResult]) -> Table | None:
     columns = [
         Column("verdict", choose=True), Column("config"), Column("graph"), Column("target"),
         Column("metric", choose=True), Column("expected"), Column("modelled", "number"),

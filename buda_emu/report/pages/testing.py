@@ -8,12 +8,13 @@ from typing import Final, cast
 
 from markupsafe import Markup
 
+from buda_emu.checker.text import plural
 from buda_emu.report.pages.engine import packed, render
 from buda_emu.report.pages.tables import Cell, Column, Row, Table, figure, named, severity, status, table
 from buda_emu.report.pictures.charts import heat_map, histogram, op_chart
 from buda_emu.report.sides import sides
 from buda_emu.report.terminal.reason import reason
-from buda_emu.report.terminal.text import correlation, number, percent, plural, shape
+from buda_emu.report.terminal.text import correlation, number, percent, shape
 from buda_emu.spec.comparison import Comparison
 from buda_emu.verify.result import STATUSES, CaseResult, OpResult, OutputResult, TestRun, ValueStats
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from buda_emu.advice.accuracy import Loss
 from buda_emu.advice.result import Advice
-from buda_emu.report.terminal.text import plural, relative, table, whole, wrapped
+from buda_emu.checker.text import plural
+from buda_emu.report.terminal.text import relative, table, whole, wrapped
 
 _TOP = 10
 

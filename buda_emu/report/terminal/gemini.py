@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from buda_emu.report.terminal.text import number, percent, plural, table, whole
+from buda_emu.checker.text import plural
+from buda_emu.report.terminal.text import number, percent, table, whole
 
 if TYPE_CHECKING:
     from buda_emu.gemini.compare import Comparison

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from buda_emu.report.terminal.text import correlation, number, plural, table
+from buda_emu.checker.text import plural
+from buda_emu.report.terminal.text import correlation, number, table
 from buda_emu.verify.op_by_op.numerics_result import CAUSES, WORTH_REPAIRING, Cause, Numerics, OpNumerics
 
 _GROWS: Final = 2.0  # times the larger of an op's own error and that of its operands: worth a sentence

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from buda_emu.checker.text import plural
 from buda_emu.netlist import nodes
 from buda_emu.netlist.model import Netlist
 from buda_emu.report.terminal.perf_tables import Selection, Sources, epochs_table, ops_lines
-from buda_emu.report.terminal.text import number, percent, plural, table, whole, wrapped
-from buda_emu.timing.checks import CheckResult
+from buda_emu.report.terminal.text import number, percent, table, whole, wrapped
+from buda_emu.timing.checks import BoundResult
 from buda_emu.timing.epoch.critical import chain_sentence, critical_steps
 from buda_emu.timing.result import PerfRun, hypothetical
 
@@ -61,7 +62,7 @@ def _memory(run: PerfRun) -> Iterator[str]:
         yield f"DRAM: at most {size} ({percent(use.share)}), in channel {use.channel} of chip {use.chip}"
 
 
-def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[CheckResult]) -> Iterator[str]:
+def expectation_lines(sections: Mapping[str, nodes.Node], results: Sequence[BoundResult]) -> Iterator[str]:
     """The section as it would have to be for the modelled figures to hold; what cannot be modelled is left as it is."""
     section = sections.get("performance-check")
     if section is None:
@@ -89,7 +90,7 @@ def _written(node: nodes.Node) -> str:
     return f"{{{', '.join(f'{name}: {_written(item)}' for name, _, item in node.items())}}}"
 
 
-def check_lines(results: Sequence[CheckResult]) -> Iterator[str]:
+def check_lines(results: Sequence[BoundResult]) -> Iterator[str]:
     """`performance-check`: expected, modelled, verdict."""
     if not results:
         return

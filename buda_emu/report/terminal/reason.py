@@ -1,6 +1,7 @@
 """Why a netlist did not pass, in a line: the same words on a terminal, in Markdown and in the page."""
 
-from buda_emu.report.terminal.text import number, plural
+from buda_emu.checker.text import plural
+from buda_emu.report.terminal.text import number
 from buda_emu.verify.result import CaseResult
 
 

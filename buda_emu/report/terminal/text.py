@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from buda_emu.checker.text import plural as plural
-
 _ENORMOUS = 1e12
 _LITTLE = 0.05  # per cent: with one digit it would be 0.0
 

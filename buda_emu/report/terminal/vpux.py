@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from buda_emu.report.terminal.text import plural, shape, table
+from buda_emu.checker.text import plural
+from buda_emu.report.terminal.text import shape, table
 from buda_emu.timeline import Hazard
 from buda_emu.vpux.comparison import Comparison, operand_name
 from buda_emu.vpux.execute.result import RunResult

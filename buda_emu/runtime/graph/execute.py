@@ -230,8 +230,7 @@ class FormatRun(ChunkRun[Tensor]):
                 step.map.index,
                 pad_value,
                 AS_IS,
-                32,
-                32,
+                (32, 32),
             )
             values = moved
         view, slots = channel.view, self._chunk.writes[step.queue]

@@ -14,7 +14,7 @@ from buda_emu.errors import ProgramError, UnsupportedError
 from buda_emu.formats import quantise
 from buda_emu.netlist.model import Netlist, Op, Pad, Tm
 from buda_emu.ops.base import Implementation, OpCall, Operand
-from buda_emu.ops.copies.op import passes_on
+from buda_emu.ops.common import passes_on
 from buda_emu.records import dataclass
 from buda_emu.runtime.graph.topology import Topology
 from buda_emu.spec.blocking import Shape

@@ -8,14 +8,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
-import numpy as np
-
 from buda_emu.formats.float_state import set_exact
 from buda_emu.jit.job_slot import SHARED, JobSlot
 from buda_emu.jit.machine_code.kinds import raised_at
 from buda_emu.jit.machine_code.turn import take_turns, turns_are_over
 from buda_emu.jit.thread_team import await_helpers, serve, spins_in
-from buda_emu.ops.base import Work
 
 # Below this many bytes of operands a second thread gains nothing: to share a job takes 5 us, and longer where its data
 # lies in the caches of one processor.
@@ -37,7 +34,6 @@ PARTS_PER_THREAD: Final = 2  # of a Python function: ranges that it is called wi
 GRAINS_PER_THREAD: Final = 32  # of a kernel that shares its items: times that a thread claims some
 AWAKE_SECONDS: Final = 1e-3  # that a helper stays awake for another job; waking it up takes a tenth of that
 _NAP_SECONDS: Final = 2e-5
-_SIZED: Final = np.ndarray, Work  # no union: every kernel asks, and one would be made each time
 
 
 class WorkerPool:
@@ -308,8 +304,7 @@ def _shares(function: Callable[..., Any]) -> bool:
 def _have_bytes(args: tuple[Any, ...], least: int) -> bool:
     left = least
     for arg in args:
-        if isinstance(arg, _SIZED):
-            left -= arg.nbytes
-            if left <= 0:
-                return True
+        left -= getattr(arg, "nbytes", 0)
+        if left <= 0:
+            return True
     return False

@@ -10,6 +10,7 @@ Family: TypeAlias = str
 Trait = Literal[
     "tile by tile",  # each element of the result is made of those at its place in the operands
     "keeps shape",  # operands have the result's shape, in tiles of its width
+    "copies",  # its operand, bit by bit
     "keeps sums",  # partial sums lie in intermed_df
     "inner dimension",  # of m_k blocks of u_kt tiles: rows of cores share operand 0, columns operand 1
     "reduces",  # the dimension `dim`, over z where that is z

@@ -39,36 +39,23 @@ class Program:
         mask: NDArray[np.bool_],
         load_mode: DstMode,
         store_mode: DstMode | None = None,
-        second: U32 | None = None,
-        second_mode: DstMode | None = None,
+        second: tuple[U32, DstMode] | None = None,
         blackhole: bool = False,
         tiles: tuple[int, int] | None = None,
     ) -> None:
-        """Compute `out` from the Dst image `dst`, and `second` for programs of two inputs.
+        """Compute `out` from the Dst image `dst`, and for programs of two inputs from `second` and its mode.
 
         Images are uint32[n, 32, 32], C-contiguous; `mask` bool[32, 32] says which datums are computed, the others are
-        copied. `second_mode` and `store_mode` are those of the second input and of the result where they differ.
+        copied. `store_mode` is that of the result where it differs.
         `tiles` is the range to do, all by default.
         """
-        first, other, target = map(as_rows, (dst, dst if second is None else second, out))
+        other, other_mode = (dst, load_mode) if second is None else second
+        first, other, target = map(as_rows, (dst, other, out))
         start, stop = tiles or (0, len(dst))
-        vector_unit.run_program(
-            start,
-            stop,
-            self.code,
-            self.constants,
-            self.tables,
-            self.registers,
-            first,
-            other,
-            _MODES[second_mode or load_mode],
-            second is not None,
-            _MODES[load_mode],
-            _MODES[store_mode or load_mode],
-            mask.reshape(TILE),
-            target,
-            blackhole,
-        )
+        code = vector_unit.Code(self.code, self.constants, self.tables, self.registers)
+        inputs = vector_unit.Inputs(first, _MODES[load_mode], other, _MODES[other_mode], second is not None)
+        out_mode = _MODES[store_mode or load_mode]
+        vector_unit.run_program(start, stop, code, inputs, mask.reshape(TILE), target, out_mode, blackhole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,8 +168,8 @@ def run(
         source, target = as_rows(images[0]), as_rows(out)
         kernels.apply_table(*(tiles or (0, len(out))), source, _table(bound, reads[0]), mask.reshape(-1), target)
         return
-    second, second_mode = (images[1], reads[1]) if len(images) == 2 else (None, None)
-    _program(bound).run(images[0], out, mask, reads[0], writes, second, second_mode, bound.blackhole, tiles)
+    second = (images[1], reads[1]) if len(images) == 2 else None
+    _program(bound).run(images[0], out, mask, reads[0], writes, second, bound.blackhole, tiles)
 
 
 def single(value: float) -> int:

@@ -11,6 +11,7 @@ from buda_emu.program.settings import ALL_SETTINGS
 from buda_emu.program.steps import StepBudget
 from buda_emu.program.values import Variables
 from buda_emu.runtime.machine.journal import Journal
+from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.operands import immediate, stored_name
 
 # NETLIST 3.7: what the harnesses give. A parameter follows the test-arg of this name, else this value.
@@ -25,7 +26,6 @@ _HARNESS: Mapping[str, tuple[str, str]] = {
     "p_outer_increment": ("outer_increment", "0"),
     "p_outer_loop_count": ("outer_loop_count", "1"),
 }
-_STEP_LIMIT = 10_000_000
 
 
 def parameter_names(programs: Sequence[Program]) -> dict[str, None]:
@@ -105,7 +105,7 @@ def walked(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[st
     Raises ProgramError as the run would.
     """
     reads = Walked(netlist)
-    steps = StepBudget(_STEP_LIMIT)
+    steps = StepBudget(DEFAULT_STEP_LIMIT)
     interpreters = {program.name: Interpreter(program, reads, steps, looks_ahead=True) for program in programs}
     for program in programs:
         steps.begin_run()

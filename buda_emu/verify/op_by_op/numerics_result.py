@@ -3,9 +3,10 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from buda_emu.version import RESULT_VERSION
+
 Cause = Literal["inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing"]
 CAUSES: Final[tuple[Cause, ...]] = ("inputs", "fidelity", "dest", "spills", "sfpu", "vector", "packing")
-SCHEMA_VERSION: Final = 1
 WORTH_REPAIRING: Final = 2.5e-3
 """Relative error from which a repair is looked for: above what rounding or truncating once to 16 bits costs."""
 
@@ -79,4 +80,4 @@ class Numerics:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        return {"schema_version": RESULT_VERSION, **asdict(self)}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.checker import Finding
+from buda_emu.checker.text import plural
 from buda_emu.vpux.layout import StrideReqs, alloc_bits
 from buda_emu.vpux.model import Op, Type
 from buda_emu.vpux.program import SECTION_MEMORY, Program
@@ -154,7 +155,7 @@ def strides(program: Program) -> Iterator[Finding]:
         if of is None or not of.is_buffer or of.strides is None or of.shape is None:
             continue
         if len(of.strides) != len(of.shape):
-            yield finding(program, op, f"{len(of.strides)} strides for {len(of.shape)} dimensions")
+            yield finding(program, op, f"{plural(len(of.strides), 'stride')} for {plural(len(of.shape), 'dimension')}")
         elif of.is_laid_out and not StrideReqs().check(of.memory_strides, of.bits, of.memory_shape):
             yield finding(program, op, f"strides {list(of.strides)} do not fit shape {list(of.shape)}")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.kernels.darwinn.convolution import conv, depthwise
+from buda_emu.kernels.darwinn.convolution import Scale, Window, conv, depthwise
 
 pytestmark = pytest.mark.tiny
 HALF = 1 << 30  # of a multiplier of 2^31: with an exponent of 1 a sum stays as it is
@@ -31,7 +31,6 @@ def test_sums_are_those_of_a_padded_image(stride, dilation, before, times):
                     want[:, row, column] += seen @ held if times == 0 else np.repeat(seen, times, 1) * held
     assert np.abs(want).max() > 127  # some are clamped
     many = len(bias)
-    (depthwise if times else conv)(
-        image, weights, bias, np.full(many, HALF), np.full(many, 1), *stride, *dilation, *before, 3, -128, 127, out
-    )
+    scale = Scale(bias, np.full(many, HALF), np.full(many, 1), 3, -128, 127)
+    (depthwise if times else conv)(image, weights, Window(*stride, *dilation, *before), scale, out)
     np.testing.assert_array_equal(out, np.clip(want + 3, -128, 127))

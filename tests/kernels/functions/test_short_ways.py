@@ -28,7 +28,7 @@ def test_the_bits_are_those_of_the_definition(name):
     x = patterns(1)
     tiles = np.zeros((1, -(-x.size // 1024), 1024), np.float32)
     tiles.reshape(-1)[: x.size] = x
-    run(0, tiles.shape[1], tiles, 1, 1024)
+    run(0, tiles.shape[1], tiles, (1, 1024))
     expected = np.array([scalar(value) for value in x[:60_000]], np.float32)
     found = tiles.reshape(-1)[:60_000]
     same = (found.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(found) & np.isnan(expected))
@@ -42,7 +42,7 @@ def test_a_few_numbers_of_each_size(name):
     x = np.concatenate([np.array(ENDS, np.float32), np.linspace(-6, 8, 80, dtype=np.float32)])
     tiles = np.zeros((1, 1, 1024), np.float32)
     tiles[0, 0, : x.size] = x
-    run(0, 1, tiles, 1, x.size)
+    run(0, 1, tiles, (1, x.size))
     np.testing.assert_array_equal(tiles[0, 0, : x.size], [scalar(value) for value in x])
 
 
@@ -52,7 +52,7 @@ def test_regions_take_the_same_way(name, runs, length):
     run, scalar = FUNCTIONS[name]
     x = patterns(2)[:2048].reshape(1, 2, 1024).copy()
     tiles = x.copy()
-    run(1, 2, tiles, runs, length)
+    run(1, 2, tiles, (runs, length))
     inside = np.zeros(1024, bool)
     for start in range(runs):
         inside[32 * start : 32 * start + length] = True

@@ -138,7 +138,7 @@ def test_fast_form_below_a_limit_has_the_bits_of_the_general_one(name, limit):
     x = x[np.abs(x) < limit]
     x = x[: x.size // 1024 * 1024]
     tiles = x.reshape(1, -1, 1024).copy()
-    kernel(0, tiles.shape[1], tiles, 1, 1024)
+    kernel(0, tiles.shape[1], tiles, (1, 1024))
     expected = np.array([scalar(value) for value in x], np.float32)
     np.testing.assert_array_equal(tiles.reshape(-1).view(np.uint32), expected.view(np.uint32))
 

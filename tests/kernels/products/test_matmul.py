@@ -22,6 +22,8 @@ from buda_emu.kernels.products.matmul import (
     PLUS,
     PLUS_ROW,
     Ending,
+    Extent,
+    Reading,
     matmul_blocks,
     matmul_reference,
     matmul_tiles,
@@ -126,9 +128,10 @@ def run(
     right = expected[1].swapaxes(-1, -2) if transposed else expected[1]
     out = np.full((entries, t * rows * cols, 1024), np.nan, np.float32)
     items, columns = matmul_blocks(entries, t, rows, cols)
-    block = t, rows, inner, cols, columns
+    (left, *of_left), (other, *of_other) = sources
+    reading, extent = Reading(*of_left, *of_other, transposed), Extent(t, rows, inner, cols, columns)
     for start, stop in pairwise([0, *cuts, items]):
-        matmul_tiles(start, stop, out, *sources[0], *sources[1], transposed, *block, *nothing(out))
+        matmul_tiles(start, stop, out, left, other, reading, extent, nothing(out))
     return out.reshape(entries, t, rows, cols, 32, 32), matmul_reference(expected[0], right)
 
 
@@ -190,7 +193,8 @@ def test_tiles_of_zeros_change_no_bit(rows: int, poison: float | None, columns: 
     a_index, b_index = (np.arange(tiles.shape[1], dtype=np.int32) for tiles in (a, b))
     out = np.empty((1, rows * cols, 1024), np.float32)
     items = -(-rows // GROUP) * -(-cols // columns)
-    matmul_tiles(0, items, out, a, a_index, zero, b, b_index, zero, False, 1, rows, inner, cols, columns, *nothing(out))
+    reading, extent = Reading(a_index, zero, b_index, zero, False), Extent(1, rows, inner, cols, columns)
+    matmul_tiles(0, items, out, a, b, reading, extent, nothing(out))
     expected = matmul_reference(a.reshape(rows, inner, 32, 32), b.reshape(inner, cols, 32, 32))
     assert_same_bits(out, expected.reshape(out.shape))
 
@@ -220,7 +224,8 @@ def test_what_becomes_of_the_product(inner: int, how: int, mode: str) -> None:
     sources = [(x.reshape(len(x), -1, 1024), np.arange(x[0].size // 1024, dtype=np.int32)) for x in (a, b)]
     ending = Ending(how, term.reshape(1, 15, 1024), index, np.float32(0.5), code, threshold)
     items, columns = matmul_blocks(2, 1, 5, 3)
-    matmul_tiles(0, items, out, *sources[0], zero, *sources[1], zero, False, 1, 5, inner, 3, columns, *ending)
+    reading = Reading(sources[0][1], zero, sources[1][1], zero, False)
+    matmul_tiles(0, items, out, sources[0][0], sources[1][0], reading, Extent(1, 5, inner, 3, columns), ending)
     assert_same_bits(out, expected.reshape(out.shape))
 
 
@@ -265,6 +270,7 @@ def test_one_entry_serves_all_those_of_the_other_operand():
     index, zero = np.zeros(1, np.int32), np.float32(0)
     for a, b in ((one, two), (two, one)):
         out = np.empty((2, 1, 1024), np.float32)
-        matmul_tiles(0, 2, out, a, index, zero, b, index, zero, False, 1, 1, 1, 1, 1, *nothing(out))
+        reading = Reading(index, zero, index, zero, False)
+        matmul_tiles(0, 2, out, a, b, reading, Extent(1, 1, 1, 1, 1), nothing(out))
         left, right = (tiles.reshape(-1, 1, 1, 32, 32) for tiles in (a, b))
         assert_same_bits(out.reshape(2, 1, 1, 32, 32), matmul_reference(left, right))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from buda_emu.kernels.products.sparse import Weights, mark_finite_tiles, sparse_tiles
+from buda_emu.kernels.products.sparse import Terms, Weights, mark_finite_tiles, sparse_tiles
 from buda_emu.kernels.products.tile_product import depthwise_tiles
 
 pytestmark = pytest.mark.tiny
@@ -37,7 +37,7 @@ def depthwise(a, b, rows, cols, kernel_size, count, ranges):
     out = np.full((w, count, 1024), np.nan, F32)
     for start, stop in ranges:
         finite = np.isfinite(b[0]).all(axis=2)
-        depthwise_tiles(start, stop, out, a, b, finite, rows, cols, kernel_size)
+        depthwise_tiles(start, stop, out, a, b, finite, (rows, cols, kernel_size))
     return out.reshape(w, count, 32, 32)
 
 
@@ -82,8 +82,8 @@ def sparse(weights, acts, terms, term_weight, term_row, cols, group_cols=None):
     mark_finite_tiles(0, finite.size, finite, acts[0])
     w = max(len(weights), len(acts[0]))
     out = np.full((w, rows * cols, 1024), np.nan, F32)
-    lists = (np.array(numbers, np.int64) for numbers in (terms, term_weight, term_row))
-    sparse_tiles(0, w * rows * cols, out, form, acts, finite, *lists, cols, group_cols or cols)
+    lists = Terms(*(np.array(numbers, np.int64) for numbers in (terms, term_weight, term_row)))
+    sparse_tiles(0, w * rows * cols, out, form, acts, finite, lists, (cols, group_cols or cols))
     return out.reshape(w, rows, cols, 32, 32)
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tiny
 def test_the_result_may_lie_where_the_first_operand_does(code):
     rng = np.random.default_rng(code)
     a, b = rng.standard_normal((2, 1, 3, 1024)).astype(np.float32)
-    settings = plain(b), code, np.float32(3), 32, 32, NO_RELU, np.float32(0)
+    settings = plain(b), (code, np.float32(3)), (32, 32), (NO_RELU, np.float32(0))
     apart = np.empty_like(a)
     binary_tiles(0, 3, apart, plain(a), *settings)
     assert apart.tobytes() != a.tobytes()

@@ -11,7 +11,7 @@ def gather(source, index, arrange=AS_IS, pad_value=0.0, height=32, width=32, ran
     positions.flags.writeable = False
     out = np.full((2, len(index), 1024), np.nan, np.float32)
     for start, stop in ranges or [(0, 2 * len(index))]:
-        gather_tiles(start, stop, out, source, positions, np.float32(pad_value), arrange, height, width)
+        gather_tiles(start, stop, out, source, positions, np.float32(pad_value), arrange, (height, width))
     return out
 
 

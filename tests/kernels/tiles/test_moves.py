@@ -75,7 +75,7 @@ def test_topk_applies_its_network_to_every_row_and_core():
     out = np.full((1, 4, 1024), np.nan, F32)
     both = operand(values, range(4))
     for start, stop in ((1, 4), (0, 1)):
-        topk_rows(start, stop, out, both, both, network, 2, 4, False, 32, 32)
+        topk_rows(start, stop, out, both, both, network, (2, 4, False), (32, 32))
     best = out.reshape(4, 32, 32)
     np.testing.assert_array_equal(best[:, :, 0], np.arange(128).reshape(4, 32))
     assert (best[:, :, 1:] == 0).all()

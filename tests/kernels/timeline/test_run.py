@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from buda_emu.jit.kernel import kernel
-from buda_emu.kernels.timeline.run import _drop, _push, run_timeline
+from buda_emu.kernels.timeline.run import Lists, Written, _drop, _push, run_timeline
 
 pytestmark = pytest.mark.tiny
 
@@ -43,12 +43,10 @@ def run(units, duration, waits, signals, level):
     count = np.array([item[1] for own in waits for item in own], np.int64)
     takes = np.array([item[2] for own in waits for item in own], np.bool_)
     given = np.array([item[1] for own in signals for item in own], np.int64)
-    start, end, cause, held_by = (np.full(len(duration), -1) for _ in range(4))
-    ended = run_timeline(
-        unit_first, unit_tasks, np.array(duration), wait_first, wait_object, count, takes, signal_first, signal_object,
-        given, np.array(level), start, end, cause, held_by,
-    )  # fmt: skip
-    return ended, start.tolist(), end.tolist(), cause.tolist(), held_by.tolist()
+    written = Written(*(np.full(len(duration), -1) for _ in range(4)))
+    lists = Lists(wait_first, wait_object, count), takes, Lists(signal_first, signal_object, given)
+    ended = run_timeline((unit_first, unit_tasks), np.array(duration), *lists, np.array(level), written)
+    return ended, *(item.tolist() for item in written)
 
 
 def test_the_first_task_of_a_unit_has_no_cause_and_the_next_one_the_task_before_it():

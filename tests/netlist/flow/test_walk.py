@@ -5,7 +5,7 @@ import time
 import pytest
 
 from buda_emu.netlist.load import check_text
-from buda_emu.netlist.rules.flow import WALKED
+from buda_emu.netlist.rules.programs.flow import WALKED
 from netlist.rules import bases as b
 from netlist.rules.cases import edited
 

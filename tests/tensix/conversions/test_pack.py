@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.formats.bits import to_bits
+from buda_emu.kernels.tensix.conversions.pack import Conversion
 from buda_emu.kernels.tensix.conversions.pack import pack as pack_kernel
 from buda_emu.spec.formats import FORMATS, NETLIST_FORMATS, is_block
 from buda_emu.tensix.conversions.intermediate import intermediate, relu_threshold
@@ -24,7 +25,8 @@ THRESHOLDS = {"bf16": 0x3F00, "fp16": 0x3800, "fp32": 0x3F00, "int32": 0x3F}
 def by_kernel(dst, mode, held_as, out_df, relu_mode=0, threshold=0, core="wormhole_b0"):
     stored = np.empty(dst.shape, TYPES.get(FORMATS[out_df].bits, np.uint8))
     exponents = np.empty((*dst.shape[:-1], 2), np.uint8) if is_block(out_df) else None
-    pack_kernel(0, len(dst), dst, mode, held_as, out_df, relu_mode, threshold, core, stored, exponents)
+    by = Conversion(mode, held_as, out_df, relu_mode, threshold, core)
+    pack_kernel(0, len(dst), dst, by, stored, exponents)
     return Packed(stored, exponents)
 
 

@@ -42,9 +42,9 @@ def by_kernel(op, dst, a, b, phases, accumulate, setting):
         tiles.append(tile)
     out = tiles[0]
     if op == 2:
-        elwmul_tiles(0, 1, *tiles, phases, *setting)
+        elwmul_tiles(0, 1, *tiles, phases, setting)
     else:
-        elwadd_tiles(0, 1, *tiles, op == 1, accumulate, *setting)
+        elwadd_tiles(0, 1, *tiles, op == 1, accumulate, setting)
     return out[0, : dst.size].reshape(dst.shape)
 
 

@@ -28,17 +28,17 @@ def few_fractions(stream, register, middle, spread):
 
 def compare(a, b, register, mode, core, fidelity):
     """Whether tiles were left out, of each kind of op; all others are equal."""
-    *setting, blackhole = kernel_setting(family(register), mode, core)
+    setting = kernel_setting(family(register), mode, core)
     seen = []
     for op in ("add", "subtract", "multiply"):
         dst, expected = np.full_like(a, 0x5555), np.zeros_like(a)
         left_out = np.zeros(TILES, np.bool_)
         if op == "multiply":
-            multiply_by_singles(0, TILES, dst, a, b, phase_mask(fidelity), *setting, left_out)
-            elwmul_tiles(0, TILES, expected, a, b, phase_mask(fidelity), *setting, blackhole)
+            multiply_by_singles(0, TILES, dst, a, b, phase_mask(fidelity), setting, left_out)
+            elwmul_tiles(0, TILES, expected, a, b, phase_mask(fidelity), setting)
         else:
-            add_by_singles(0, TILES, dst, a, b, op == "subtract", *setting, left_out)
-            elwadd_tiles(0, TILES, expected, a, b, op == "subtract", False, *setting, blackhole)
+            add_by_singles(0, TILES, dst, a, b, op == "subtract", setting, left_out)
+            elwadd_tiles(0, TILES, expected, a, b, op == "subtract", False, setting)
         assert np.array_equal(dst[~left_out], expected[~left_out]), op
         seen.append(bool(left_out.any()))
     return seen

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from buda_emu.errors import UnsupportedError
 from buda_emu.kernels.tensix.elementwise.maxpool import reduce_max_tiles
+from buda_emu.kernels.tensix.products.product import Source
 from buda_emu.tensix.conversions.unpack import unpack
 from buda_emu.tensix.elementwise.maxpool import KEPT, max_pool, reduce_max
 from buda_emu.tensix.words import kernel_setting
@@ -76,11 +77,11 @@ def by_kernel(dst, tiles, dim, register, mode, accumulate=False):
     w, m, n = tiles.shape[:3]
     source = tiles.reshape(w, m * n, 1024)
     index = np.arange(m * n, dtype=np.int32)
-    setting = kernel_setting(family(register), mode, "wormhole_b0")[:2]
+    setting = kernel_setting(family(register), mode, "wormhole_b0")
     out = dst.reshape(w, m, 1024).copy()
     for start in range(w * m):  # in parts, as threads take them
-        line = (dim == "c", KEPT[register], *setting, accumulate)
-        reduce_max_tiles(start, start + 1, out, source, index, np.uint32(0), *line)
+        operand = Source(source, index, np.uint32(0), dim == "c")
+        reduce_max_tiles(start, start + 1, out, operand, KEPT[register], setting, accumulate)
     return out.reshape(dst.shape)
 
 
@@ -122,7 +123,7 @@ def test_padding_of_the_kernel():
     source = np.zeros((1, 1, 1024), np.uint32)
     out = np.zeros((1, 1, 1024), np.uint32)
     index = np.array([0, -1], np.int32)
-    setting = kernel_setting("b", "fp32", "wormhole_b0")[:2]
-    reduce_max_tiles(0, 1, out, source, index, np.uint32(0x3F80_0000), False, KEPT["Tf32"], *setting, False)
+    operand = Source(source, index, np.uint32(0x3F80_0000))
+    reduce_max_tiles(0, 1, out, operand, KEPT["Tf32"], kernel_setting("b", "fp32", "wormhole_b0"), False)
     assert np.all(out[0, 0, :32] == 0x3F80_0000)
     assert not out[0, 0, 32:].any()

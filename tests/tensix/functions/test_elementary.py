@@ -51,7 +51,7 @@ def test_vectors_of_maximum(suffix):
     assert mismatches(define(NumpyUnit(suffix == "bh"), v["max_a"], v["max_b"]), v[f"max_{suffix}"]) == 0
     a, b = in_tiles(v["max_a"]), in_tiles(v["max_b"])
     out = np.empty_like(a)
-    record(define, 2).run(a, out, touched("rc"), "int32", second=b, blackhole=suffix == "bh")
+    record(define, 2).run(a, out, touched("rc"), "int32", second=(b, "int32"), blackhole=suffix == "bh")
     assert mismatches(out.reshape(-1)[: v["max_a"].size], v[f"max_{suffix}"]) == 0
 
 

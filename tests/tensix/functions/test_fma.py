@@ -33,7 +33,7 @@ def by_kernel(program, x, y, blackhole):
     count = -(-x.size // 1024) * 1024
     first, second = (np.resize(words.reshape(-1), count).reshape(-1, 32, 32) for words in (x, y))
     out = np.empty_like(first)
-    program.run(first, out, touched("rc"), "int32", second=second, blackhole=blackhole)
+    program.run(first, out, touched("rc"), "int32", second=(second, "int32"), blackhole=blackhole)
     return out.reshape(-1)[: x.size].reshape(x.shape)
 
 

@@ -14,6 +14,7 @@ from buda_emu.tensix.products.fidelity import PHASES
 from buda_emu.tensix.products.integer import int_copy, int_elwadd, int_elwmul, int_elwsub, int_mvmul
 from buda_emu.tensix.products.tile_matmul import int_tile_matmul
 from device_vectors import mismatches, needs_vectors, vectors
+from tile_products import integer_product_of
 
 
 @needs_vectors
@@ -122,7 +123,7 @@ def matmul_by_kernel(dst, in0, in1, *, faces_in_tile=2, faces_first=False, trans
         operands += [tiles, np.arange(tiles.shape[1], dtype=np.int32)]
     for start in range(out.shape[0] * out.shape[1]):
         shape = (transposed, 1, rows, inner, cols, 0, inner, faces_in_tile)
-        int_matmul_tiles(start, start + 1, out, *operands, *shape, faces_first)
+        int_matmul_tiles(start, start + 1, out, integer_product_of(*operands, *shape, faces_first))
     return out.reshape(dst.shape)
 
 
@@ -209,7 +210,8 @@ def test_slices_of_the_kernel():
     out = np.zeros((1, t * rows * cols, 1024), np.uint32)
     first, second = (words.reshape(1, -1, 1024) for words in (in0, in1))
     shape = (False, t, rows, inner, cols, 0, inner, 2, False)
-    int_matmul_tiles(0, out.shape[1], out, first, indices[0], second, indices[1], *shape)
+    product = integer_product_of(first, indices[0], second, indices[1], *shape)
+    int_matmul_tiles(0, out.shape[1], out, product)
     dst = np.zeros((t, rows, cols, 32, 32), np.uint32)
     expected = int_tile_matmul(dst, in0[:, :, None], in1.swapaxes(1, 2)[:, None], "wormhole_b0")
     assert mismatches(out.reshape(expected.shape), expected) == 0

@@ -12,6 +12,7 @@ from buda_emu.tensix.conversions.unpack import unpack
 from buda_emu.tensix.products.fidelity import phase_mask
 from buda_emu.tensix.words import kernel_setting, to_word
 from register_words import PAIRINGS, family
+from tile_products import product_of
 
 INNER = 2  # tiles: the text's errors are those of K = 64
 SEEDS = st.integers(0, 1 << 20)
@@ -27,7 +28,7 @@ def product(in0, in1, register, mode, fidelity):
         operands += [words[None], np.arange(len(words), dtype=np.int32), np.uint32(0)]
     setting = kernel_setting(family(register), mode, "wormhole_b0")
     shape = (False, 1, rows, INNER, cols, 0, INNER, 2, phase_mask(fidelity))
-    matmul_tiles(0, rows * cols, dst, *operands, *shape, *setting, False)
+    matmul_tiles(0, rows * cols, dst, product_of(*operands, *shape, *setting, False))
     return dst[0]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from buda_emu.jit.kernel import kernel
 from buda_emu.kernels.tensix.products.matmul_by_integers import matmul_by_integers
-from buda_emu.kernels.tensix.products.matmul_by_singles import matmul_by_singles, room_for
+from buda_emu.kernels.tensix.products.matmul_by_singles import Way, matmul_by_singles, room_for
 from buda_emu.kernels.tensix.products.prepared import EXPONENTS, HALVES, SPAN, prepare_srca, prepare_srcb
 from buda_emu.kernels.tensix.products.spills import AS_IT_WAS
 from buda_emu.kernels.tensix.products.tile_matmul import matmul_tiles
@@ -15,6 +15,7 @@ from buda_emu.tensix.products.fidelity import PHASES, phase_mask
 from buda_emu.tensix.products.tile_matmul import tile_matmul
 from buda_emu.tensix.words import kernel_setting
 from register_words import PAIRINGS, family
+from tile_products import product_of
 
 NONE = np.uint32(0)
 NO_ENDS = np.zeros(0, np.bool_)
@@ -50,10 +51,9 @@ def both(dst, in0, in1, fidelity, setting, *, faces=2, faces_first=False, moved=
     shape = (1, 1, len(in0), 1, 0, len(in0), faces, phase_mask(fidelity))
     singles, integers = dst[None].copy(), dst[None].copy()
     left_out = np.zeros(1, np.bool_)
-    matmul_by_singles(
-        0, 1, singles, *operands, *shape, *setting, faces_first, AS_IT_WAS, NO_ENDS, moved, False, left_out, MEMORY
-    )
-    matmul_by_integers(0, 1, integers, *operands, *shape, *setting, faces_first)
+    product = product_of(*operands, *shape, *setting, faces_first)
+    matmul_by_singles(0, 1, singles, product, Way(AS_IT_WAS, NO_ENDS, False, moved), left_out, MEMORY)
+    matmul_by_integers(0, 1, integers, product)
     return singles[0], integers[0], bool(left_out[0])
 
 
@@ -201,7 +201,8 @@ def test_one_product_of_each_kind_is_the_definition(mode, moved, middles, dst_at
     out, left_out = dst[None].copy(), np.zeros(1, np.bool_)
     shape = (1, 1, 1, 1, 0, 1, 2, phase_mask("HiFi2"))
     operands = (in0[None], index, NONE, in1[None], index, NONE, False)
-    matmul_by_singles(0, 1, out, *operands, *shape, *setting, False, AS_IT_WAS, NO_ENDS, moved, False, left_out, MEMORY)
+    product = product_of(*operands, *shape, *setting, False)
+    matmul_by_singles(0, 1, out, product, Way(AS_IT_WAS, NO_ENDS, False, moved), left_out, MEMORY)
     tiles = (item.reshape(1, 32, 32) for item in (in0, in1))
     want = tile_matmul(dst.reshape(32, 32), *tiles, PHASES["HiFi2"], family(register), mode, "wormhole_b0")
     assert not left_out.any()
@@ -236,7 +237,7 @@ def test_halves_are_read_as_they_lie(product, transposed):
     made = []
     for tiles in ((in0, in1), tuple((item >> np.uint32(16)).astype(np.uint16).view(np.uint32) for item in (in0, in1))):
         made.append(np.zeros((1, 4, 1024), np.uint32))
-        product(0, 4, made[-1], tiles[0], index, NONE, tiles[1], index, NONE, *shape)
+        product(0, 4, made[-1], product_of(tiles[0], index, NONE, tiles[1], index, NONE, *shape))
     assert made[0].any()
     assert np.array_equal(*made)
 
@@ -272,6 +273,6 @@ def test_fresh_tiles_are_zeros_whatever_is_in_them(mode):
     made = []
     for dst, fresh in (np.zeros((1, 2, 1024), np.uint32), False), (stream.integers(0, 1 << 16, (1, 2, 1024)), True):
         made.append(dst.astype(np.uint32))
-        matmul_tiles(0, 2, made[-1], in0, index, NONE, in1, index, NONE, *shape, fresh)
+        matmul_tiles(0, 2, made[-1], product_of(in0, index, NONE, in1, index, NONE, *shape), fresh)
     assert made[0].any(axis=2).all()
     assert np.array_equal(*made)

@@ -102,7 +102,7 @@ def test_products_with_spills(mode, held_as, df, register, source):
     for units in (ReferenceUnits("wormhole_b0"), KernelUnits("wormhole_b0")):
         dst = np.zeros((2, rows * cols, 1024), np.uint32)
         product = Product(rows, inner, cols, 2, "HiFi2")
-        units.matmul(dst, 1, 2 * rows * cols, in0, in1, product, mode, range(inner), spill)
+        units.matmul(dst, range(1, 2 * rows * cols), (in0, in1), product, mode, range(inner), spill)
         images.append(dst)
     assert images[0].any()
     assert np.array_equal(*images)

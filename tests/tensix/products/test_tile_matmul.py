@@ -9,6 +9,7 @@ from buda_emu.tensix.products.tile_matmul import tile_matmul
 from buda_emu.tensix.words import kernel_setting
 from device_vectors import CORES, FAMILIES, MODES, mismatches, needs_vectors, vectors
 from register_words import KINDS, PAIRINGS, dst_image, family, src_words
+from tile_products import product_of
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4", "HiFi2_B")
 
@@ -66,7 +67,7 @@ def by_kernel(dst, in0, in1, mask, setting, *, faces=2, ranges=None, faces_first
         for start in range(0, items, 3):  # in parts, as threads take them
             stop = min(start + 3, items)
             shape = (transposed, 1, rows, inner, cols, first, last, faces, mask)
-            matmul_tiles(start, stop, out, *operands, *shape, *setting, faces_first)
+            matmul_tiles(start, stop, out, product_of(*operands, *shape, *setting, faces_first))
     return out.reshape(dst.shape)
 
 
@@ -149,7 +150,7 @@ def test_padding_tiles_of_the_kernel():
     out = np.zeros((1, 1, 1024), np.uint32)
     index0, index1 = np.array([0, -1], np.int32), np.array([-1, 1], np.int32)
     shape = (False, 1, 1, 2, 1, 0, 2, 2, 0b1111)
-    matmul_tiles(0, 1, out, words, index0, one, words, index1, np.uint32(0), *shape, *setting, False)
+    matmul_tiles(0, 1, out, product_of(words, index0, one, words, index1, np.uint32(0), *shape, *setting, False))
     ones = np.full((1, 32, 32), one)
     dst = np.zeros((32, 32), np.uint32)
     for in0, in1 in ((words[:, 0], np.zeros((1, 32, 32), np.uint32)), (ones, words[:, 1])):
@@ -170,7 +171,8 @@ def test_slices_of_the_kernel():
         tiles = words.reshape(1, -1, 1024)
         operands += [tiles, np.arange(tiles.shape[1], dtype=np.int32), np.uint32(0)]
     setting = kernel_setting("b", "bf16", "wormhole_b0")
-    matmul_tiles(0, out.shape[1], out, *operands, False, t, rows, inner, cols, 0, inner, 2, 1, *setting, False)
+    product = product_of(*operands, False, t, rows, inner, cols, 0, inner, 2, 1, *setting, False)
+    matmul_tiles(0, out.shape[1], out, product)
     dst = np.zeros((t, rows, cols, 32, 32), np.uint32)
     expected = by_reference(dst, in0[0], in1[0], (0,), ("b", "bf16", "wormhole_b0"))
     assert mismatches(out.reshape(expected.shape), expected) == 0

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.tflite import PADDINGS, ConvOptions, DepthwiseOptions, PoolOptions
 from buda_emu.darwinn.twin.graph import Array, Tensor
 from buda_emu.darwinn.twin.operators.base import Call, Value, operator, windows
@@ -56,7 +57,7 @@ def rescale(call: Call, channels: int, weights: Tensor, bias: Value | None, axis
         real = [float(np.float32(sx) * np.float32(sw)) / sy] * channels
     else:
         if len(weights.scale) not in (1, channels) or (len(weights.scale) > 1 and weights.axis != axis):
-            raise call.refuse(f"weights with {len(weights.scale)} scales along dimension {weights.axis}")
+            raise call.refuse(f"weights with {plural(len(weights.scale), 'scale')} along dimension {weights.axis}")
         real = [sx * sw / sy for sw in (weights.scale if len(weights.scale) > 1 else weights.scale * channels)]
     if not all(np.isfinite(item) and item > 0 for item in real):
         raise call.refuse("a scale that is no positive number")
@@ -126,10 +127,9 @@ def _computed(call: Call, name: str, x: Array, kernel: Array, where: Geometry, s
 
     run: Callable[..., Any] = {"conv": kernels.conv, "depthwise": kernels.depthwise}[name]
     out = np.empty((x.shape[0], *where.out, len(scale.bias)), np.int16)
-    run(
-        np.ascontiguousarray(x), kernel, scale.bias.astype(np.int32), scale.by.q, scale.by.e, *where.stride,
-        *where.dilation, *where.before, scale.zero, scale.low, scale.high, out,
-    )  # fmt: skip
+    window = kernels.Window(*where.stride, *where.dilation, *where.before)
+    by = kernels.Scale(scale.bias.astype(np.int32), scale.by.q, scale.by.e, scale.zero, scale.low, scale.high)
+    run(np.ascontiguousarray(x), kernel, window, by, out)
     return out.astype(y.dtype)
 
 

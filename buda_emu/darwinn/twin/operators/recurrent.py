@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.darwinn.tflite import SequenceLstmOptions
 from buda_emu.darwinn.twin.fixed_point import logistic, tanh
 from buda_emu.darwinn.twin.graph import Array
@@ -71,7 +72,7 @@ def _refuse_variants(call: Call, options: SequenceLstmOptions) -> None:
     units, inputs = call.input(_W[0]).array.shape[0], x.array.shape[-1]
     shapes = [(_W, (units, inputs)), (_V, (units, units)), (_BIASES, (units,))]
     if x.array.ndim != 3 or not x.array.size or len(call.intermediates) < 5:
-        raise call.refuse(f"input of shape {x.array.shape} with {len(call.intermediates)} intermediates")
+        raise call.refuse(f"input of shape {x.array.shape} with {plural(len(call.intermediates), 'intermediate')}")
     for numbers, shape in shapes:
         for number in numbers:
             call.types((call.input(number).tensor,), "int32" if numbers is _BIASES else "int8")

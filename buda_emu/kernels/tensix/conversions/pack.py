@@ -5,10 +5,9 @@ makes the early conversions one loop with other constants, and the relu one for 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from buda_emu.errors import UnsupportedError
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.tensix.conversions.blocks import assemble_row, packed_as
-from buda_emu.kernels.tensix.conversions.early import early_groups, early_halves, early_words
+from buda_emu.kernels.tensix.conversions.early import Early, early_groups, early_halves, early_words
 from buda_emu.kernels.tensix.images import TILE, as_rows, none
 from buda_emu.spec.formats import FORMATS, is_block, is_integer
 
@@ -31,19 +30,6 @@ _NARROW: Final = 1
 _WIDEN: Final = 2
 _WIDEN_KEEPING_DENORMALS: Final = 3
 _FLUSH: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Early:
-    """An early conversion: `magnitude = min(magnitude & kept, most)`, 0 if below `first`; `+ half`, `& mask`, and 0
-    without a sign if below `least` then."""
-
-    kept: int = 0x7FFFFFFF
-    most: int = 0x7FFFFFFF
-    first: int = 0
-    half: int = 0
-    mask: int = 0x7FFFFFFF
-    least: int = 0
 
 
 _INFINITY: Final = 0x7F800000
@@ -71,65 +57,83 @@ _RAW_AS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+class Conversion(NamedTuple):
+    """What the packer is set to: arguments of `buda_emu.tensix.conversions.pack.pack`."""
+
+    mode: str
+    held_as: str
+    out_df: str
+    relu_mode: int = 0
+    threshold: int = 0
+    core: str = "wormhole_b0"
+
+
+class Late(NamedTuple):
+    """What follows the early conversion of floats. `small_sign`: the bits that stay of what is below its `least`;
+    `width` is 32, 16, 8, or 4 for e4m3; `block_bits` is 0 for formats without blocks."""
+
+    small_sign: int
+    relu_mode: int
+    limit: int
+    change: int
+    width: int
+    block_bits: int
+    narrow_block: bool
+
+
+class Images(NamedTuple):
+    """Where datums [n, 1024] of each size go, and exponents [n, 64]: all but one or two are empty."""
+
+    words: NDArray[np.uint32]
+    halves: NDArray[np.uint16]
+    bytes: NDArray[np.uint8]
+    exponents: NDArray[np.uint8]
+
+
 def pack(
     start: int,
     stop: int,
     dst: NDArray[np.uint32],
-    mode: str,
-    held_as: str,
-    out_df: str,
-    relu_mode: int,
-    threshold: int,
-    core: str,
+    by: Conversion,
     datums: NDArray[np.unsignedinteger[Any]],
     exponents: NDArray[np.uint8] | None = None,
 ) -> None:
     """Tiles start..stop of `dst` uint32[n, 32, 32] into `datums` [n, 32, 32] of the output format.
 
-    `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. The other
-    arguments are those of `buda_emu.tensix.conversions.pack.pack`. Raises UnsupportedError for a conversion the packer
-    lacks.
+    `datums` is uint8, uint16 or uint32, `exponents` uint8[n, 32, 2] for block formats; all C-contiguous. Raises
+    UnsupportedError for a conversion the packer lacks.
     """
-    images = {**_NONE, datums.itemsize: as_rows(datums)}
-    source = as_rows(dst)
-    if is_integer(held_as):
-        signed = 8 * datums.itemsize - 1 if held_as in ("Int32", "Int8") and relu_mode == 0 else 0
-        most = min(_LIMITS[held_as], threshold) if relu_mode == 3 else _LIMITS[held_as]
-        above = threshold if relu_mode == 2 else 0
-        pack_integers(start, stop, source, most, above, signed, images[4], images[2], images[1])
+    sized = {**_NONE, datums.itemsize: as_rows(datums)}
+    images = Images(sized[4], sized[2], sized[1], as_rows(exponents) if exponents is not None else _NO_EXPONENTS)
+    source, relu_mode = as_rows(dst), by.relu_mode
+    if is_integer(by.held_as):
+        signed = 8 * datums.itemsize - 1 if by.held_as in ("Int32", "Int8") and relu_mode == 0 else 0
+        most = min(_LIMITS[by.held_as], by.threshold) if relu_mode == 3 else _LIMITS[by.held_as]
+        above = by.threshold if relu_mode == 2 else 0
+        pack_integers(start, stop, source, most, above, signed, images)
         return
-    out = _RAW_AS.get(out_df, out_df)
-    shared = as_rows(exponents) if exponents is not None else _NO_EXPONENTS
-    pack_floats(
-        start,
-        stop,
-        source,
-        0 if mode in ("fp32", "int32") else 16,
-        *_early_constants(mode, held_as, core),
-        0x80000000 if (mode, out) == ("bf16", "Fp8_e4m3") else 0,
+    out = _RAW_AS.get(by.out_df, by.out_df)
+    late = Late(
+        0x80000000 if (by.mode, out) == ("bf16", "Fp8_e4m3") else 0,
         relu_mode,
-        threshold << 16,
-        _late_change(held_as, out),
+        by.threshold << 16,
+        _late_change(by.held_as, out),
         8 * datums.itemsize if out != "Fp8_e4m3" else 4,
         FORMATS[out].mantissa_bits if is_block(out) else 0,
         FORMATS[out].family == "a",
-        images[4],
-        images[2],
-        images[1],
-        shared,
     )
+    up = 0 if by.mode in ("fp32", "int32") else 16
+    pack_floats(start, stop, source, up, _early_conversion(by.mode, by.held_as, by.core), late, images)
 
 
 @lru_cache(maxsize=256)
-def _early_constants(mode: str, held_as: str, core: str) -> tuple[int, int, int, int, int, int]:
+def _early_conversion(mode: str, held_as: str, core: str) -> Early:
     mode = "fp32" if mode == "int32" else mode
     if (mode, held_as) == ("fp32", "Tf32"):
-        early = _TF32 if core == "blackhole" else _TF32_FOR_FP16
-    elif (mode, held_as) in _EARLY:
-        early = _EARLY[mode, held_as]
-    else:
-        raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
-    return early.kept, early.most, early.first, early.half, early.mask, early.least
+        return _TF32 if core == "blackhole" else _TF32_FOR_FP16
+    if (mode, held_as) in _EARLY:
+        return _EARLY[mode, held_as]
+    raise UnsupportedError(f"Dst in {mode} to intermediate {held_as}: the packer has no such conversion")
 
 
 @lru_cache(maxsize=256)
@@ -145,46 +149,23 @@ def _late_change(held_as: str, out: str) -> int:
 
 @kernel
 def pack_floats(
-    start: int,
-    stop: int,
-    dst: NDArray[np.uint32],
-    up: int,
-    kept: int,
-    most: int,
-    first: int,
-    half: int,
-    mask: int,
-    least: int,
-    small_sign: int,
-    relu_mode: int,
-    limit: int,
-    change: int,
-    width: int,
-    block_bits: int,
-    narrow_block: bool,
-    words: NDArray[np.uint32],
-    halves: NDArray[np.uint16],
-    bytes_: NDArray[np.uint8],
-    exponents: NDArray[np.uint8],
+    start: int, stop: int, dst: NDArray[np.uint32], up: int, early: Early, late: Late, images: Images
 ) -> None:
-    """Tiles of floats. `up` brings Dst to the top of a word; `width` is 32, 16, 8, or 4 for e4m3. `small_sign`: the
-    bits that stay of what is below `least`."""
+    """Tiles of floats. `up` brings Dst to the top of a word."""
+    small_sign, relu_mode, limit, change, width, block_bits, narrow_block = late
+    words, halves, bytes_, exponents = images
     plain = relu_mode == 0 and change == 0
     down, greatest = packed_as(narrow_block)
     row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):
         source = dst[tile].view(np.int32)
         if plain and block_bits != 0:
-            codes, shared = bytes_[tile], exponents[tile]
-            cut = 7 - block_bits
-            early_groups(
-                source, up, kept, most, first, half, mask, least, down, greatest, cut, codes, shared
-            )  # fmt: skip
+            early_groups(source, up, early, (down, greatest, 7 - block_bits), bytes_[tile], exponents[tile])
             continue
         if plain and width == 16:
-            early_halves(source, up, kept, most, first, half, mask, least, halves[tile].view(np.int16))
+            early_halves(source, up, early, halves[tile].view(np.int16))
             continue
-        early_words(source, up, kept, most, first, half, mask, least, small_sign, row.view(np.int32))
+        early_words(source, up, early, small_sign, row.view(np.int32))
         if relu_mode != 0:
             _relu(row, relu_mode, U(limit))
         if change == _NARROW:
@@ -210,18 +191,11 @@ def pack_floats(
 
 @kernel
 def pack_integers(
-    start: int,
-    stop: int,
-    dst: NDArray[np.uint32],
-    limit: int,
-    above: int,
-    sign_place: int,
-    words: NDArray[np.uint32],
-    halves: NDArray[np.uint16],
-    bytes_: NDArray[np.uint8],
+    start: int, stop: int, dst: NDArray[np.uint32], limit: int, above: int, sign_place: int, images: Images
 ) -> None:
     """Tiles of integers in sign and magnitude, clamped; what is not above `above` becomes 0, and so do negatives
     without a place for the sign."""
+    words, halves, bytes_, _ = images
     most, least, place = U(limit), U(above), U(sign_place)
     row = np.empty(TILE, np.uint32)
     for tile in range(start, stop):

@@ -6,26 +6,19 @@ from buda_emu.jit.kernel import helper, kernel
 from buda_emu.jit.shifts import shift_left, shift_right
 from buda_emu.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.kernels.tensix.products.fidelity import exponent_of, srca_part, srcb_part
-from buda_emu.kernels.tensix.words import FP16, FP32, TILE, Lanes, Tiles, i32, load_words, store_words
+from buda_emu.kernels.tensix.words import FP16, FP32, TILE, Lanes, Setting, Tiles, i32, load_words, store_words
 
 
 @kernel
 def elwmul_tiles(
-    start: int,
-    stop: int,
-    dst: Tiles,
-    srca: Tiles,
-    srcb: Tiles,
-    phases: int,
-    mode: int,
-    exponent_bits: int,
-    blackhole: bool,
+    start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, phases: int, setting: Setting
 ) -> None:
     """dst += srca * srcb, one accumulation for each phase. Items: the tiles.
 
-    dst: uint32[n, 1024], Dst images of `mode`; srca and srcb: uint32[n, 1024] words. `phases`: bit p is set where phase
-    p runs. `exponent_bits`: 5 for operands of family A, 8 for B.
+    dst: uint32[n, 1024], Dst images of the setting's mode; srca and srcb: uint32[n, 1024] words. `phases`: bit p is set
+    where phase p runs.
     """
+    mode, exponent_bits, blackhole = setting
     word = np.empty(TILE, np.int32)
     x = np.empty(TILE, np.int32)
     v = np.empty(TILE, np.int32)
@@ -41,21 +34,13 @@ def elwmul_tiles(
 
 @kernel
 def elwadd_tiles(
-    start: int,
-    stop: int,
-    dst: Tiles,
-    srca: Tiles,
-    srcb: Tiles,
-    subtract: bool,
-    accumulate: bool,
-    mode: int,
-    exponent_bits: int,
-    blackhole: bool,
+    start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, subtract: bool, accumulate: bool, setting: Setting
 ) -> None:
     """dst = srca + srcb, or the difference; `accumulate`: added to what dst held. Items: the tiles.
 
-    Arrays and `exponent_bits` as for `elwmul_tiles`.
+    Arrays as for `elwmul_tiles`.
     """
+    mode, exponent_bits, blackhole = setting
     word = np.zeros(TILE, np.int32)
     x = np.empty(TILE, np.int32)
     v = np.empty(TILE, np.int32)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.fma import fma_f32
 from buda_emu.kernels.tensix.products.prepared import aligned
-from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Tiles, i32, store_words
+from buda_emu.kernels.tensix.words import BF16, FP16, FP32, TILE, Lanes, Setting, Tiles, i32, store_words
 
 __all__ = [
     "AWAY",
@@ -71,17 +71,17 @@ def add_by_singles(
     srca: Tiles,
     srcb: Tiles,
     subtract: bool,
-    mode: int,
-    exponent_bits: int,
+    setting: Setting,
     left_out: NDArray[np.bool_],
 ) -> None:
     """dst = srca + srcb, or the difference. Items: the tiles. Arguments as for `eltwise.elwadd_tiles`.
 
     left_out: bool[n], True on return for a tile that is not done.
     """
+    mode = setting.mode
     word = aligned(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
-    lift = LIFT << 23 if exponent_bits == 5 else 0
+    lift = LIFT << 23 if setting.exponent_bits == 5 else 0
     for item in range(start, stop):
         a, b = srca[item].view(np.int32), srcb[item].view(np.int32)
         add_words(word, a, b, 1 << 31 if subtract else 0, lift, mode, special)
@@ -96,14 +96,14 @@ def multiply_by_singles(
     srca: Tiles,
     srcb: Tiles,
     phases: int,
-    mode: int,
-    exponent_bits: int,
+    setting: Setting,
     left_out: NDArray[np.bool_],
 ) -> None:
     """dst = srca * srcb. Items: the tiles. Arguments as for `eltwise.elwmul_tiles` and `add_by_singles`."""
+    mode = setting.mode
     word = aligned(np.empty(2 * TILE, np.int32), TILE)
     special = np.zeros(LANES, np.int32)
-    lift = LIFT << 23 if exponent_bits == 5 else 0
+    lift = LIFT << 23 if setting.exponent_bits == 5 else 0
     for item in range(start, stop):
         a, b = srca[item].view(np.int32), srcb[item].view(np.int32)
         for n in range(TILE):

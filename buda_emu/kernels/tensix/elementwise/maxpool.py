@@ -6,7 +6,8 @@ import numpy as np
 
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.tensix.elementwise.moves import copied
-from buda_emu.kernels.tensix.words import EDGE, FP32, TILE, Index, Tensor, fetch_words, i32, load_word, store_word
+from buda_emu.kernels.tensix.products.product import Source
+from buda_emu.kernels.tensix.words import EDGE, FP32, TILE, Setting, Tensor, fetch_words, i32, load_word, store_word
 
 LOWEST: Final = -(1 << 31)
 """The place of a cleared Dst in the order."""
@@ -14,25 +15,16 @@ LOWEST: Final = -(1 << 31)
 
 @kernel
 def reduce_max_tiles(
-    start: int,
-    stop: int,
-    dst: Tensor,
-    source: Tensor,
-    index: Index,
-    pad: np.uint32,
-    along_rows: bool,
-    kept: np.uint32,
-    mode: int,
-    exponent_bits: int,
-    accumulate: bool,
+    start: int, stop: int, dst: Tensor, operand: Source, kept: np.uint32, setting: Setting, accumulate: bool
 ) -> None:
-    """Each tile of dst = the maxima over as many tiles of the source, in row 0, or with `along_rows` in column 0.
+    """Each tile of dst = the maxima over as many tiles of the operand, in row 0, or of a transposed one in column 0.
 
-    dst: uint32[w, m, 1024], Dst images of `mode`, zero elsewhere; source: uint32[w or 1, tiles, 1024] words;
-    index: int32[m * n], the n source tiles of each tile of dst, negative for one full of the word `pad`. Of the words
-    the comparison sees the bits `kept`. `exponent_bits`: 5 for operands of family A, 8 for B. `accumulate`: begins with
-    the line that dst holds. Items: the tiles of dst.
+    dst: uint32[w, m, 1024], Dst images of the setting's mode, zero elsewhere. The operand's places: int32[m * n], the n
+    source tiles of each tile of dst. Of the words the comparison sees the bits `kept`. `accumulate`: begins with the
+    line that dst holds. Items: the tiles of dst.
     """
+    source, index, pad, along_rows = operand
+    mode, exponent_bits, _ = setting
     m = dst.shape[1]
     count = index.size // m
     tile = np.empty(TILE, np.int32)

@@ -4,7 +4,7 @@
 of 256 lanes, which stay in the first-level cache; every instruction is one loop of vector code (`lane_rows`).
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,35 +39,46 @@ def run_instructions(
             _again(code, step, lanes, blackhole)
 
 
+class Code(NamedTuple):
+    """A recorded program: instructions int32[n, 6]; register i holds constants[i] in every lane, the two inputs come
+    next, the last instruction computes the result."""
+
+    instructions: NDArray[np.int32]
+    constants: NDArray[np.uint32]
+    tables: NDArray[np.uint32]
+    registers: int
+
+
+class Inputs(NamedTuple):
+    """Images of the two inputs and their modes, as in `buda_emu.kernels.tensix.functions.lanes`; whether the program
+    takes the second."""
+
+    first: Image
+    first_mode: int
+    second: Image
+    second_mode: int
+    two: bool
+
+
 @kernel
 def run_program(
     start: int,
     stop: int,
-    code: NDArray[np.int32],
-    constants: NDArray[np.uint32],
-    tables: NDArray[np.uint32],
-    registers: int,
-    first: Image,
-    second: Image,
-    second_mode: int,
-    two_inputs: bool,
-    load_mode: int,
-    store_mode: int,
+    program: Code,
+    inputs: Inputs,
     mask: NDArray[np.bool_],
     out: Image,
+    out_mode: int,
     blackhole: bool,
 ) -> None:
-    """Tiles start..stop of `out` from those of `first` and, for programs of two inputs, `second`.
-
-    `code` int32[n, 6]; register i holds constants[i] in every lane, the two inputs come next, the last instruction
-    computes the result. `mask` bool[1024]: datums that are not set are copied from `first`. Modes as in
-    `buda_emu.kernels.tensix.functions.lanes`.
-    """
+    """Tiles start..stop of `out`. `mask` bool[1024]: datums that are not set are copied from the first input."""
+    code, constants, tables, registers = program
+    first, first_mode, second, second_mode, two_inputs = inputs
     lanes = aligned(np.empty((registers + 1) * LANES, np.uint32), registers * LANES)
     for i in range(constants.size):
         for k in range(i * LANES, (i + 1) * LANES):
             lanes[k] = constants[i]
-    inputs = np.uint64(constants.size) * _ROW
+    place = np.uint64(constants.size) * _ROW
     result = np.uint64(code[code.shape[0] - 1, 1]) * _ROW
     for tile in range(start, stop):
         for block in range(0, TILE, LANES):
@@ -80,11 +91,11 @@ def run_program(
                 for i in range(_ROW):
                     target[i] = keep[i]
                 continue
-            load_row(keep, load_mode, lanes, inputs)
+            load_row(keep, first_mode, lanes, place)
             if two_inputs:
-                load_row(second[tile, block : block + LANES], second_mode, lanes, inputs + _ROW)
+                load_row(second[tile, block : block + LANES], second_mode, lanes, place + _ROW)
             run_instructions(code, lanes, tables, blackhole)
-            store_row(lanes, result, store_mode, keep, here, target)
+            store_row(lanes, result, out_mode, keep, here, target)
 
 
 @kernel

@@ -92,18 +92,19 @@ HALF_BELOW: Final = 0x3EFFFFFF
 
 
 def add_tile(
-    word: Any, exponent_b: Any, exponent_a: Any, b: Any, a: Any, steps: Any, count: int, _faces: int, lowest: int,
-    _least: int, moved: int, cut: bool, mode: int, blackhole: bool,
+    word: Any, exponent_b: Any, exponent_a: Any, b: Any, a: Any, steps: Any,
+    how: tuple[int, int, int, int, int, int, int, int],
 ) -> None:  # fmt: skip
-    """word += SrcB x SrcA of a tile, in a Dst of `mode`, by so many steps, of at least one.
+    """word += SrcB x SrcA of a tile.
 
     word: float32[1024], words of Dst. The exponents of those of FP16 are greater by OFFSET; those of BF16 by ABOVE, and
     one with an exponent of ABOVE or less is a zero. exponent_b, exponent_a, b, a: exponents and parts from `prepared`;
-    steps: int32[2 * n], of each its fidelity phase and one of so many inner faces; lowest: what exponents of products
-    are at least, as `prepared` counts them; _least: what those of M are at least, for products that are no zeros, or 0
-    where exponents are too far apart for bytes; cut: whether words are cut after each step as `cut_words` does, for
-    exponents that are `moved`.
+    steps: int32[2 * n], of each its fidelity phase and its inner face. how: how many steps, at least one; how many
+    faces; what exponents of products are at least, as `prepared` counts them; what those of M are at least, for
+    products that are no zeros, or 0 where exponents are too far apart for bytes; by how much exponents are greater;
+    whether (1) words are cut after each step as `cut_words` does; the mode of Dst; whether (1) it is a Blackhole.
     """
+    count, _, lowest, _, moved, cut, mode, blackhole = how
     count_b = exponent_b[: EDGE * FACE].view(np.int16).reshape(EDGE, 2, GROUP, 2).astype(np.int32)
     count_a = exponent_a[: EDGE * FACE].view(np.int16).reshape(2, GROUP, EDGE, 2).astype(np.int32)
     if mode == BF16:
@@ -114,7 +115,7 @@ def add_tile(
         shift = shift_of(phase)
         groups = _group_sums(tops, b[(phase >> 1) * TILE :], a[(phase & 1) * TILE :], face)
         if mode == FP32:
-            _add_face_wide(word, groups, shift, blackhole)
+            _add_face_wide(word, groups, shift, bool(blackhole))
         else:
             _add_face(word, groups, shift, mode)
         if cut:

@@ -7,35 +7,24 @@ import numpy as np
 
 from buda_emu.jit.kernel import helper, kernel
 from buda_emu.kernels.tensix.products.fidelity import PHASES, phase_and_face
-from buda_emu.kernels.tensix.words import EDGE, FACE, TILE, Index, Lanes, Tensor, Tiles, fetch_words, i32
+from buda_emu.kernels.tensix.products.product import Product
+from buda_emu.kernels.tensix.words import EDGE, FACE, TILE, Lanes, Tensor, Tiles, fetch_words, i32
 
 LIMIT: Final = (1 << 31) - 1
 
 
 @kernel
-def int_matmul_tiles(
-    start: int,
-    stop: int,
-    dst: Tensor,
-    in0: Tensor,
-    in0_index: Index,
-    in1: Tensor,
-    in1_index: Index,
-    in1_transposed: bool,
-    t: int,
-    rows: int,
-    inner: int,
-    cols: int,
-    first: int,
-    last: int,
-    faces: int,
-    faces_first: bool,
-) -> None:
+def int_matmul_tiles(start: int, stop: int, dst: Tensor, product: Product) -> None:
     """dst += in0 x in1 over the inner tiles first to last - 1, in all four phases.
 
-    Arguments as for `matmul_tiles`; dst is in sign and magnitude, and a negative index is a tile of zeros.
+    Arguments as for `tile_matmul.matmul_tiles`, without its phases, setting and pads; dst is in sign and magnitude, and
+    a negative index is a tile of zeros.
     Items: the w * t * rows * cols tiles of `dst`.
     """
+    in0, in0_index, _, _ = product.in0
+    in1, in1_index, _, in1_transposed = product.in1
+    t, rows, inner, cols, first, last, faces = product.extent
+    faces_first = product.faces_first
     per_entry = t * rows * cols
     value = np.empty(TILE, np.int32)
     srca = np.empty(TILE, np.int32)

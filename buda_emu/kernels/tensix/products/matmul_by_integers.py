@@ -12,6 +12,7 @@ from buda_emu.jit.kernel import helper, kernel
 from buda_emu.jit.shifts import shift_right
 from buda_emu.kernels.tensix.products.accumulate import accumulate_narrow, accumulate_wide, exponent_bias
 from buda_emu.kernels.tensix.products.fidelity import PHASES, exponents, phase_and_face, srca_parts, srcb_parts
+from buda_emu.kernels.tensix.products.product import Product
 from buda_emu.kernels.tensix.words import (
     EDGE,
     FACE,
@@ -19,7 +20,6 @@ from buda_emu.kernels.tensix.words import (
     FP32,
     GROUP,
     TILE,
-    Index,
     Lanes,
     Tensor,
     fetch_words,
@@ -32,31 +32,13 @@ ROWS: Final = 8  # of SrcB, in one MVMUL
 
 
 @kernel
-def matmul_by_integers(
-    start: int,
-    stop: int,
-    dst: Tensor,
-    in0: Tensor,
-    in0_index: Index,
-    in0_pad: np.uint32,
-    in1: Tensor,
-    in1_index: Index,
-    in1_pad: np.uint32,
-    in1_transposed: bool,
-    t: int,
-    rows: int,
-    inner: int,
-    cols: int,
-    first: int,
-    last: int,
-    faces: int,
-    phases: int,
-    mode: int,
-    exponent_bits: int,
-    blackhole: bool,
-    faces_first: bool,
-) -> None:
+def matmul_by_integers(start: int, stop: int, dst: Tensor, product: Product) -> None:
     """Arguments as for `tile_matmul.matmul_tiles`; one item after the other."""
+    in0, in0_index, in0_pad, _ = product.in0
+    in1, in1_index, in1_pad, in1_transposed = product.in1
+    t, rows, inner, cols, first, last, faces = product.extent
+    phases, faces_first = product.phases, product.faces_first
+    mode, exponent_bits, blackhole = product.setting
     per_entry = t * rows * cols
     word = np.empty(TILE, np.int32)
     srca = np.empty(TILE, np.int32)
@@ -88,31 +70,26 @@ def matmul_by_integers(
                 if phases >> phase & 1:
                     bias = exponent_bias(mode, exponent_bits, phase)
                     b, a = part_b[phase >> 1], part_a[phase & 1]
-                    _multiply_face(word, exponent_b, b, exponent_a, a, face, bias, mode, blackhole)
+                    _multiply_face(word, exponent_b, b, exponent_a, a, face, (bias, mode, blackhole))
         store_words(image, word, mode)
 
 
 @helper
 def _multiply_face(
-    word: Lanes,
-    exponent_b: Lanes,
-    part_b: Lanes,
-    exponent_a: Lanes,
-    part_a: Lanes,
-    face: int,
-    bias: np.int32,
-    mode: int,
-    blackhole: bool,
-) -> None:
-    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns."""
+    word: Lanes, exponent_b: Lanes, part_b: Lanes, exponent_a: Lanes, part_a: Lanes, face: int,
+    setting: tuple[np.int32, int, bool],
+) -> None:  # fmt: skip
+    """word += SrcB x SrcA over one inner face: four MVMUL, each of 8 rows of SrcB and both of its faces' columns.
+    `setting`: the exponents' bias, Dst's mode, whether it is a Blackhole."""
+    bias, mode, blackhole = setting
     x0 = np.empty(ROWS * EDGE, np.int32)
     v0 = np.empty(ROWS * EDGE, np.int32)
     x1 = np.empty(ROWS * EDGE, np.int32)
     v1 = np.empty(ROWS * EDGE, np.int32)
     k = face * FACE
     for at in range(0, TILE, ROWS * EDGE):
-        _group_sums(x0, v0, exponent_b, part_b, exponent_a, part_a, at, k, bias)
-        _group_sums(x1, v1, exponent_b, part_b, exponent_a, part_a, at, k + GROUP, bias)
+        _group_sums(x0, v0, exponent_b, part_b, exponent_a, part_a, (at, k, bias))
+        _group_sums(x1, v1, exponent_b, part_b, exponent_a, part_a, (at, k + GROUP, bias))
         if mode == FP32:
             for n in range(ROWS * EDGE):
                 word[at + n] = accumulate_wide(word[at + n], x0[n], v0[n], x1[n], v1[n], blackhole)
@@ -123,17 +100,12 @@ def _multiply_face(
 
 @helper
 def _group_sums(
-    x: Lanes,
-    v: Lanes,
-    exponent_b: Lanes,
-    part_b: Lanes,
-    exponent_a: Lanes,
-    part_a: Lanes,
-    first: int,
-    k: int,
-    bias: np.int32,
-) -> None:
-    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns."""
+    x: Lanes, v: Lanes, exponent_b: Lanes, part_b: Lanes, exponent_a: Lanes, part_a: Lanes,
+    place: tuple[int, int, np.int32],
+) -> None:  # fmt: skip
+    """Exponents and signed sums over 8 products from k on, for 8 rows, which begin at `first`, and all columns.
+    `place`: first, k, and the exponents' bias."""
+    first, k, bias = place
     eb, pb = exponent_b[first + k :], part_b[first + k :]
     ea, pa = exponent_a[EDGE * k :], part_a[EDGE * k :]
     for i in range(ROWS):

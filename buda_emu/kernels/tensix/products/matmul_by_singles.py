@@ -5,7 +5,7 @@ all of them. Numbers near the ends of Dst's range are computed further up or dow
 after each accumulation cut where that range ends.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from buda_emu.kernels.tensix.products.prepared import (
     prepare_srcb,
     range_of,
 )
+from buda_emu.kernels.tensix.products.product import Product
 from buda_emu.kernels.tensix.products.spills import AS_IT_WAS, spill_words
 from buda_emu.kernels.tensix.words import (
     BF16,
@@ -61,63 +62,58 @@ MOST_WORD: Final = 220
 GROWTH: Final = 10  # the sums of one tile are together less than 2^10 of its largest product's power of two
 
 
+class Way(NamedTuple):
+    """How tiles are gone through. `spill`, of `spills`: the way that a tile goes after those inner tiles for which
+    `ends` is set, but for the last. `fresh`: dst is not read, as if full of zeros. `moved`, even: by how much exponents
+    are greater here; 0 for operands of family A, and not above 0 for a way through blocks."""
+
+    spill: int
+    ends: NDArray[np.bool_]
+    fresh: bool
+    moved: int = 0
+
+
 @kernel
 def matmul_by_singles(
     start: int,
     stop: int,
     dst: Tensor,
-    in0: Tensor,
-    in0_index: Index,
-    in0_pad: np.uint32,
-    in1: Tensor,
-    in1_index: Index,
-    in1_pad: np.uint32,
-    in1_transposed: bool,
-    t: int,
-    rows: int,
-    inner: int,
-    cols: int,
-    first: int,
-    last: int,
-    faces: int,
-    phases: int,
-    mode: int,
-    exponent_bits: int,
-    blackhole: bool,
-    faces_first: bool,
-    spill: int,
-    ends: NDArray[np.bool_],
-    moved: int,
-    fresh: bool,
+    product: Product,
+    way: Way,
     left_out: NDArray[np.bool_],
     memory: NDArray[np.int32],
 ) -> None:
-    """Arguments as for `tile_matmul.matmul_tiles`. `spill`, of `spills`: the way that a tile goes after those inner
-    tiles for which `ends` is set, but for the last. `moved`, even: by how much exponents are greater here; 0 for
-    operands of family A, and not above 0 for a way through blocks. `fresh`: dst is not read, as if full of zeros.
+    """Arguments as for `tile_matmul.matmul_tiles`.
 
     left_out: bool[stop - start], True on return for an item that is none for singles. Its tile is as it was.
     memory: `room_for(start, stop, rows, cols)` words to work in; slices of an array of the kernel's own would be
     counted, which takes a fifteenth of the time.
     """
+    in0, in0_index, in0_pad, _ = product.in0
+    in1, in1_index, in1_pad, in1_transposed = product.in1
+    t, rows, inner, cols, first, last, faces = product.extent
+    phases = product.phases
+    mode, exponent_bits, blackhole = product.setting
+    spill, ends, fresh, moved = way
+    is_blackhole = 1 if blackhole else 0
     per_slice = rows * cols
     height, width = _panel(stop - start, rows, cols)
     apart = 2 * TILE if phases & 0b1110 else TILE  # numbers of a prepared tile's parts
     room = aligned(memory, len(memory) - LINE)
-    behind = height * width * TILE
-    panel, words = part_of(room, 0, behind), part_of(room, behind, TILE)
-    behind += TILE
+    used = height * width * TILE
+    panel, words = part_of(room, 0, used), part_of(room, used, TILE)
+    used += TILE
     a_exponents, b_exponents = (
-        part_of(room, behind, width * EXPONENTS),
-        part_of(room, behind + width * EXPONENTS, height * EXPONENTS),
+        part_of(room, used, width * EXPONENTS),
+        part_of(room, used + width * EXPONENTS, height * EXPONENTS),
     )
-    behind += (width + height) * EXPONENTS
-    a_parts = part_of(room, behind, width * apart).view(np.float32)
-    b_parts = part_of(room, behind + width * apart, height * apart).view(np.float32)
-    behind += (width + height) * apart
-    a_ranges, b_ranges = part_of(room, behind, 2 * width), part_of(room, behind + 2 * width, 2 * height)
+    used += (width + height) * EXPONENTS
+    a_parts = part_of(room, used, width * apart).view(np.float32)
+    b_parts = part_of(room, used + width * apart, height * apart).view(np.float32)
+    used += (width + height) * apart
+    a_ranges, b_ranges = part_of(room, used, 2 * width), part_of(room, used + 2 * width, 2 * height)
     steps = np.empty(2 * PHASES * faces, np.int32)
-    count = _steps_of(steps, faces, phases, faces_first)
+    count = _steps_of(steps, faces, phases, product.faces_first)
     dst_ranges = np.empty((height * width, 2), np.int64)
     taken = np.empty(height * width, np.bool_)
 
@@ -218,8 +214,8 @@ def matmul_by_singles(
                         cut = moved != 0 and not (moved < least and most < INFINITE + moved)
                         add_tile(
                             word.view(np.float32), exponents, others, part_of(b_parts, i * apart, apart),
-                            part_of(a_parts, j * apart, apart), steps, count, faces, lowest, least_top, moved,
-                            cut, mode, blackhole,
+                            part_of(a_parts, j * apart, apart), steps,
+                            (count, faces, lowest, least_top, moved, 1 if cut else 0, mode, is_blackhole),
                         )  # fmt: skip
                     if spill != AS_IT_WAS and k + 1 < last and ends[k]:
                         spill_words(word, spill)

@@ -1,0 +1,68 @@
+"""What verbs write as JSON, as schemas: from the classes that they write, and the fields that a verb adds."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from buda_emu.cli.schemas.darwinn import SCHEMAS as _DARWINN
+from buda_emu.cli.schemas.gemini import SCHEMAS as _GEMINI
+from buda_emu.cli.schemas.vpux import SCHEMAS as _VPUX
+from buda_emu.report.machine_readable.schema import Row, Rows, document
+
+
+def _numerics() -> Any:
+    from buda_emu.verify.op_by_op.numerics_result import Numerics
+
+    return document("Results of buda-emu numerics --json", Numerics)
+
+
+def _advise() -> Any:
+    edits = Rows(kind=Literal["op", "queue"], name=str, field=str, value=str)
+    change = {
+        "move": str, "target": str, "what": str, "host": str, "changes_values": bool, "pcc_lost": float | None,
+        "accuracy_unknown": str, "edits": edits,
+    }  # fmt: skip
+    pace = {"slowest_cycles": float, "total_cycles": float}
+    netlist = {**pace, "epochs": Rows(program=str, graphs=list[str], cycles_per_input=float)}
+    return document(
+        "Results of buda-emu advise --json",
+        netlist=str, arch=str, epochs_modelled=int, before=Row(netlist), after=Row(netlist, pcc_lost=float),
+        alone=Rows(change, pace, graphs=list[str], cycles_before=float, cycles_after=float),
+        together=Rows(change, pace), front=Rows(pace, what=str, pcc_lost=float), nothing_found=str,
+        refused=Rows(change, reason=str),
+    )  # fmt: skip
+
+
+def _perf_against() -> Any:
+    from buda_emu.report.perf_against import Comparison
+
+    return document("Results of buda-emu perf --against --json", Comparison, worst_percent=float)
+
+
+def _perf_sweep() -> Any:
+    from buda_emu.api.sweep import Point
+
+    found = document("Results of buda-emu perf --sweep --json", netlist=str, points=list[Point])
+    row = found["$defs"]["Point"]
+    del row["properties"]["settings"]
+    row["required"].remove("settings")
+    row["additionalProperties"] = {"type": "string"}  # a column for each axis
+    return found
+
+
+def _info() -> Any:
+    count = {f"{severity}s": int for severity in ("error", "warning", "note")}
+    files = Rows(count, path=str, kind=str, accepted=bool, summary=dict[str, int | str])
+    return document("Results of buda-emu info --json", files=files)
+
+
+def _baseline() -> Any:
+    from buda_emu.report.baselines.schema import schema
+
+    return schema()
+
+
+SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
+    "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
+    "perf --sweep": _perf_sweep, "baseline": _baseline, **_GEMINI, **_VPUX, **_DARWINN,
+}  # fmt: skip
+"""Of what verbs print with --json, by verb, and of baselines."""

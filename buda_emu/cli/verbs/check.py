@@ -1,0 +1,162 @@
+"""`buda-emu check`: hold documents of any kind against the rules; `gemini check` and its like: of one kind."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from buda_emu.checker.result import CheckResult, Options
+from buda_emu.checker.text import plural
+from buda_emu.cli.arguments import add_arch, add_baseline, add_frontend, add_no_cache
+from buda_emu.cli.baseline import open_baseline, settle
+from buda_emu.cli.findings import add_choice, told
+from buda_emu.cli.output import complain, say
+from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
+from buda_emu.errors import Exit
+from buda_emu.screen import current
+
+if TYPE_CHECKING:
+    from buda_emu.checker import Diagnostic
+    from buda_emu.report.baselines.verdict import Comparison
+
+EXAMPLE = "buda-emu check net.yaml model.tti --strict"
+
+
+class Judged(NamedTuple):
+    """A file that was checked."""
+
+    kind: Kind
+    result: CheckResult[Any]
+
+
+Results = Mapping[str, Judged]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    add_options(parser, None)
+    add_baseline(parser)
+
+
+def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
+    """What a check of one kind of document, or of all, can be asked for."""
+    what = "netlists, device images (.tti), ...: told apart by what they hold" if only is None else f"{only.words}s"
+    stdin = "; -: a netlist from standard input" if only is None else ""
+    parser.add_argument(
+        "file", nargs="+", metavar="FILE",
+        help=f"{what}; a folder: what it has of these, and the folders below it{stdin}",
+    )  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=tuple(_WRITERS), default="text", help="how findings are printed")
+    form.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+    add_choice(parser)
+    others = {kind.words: kind.archs for kind in KINDS if kind.archs and kind.archs != NETLIST.archs}
+    if only is None:
+        add_arch(parser, others=others)
+    if only is None or only.archs:
+        parser.add_argument("--strict", action="store_true", help="rules of the device are errors, not warnings")
+    if only is None or only.name == "schedule":
+        add_frontend(parser, required=False)
+    if only is None or only.name == "package":
+        parser.add_argument(
+            "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
+        )
+    if only is None:
+        add_no_cache(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check every file. Exit code 0 when all are accepted, 2 otherwise; with a baseline 1 for what is new or worse."""
+    baseline = open_baseline(args, "check", {"strict": args.strict, "arch": args.arch})
+    results = judged(args, None)
+    if baseline is None:
+        return tell(args, results)
+    from buda_emu.report.baselines.items import check_items
+
+    held = baseline.against({name: check_items(file.result.diagnostics) for name, file in results.items()})
+    tell(args, {name: _without_known(name, file, held) for name, file in results.items()})
+    return settle(held, updated=args.update_baseline, tell=say if args.format == "text" else complain)
+
+
+def judged(args: argparse.Namespace, only: Kind | None) -> Results:
+    """What is found of every file, by its name, as far as it is told."""
+    given = vars(args)
+    options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
+    results: dict[str, Judged] = {}
+    for name in files_below(args.file, only):
+        kind = only or kind_of(name)
+        if name == "-" and kind is NETLIST:
+            from buda_emu.documents.netlists import judge_stream
+
+            found: CheckResult[Any] = judge_stream(sys.stdin.buffer, options)
+        else:
+            found = kind.judge(name, options)
+        results[name] = Judged(kind, replace(found, diagnostics=tuple(told(found.diagnostics, args))))
+    return results
+
+
+def tell(args: argparse.Namespace, results: Results, **asked: Any) -> int:
+    """Print the findings, as JSON with what was `asked`; the exit code: 0 when all files are accepted, else 2."""
+    text = _WRITERS[args.format](results, asked)
+    if text:
+        say(text)
+    return Exit.OK if all(file.result.ok for file in results.values()) else Exit.REFUSED
+
+
+def _without_known(name: str, file: Judged, held: "Comparison") -> Judged:
+    """Only the findings that are new or worse."""
+    from buda_emu.report.baselines.items import finding
+
+    bad = {change.what for change in (*held.new, *held.worse) if change.file == name}
+    kept = tuple(item for item in file.result.diagnostics if finding(item) in bad)
+    return Judged(file.kind, replace(file.result, diagnostics=kept))
+
+
+def _found(results: Results) -> "list[Diagnostic]":
+    return [diagnostic for file in results.values() for diagnostic in file.result.diagnostics]
+
+
+def _text(results: Results, _asked: Mapping[str, Any]) -> str:
+    from buda_emu.checker.render import render_one, summary
+
+    found, screen = _found(results), current()
+    lines: list[str] = []
+    for name, (_, result) in results.items():
+        lines += [render_one(item, screen) for item in result.diagnostics]
+        lines += [f"{name}: {result.verdict}"] if result.verdict else []
+    if found:
+        lines.append(summary(found))
+    elif len(lines) < len(results):
+        lines.append(f"{plural(len(results), 'file')}: {summary(found)}")
+    return "\n".join(lines)
+
+
+def _json(results: Results, asked: Mapping[str, Any]) -> str:
+    from buda_emu.checker.render import as_json
+
+    files = [
+        {"path": name, "kind": kind.name, "accepted": result.ok}
+        | ({"verdict": result.verdict} if result.verdict else {})
+        for name, (kind, result) in results.items()
+    ]
+    return json.dumps({**as_json(_found(results)), **asked, "files": files}, indent=1)
+
+
+def _github(results: Results, _asked: Mapping[str, Any]) -> str:
+    from buda_emu.checker.render import as_github
+
+    return as_github(_found(results))
+
+
+def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
+    from buda_emu.checker.render import as_sarif
+    from buda_emu.version import __version__
+
+    found = _found(results)
+    rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}
+    return json.dumps(as_sarif(found, rules, __version__), indent=1)
+
+
+_WRITERS = {"text": _text, "json": _json, "github": _github, "sarif": _sarif}

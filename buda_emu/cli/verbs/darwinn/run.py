@@ -1,0 +1,141 @@
+"""`buda-emu darwinn run`: requests replayed, and with a reference computed."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.cli.arguments import add_json, memory_size
+from buda_emu.cli.output import say, say_json, write_json, write_output, write_picture
+from buda_emu.errors import HostError
+
+if TYPE_CHECKING:
+    from buda_emu.darwinn.model import Package
+
+EXAMPLE = "buda-emu darwinn run a_edgetpu.tflite b_edgetpu.tflite --requests 0,1,0 --link usb3 --clock max"
+
+_LONGEST_STEM = 100  # of file names
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", nargs="+", metavar="FILE", help="compiled .tflite files or bare packages")
+    parser.add_argument("--requests", metavar="N,N,...", help="numbers of the files, counted from 0; each once")
+    parser.add_argument("--transport", default="usb", metavar="usb|pcie", help="how the chip is attached")
+    parser.add_argument("--no-overlap", action="store_true", help="a request begins when the one before is completed")
+    parser.add_argument("--link", metavar="NAME", help="assumed link: usb2, usb3, pcie, or bytes per second; none")
+    parser.add_argument("--clock", metavar="NAME", help="assumed clock: low, medium, high, max, or hertz; unknown")
+    parser.add_argument(
+        "--sram", type=memory_size, metavar="SIZE", help="assumed memory for parameters; warn beyond (default: 8M)"
+    )
+    add_json(parser)
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE",
+        help="write the timeline: a page (.html), or a trace for ui.perfetto.dev (.json, .json.gz)",
+    )  # fmt: skip
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write replay.html, replay.json, trace.json there")
+    parser.add_argument(
+        "--reference", metavar="MODEL", help="the uncompiled .tflite: compute the outputs of the first file"
+    )
+    parser.add_argument("--whole", action="store_true", help="with --reference: run the operators left on the CPU, too")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=FILE.npy", help="with --reference: an input of the model"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="with --reference: where outputs go, as .npy")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Replay, report, compute. Exit code 2 where the driver fails a request."""
+    from buda_emu.darwinn import load, replay
+    from buda_emu.darwinn.assumptions import SRAM_BYTES
+    from buda_emu.report.darwinn.replay import replay_json, replay_lines
+
+    packages = [load(name) for name in args.file]
+    outputs: list[dict[str, Any]] = []
+    if args.reference is not None:
+        outputs = _compute(args, packages[0])
+        if args.requests is None:
+            if args.json:
+                say_json({"outputs": outputs})
+            return 0
+    elif args.input or args.whole or args.output:
+        raise HostError(
+            "outputs need a --reference, the uncompiled .tflite: the Edge TPU's instructions are not public, and no "
+            "outputs are invented"
+        )
+    found = replay(
+        packages, _requests(args.requests, len(packages)), transport=args.transport, overlap=not args.no_overlap,
+        link=_word_or_number(args.link), frequency_hz=_word_or_number(args.clock),
+        sram_bytes=SRAM_BYTES if args.sram is None else args.sram,
+    )  # fmt: skip
+    if args.json:
+        say_json({**replay_json(found), "outputs": outputs})
+    else:
+        for line in replay_lines(found):
+            say(line)
+    for path in _pictures(args):
+        from buda_emu.darwinn.picture import replay_picture
+
+        write_picture(path, replay_picture(found))
+    if args.report is not None:
+        write_json(args.report / "replay.json", replay_json(found))
+        if not args.json:
+            say(f"report: {args.report / 'replay.html'}")
+    return 0
+
+
+def _pictures(args: argparse.Namespace) -> list[Path]:
+    """Where the timeline is written to; makes the report's folder."""
+    found = [args.trace] if args.trace is not None else []
+    if args.report is not None:
+        args.report.mkdir(parents=True, exist_ok=True)
+        found += [args.report / "replay.html", args.report / "trace.json"]
+    return found
+
+
+def _requests(text: str | None, count: int) -> list[int]:
+    if text is None:
+        return list(range(count))
+    try:
+        return [int(item) for item in text.split(",")]
+    except ValueError:
+        raise HostError(f"--requests {text}: expected numbers of files such as 0,1,0") from None
+
+
+def _word_or_number(text: str | None) -> str | int | None:
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any]]:
+    """Outputs by the reference, written and named."""
+    import numpy as np
+
+    from buda_emu.checker.text import shown
+    from buda_emu.darwinn import Twin, run
+    from buda_emu.verify.inputs.numpy_files import map_npy
+
+    twin = Twin(args.reference)
+    feeds: dict[str, Any] = {}
+    found: list[dict[str, Any]] = []
+    stems: set[str] = set()
+    for text in args.input:
+        name, equals, file = text.rpartition("=")
+        if not equals:
+            raise HostError(f"--input {text}: expected NAME=FILE.npy")
+        feeds[name] = map_npy(Path(file))
+    for name, array in run(package, feeds, reference=twin, whole=args.whole).items():
+        path = None
+        if args.output is not None:
+            args.output.mkdir(parents=True, exist_ok=True)
+            stem = "".join(c if c.isalnum() else "_" for c in name)[:_LONGEST_STEM]
+            path = args.output / (f"{stem}.npy" if stem not in stems else f"{stem}_{len(stems)}.npy")
+            stems.add(stem)
+            write_output(path, lambda stream, array=array: np.save(stream, array))
+        found.append({
+            "name": name, "dtype": str(array.dtype), "shape": list(array.shape), "computed_by": "reference",
+            "path": None if path is None else str(path),
+        })  # fmt: skip
+        if not args.json:
+            where = "" if path is None else f": {path}"
+            what = f"{array.dtype} {list(array.shape)}, computed by the reference, not by a device"
+            say(f"{shown(name)}: {what}{where}")
+    return found

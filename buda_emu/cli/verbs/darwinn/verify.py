@@ -1,0 +1,35 @@
+"""`buda-emu darwinn verify`: does a package hold a model."""
+
+import argparse
+from dataclasses import asdict
+
+from buda_emu.cli.arguments import add_json
+from buda_emu.cli.output import say, say_json
+from buda_emu.cli.verbs.darwinn import add_file
+from buda_emu.errors import Exit
+
+EXAMPLE = "buda-emu darwinn verify model_edgetpu.tflite --source model.tflite"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    add_file(parser)
+    parser.add_argument("--source", required=True, metavar="MODEL", help="the .tflite that it was compiled from")
+    add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compare. Exit code 0 when the package holds the model, 1 when not."""
+    from buda_emu.darwinn import load, verify
+
+    found = verify(load(args.file), args.source)
+    if args.json:
+        say_json({"path": args.file, "source": args.source, "matches": found.matches, **asdict(found)})
+        return Exit.OK if found.matches else Exit.DIFFERS
+    say(f"layers   {'agree' if found.layers else 'do not agree'}")
+    for line in found.differences:
+        say(f"         {line}")
+    say(f"weights  {found.weights - found.weights_missing:,} of {found.weights:,} bytes are there")
+    say(f"biases   {found.biases_found} of {found.biases} found")
+    say(f"{args.file} {'holds' if found.matches else 'does not hold'} {args.source}")
+    return Exit.OK if found.matches else Exit.DIFFERS

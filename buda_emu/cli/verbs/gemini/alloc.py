@@ -1,0 +1,35 @@
+"""`buda-emu gemini alloc`: addresses for a schedule that has none."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.cli.arguments import memory_size
+from buda_emu.cli.output import say, write_json
+from buda_emu.cli.verbs.gemini.arguments import add_file
+
+EXAMPLE = "buda-emu gemini alloc schedule.json --buffersize 4M -o addressed.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    add_file(parser, words="schedule without addresses (.json or .json.gz)")
+    parser.add_argument(
+        "--buffersize", type=memory_size, metavar="SIZE", help="bytes of each core's L2; default: print what is needed"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where the addressed schedule goes")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Allocate and write, or print the peak. Exit code 4 where there is no room, 3 for what is not allocated."""
+    from buda_emu.errors import HostError
+    from buda_emu.gemini import allocate, load, peak
+
+    if (args.buffersize is None) != (args.output is None):
+        raise HostError("--buffersize and --output belong together")
+    ir = load(args.file)
+    size, core, workload = peak(ir)
+    say(f"the fullest snapshot needs {size} bytes: core {core}, workload {workload} (ids of the addressed schedule)")
+    if args.output is not None:
+        write_json(args.output, allocate(ir, args.buffersize).to_json())
+        say(f"wrote {args.output}: every tensor of int8 has its place in {args.buffersize} bytes")
+    return 0

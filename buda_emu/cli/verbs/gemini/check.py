@@ -1,0 +1,23 @@
+"""`buda-emu gemini check`: hold schedules against the rules, as `check` does."""
+
+import argparse
+
+from buda_emu.cli.verbs import check
+from buda_emu.documents.kinds import kind_named
+from buda_emu.errors import Exit
+
+EXAMPLE = "buda-emu gemini check schedule.json --frontend network.json"
+KIND = kind_named("schedule")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    check.add_options(parser, KIND)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check every file. Exit code 0 without errors, 1 with errors, 2 where one is no schedule (docs/run.md)."""
+    results = check.judged(args, KIND)
+    code = check.tell(args, results)
+    readable = all(file.result.document is not None for file in results.values())
+    return Exit.DIFFERS if code and readable else code

@@ -1,0 +1,46 @@
+"""`buda-emu gemini exec`: run a schedule on real bytes."""
+
+import argparse
+
+from buda_emu.checker.text import plural
+from buda_emu.cli.arguments import add_frontend, add_json
+from buda_emu.cli.output import say, say_json
+from buda_emu.cli.verbs.gemini.arguments import add_file
+from buda_emu.errors import Exit
+
+EXAMPLE = "buda-emu gemini exec schedule.json --frontend network.json --seed 1"
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    add_file(parser)
+    add_frontend(parser, required=True)
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and network inputs; default: 0")
+    add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run and compare. Exit code 1 where a workload or an output differs."""
+    from buda_emu.gemini import execute, load
+
+    run = execute(load(args.file), args.frontend, seed=args.seed)
+    if args.json:
+        say_json({
+            "ok": run.ok, "seed": args.seed, "seeded_weights": list(run.seeded), "digests": run.digests,
+            "mismatches": [
+                {"core": item.core, "workload_id": item.workload_id, "layer": item.layer, "message": item.message}
+                for item in run.mismatches
+            ],
+        })  # fmt: skip
+        return Exit.OK if run.ok else Exit.DIFFERS
+    for item in run.mismatches[:_SHOWN]:
+        say(f"mismatch: {item}")
+    if len(run.mismatches) > _SHOWN:
+        say(f"and {len(run.mismatches) - _SHOWN} more")
+    for name, digest in run.digests.items():
+        say(f"{name}: sha256 {digest}")
+    if run.seeded:
+        say(f"weights of {plural(len(run.seeded), 'layer')} are seeded (seed {args.seed}): none were published")
+    say("every workload and output equals the un-tiled run" if run.ok else plural(len(run.mismatches), "mismatch"))
+    return Exit.OK if run.ok else Exit.DIFFERS

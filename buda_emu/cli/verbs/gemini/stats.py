@@ -1,0 +1,52 @@
+"""`buda-emu gemini stats`: what a schedule moves and computes."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from buda_emu.cli.arguments import add_json
+from buda_emu.cli.output import say, say_json
+from buda_emu.cli.verbs.gemini.arguments import add_file
+
+EXAMPLE = "buda-emu gemini stats schedule.json --energy table.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    add_file(parser)
+    parser.add_argument(
+        "--energy", type=Path, metavar="FILE",
+        help="YAML or JSON: energy of one access by name, in any unit; there is no table of our own",
+    )  # fmt: skip
+    add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Count and print."""
+    from buda_emu.gemini import load
+    from buda_emu.gemini.statistics import energy, statistics
+
+    found = statistics(load(args.file))
+    spent = energy(found.accesses, _table(args.energy)) if args.energy is not None else None
+    if args.json:
+        content = asdict(found)
+        content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
+        say_json({**content, "energy": spent})
+        return 0
+    from buda_emu.report.terminal.gemini import statistics_lines
+
+    for line in statistics_lines(found, spent):
+        say(line)
+    return 0
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """A user's energy table."""
+    from buda_emu.errors import HostError
+    from buda_emu.files import read_yaml
+
+    content = read_yaml(path, "an energy table")
+    if not isinstance(content, dict) or not content:
+        raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")
+    return content  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,76 @@
+"""`buda-emu info`: what any file is."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from buda_emu.checker.diagnostic import SEVERITIES
+from buda_emu.checker.render import counts
+from buda_emu.checker.result import Options
+from buda_emu.checker.text import plural, shown
+from buda_emu.cli.arguments import add_json
+from buda_emu.cli.config import refuses
+from buda_emu.cli.findings import chosen
+from buda_emu.cli.output import say, say_json, write_picture
+from buda_emu.documents.kinds import NETLIST, files_below, kind_named, kind_of
+from buda_emu.errors import DocumentError, Exit, HostError
+from buda_emu.netlist.known import holds_sections
+
+EXAMPLE = "buda-emu info model.tti schedule.json.gz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", nargs="+", metavar="FILE", help="documents of any kind, or folders that have some")
+    add_json(parser)
+    parser.add_argument(
+        "--timeline", type=Path, metavar="FILE",
+        help="write when everything happens in the one document given: a page (.html), or a trace for ui.perfetto.dev",
+    )  # fmt: skip
+
+
+def main(args: argparse.Namespace) -> int:
+    """Say it. Exit code 0 when every file is accepted by the rules of its kind, 2 otherwise."""
+    names = files_below(args.file)
+    if args.timeline is not None and len(names) != 1:
+        raise HostError(f"--timeline is of one document, not of {plural(len(names), 'document')}")
+    files = [_about(name) for name in names]
+    if args.json:
+        say_json({"files": files})
+    for number, file in enumerate(() if args.json else files):
+        if number:
+            say()
+        for line in _lines(file):
+            say(line)
+    if args.timeline is not None:
+        write_picture(args.timeline, kind_of(names[0]).load(names[0]).timeline())
+    return Exit.OK if all(file["accepted"] for file in files) else Exit.REFUSED
+
+
+def _about(name: str) -> dict[str, Any]:
+    """Kind and verdict of a file, how many findings of each severity there are, and figures, none where it is refused
+    as a whole."""
+    kind = kind_of(name)
+    result = kind.judge(name, Options())
+    found = chosen().applied(result.diagnostics, refuses)
+    summary: Mapping[str, int | str] = {}
+    with suppress(DocumentError):
+        summary = kind.load(name).summary()
+    numbers = {f"{severity}s": count for severity, count in counts(found).items()}
+    accepted = numbers["errors"] == 0
+    return {"path": name, "kind": kind.name, "accepted": accepted, **numbers, "summary": dict(summary)}
+
+
+def _lines(file: dict[str, Any]) -> Iterator[str]:
+    kind = kind_named(file["kind"])
+    found = [plural(file[f"{word}s"], word) for word in SEVERITIES if file[f"{word}s"]]
+    verdict = "accepted" if file["accepted"] else "refused"
+    hint = f"; `buda-emu check {file['path']}` shows them" if found else ""
+    unknown = kind is NETLIST and not file["accepted"] and not holds_sections(file["path"])
+    words = f"of no kind that is known here; read as a {kind.words}" if unknown else kind.words
+    yield f"{file['path']}: {words}, {', '.join([verdict, *found])}{hint}"
+    width = max(map(len, file["summary"]), default=0)
+    for name, value in file["summary"].items():
+        yield f"  {name:{width}}  {f'{value:,}' if isinstance(value, int) else shown(value)}".rstrip()

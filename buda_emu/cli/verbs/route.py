@@ -1,0 +1,67 @@
+"""`buda-emu route`: the streams that a netlist takes on each core, as the vendor's router allocates them."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buda_emu.checker.text import one_line
+from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.findings import tell_findings
+from buda_emu.cli.output import say, write_text
+from buda_emu.errors import Exit
+from buda_emu.report.terminal.text import table
+
+if TYPE_CHECKING:
+    from buda_emu.routing.epochs import RoutedEpoch
+
+EXAMPLE = "buda-emu route netlists/softmax.yaml -o streams"
+HEADERS = ("epoch", "graphs", "cores", "streams", "extra streams", "L1 bytes", "routed")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="netlist, or device image (.tti)")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="where to write epoch_N.yaml: streams by core with their pipes"
+    )
+    add_arch(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Route every epoch. Exit code 0, or 2 where one is refused; failures are raised."""
+    from buda_emu.image.opened import netlist_of
+    from buda_emu.routing.epochs import route_netlist
+    from buda_emu.routing.streams.document import as_yaml
+
+    netlist = netlist_of(args.file, args.arch)
+    tell_findings(netlist.diagnostics, args.file)
+    epochs = list(route_netlist(netlist, phases=args.output is not None))
+    if args.output is not None:
+        args.output.mkdir(parents=True, exist_ok=True)
+        for epoch in epochs:
+            text = as_yaml(epoch.routed, ", ".join(epoch.graphs), netlist.arch_name)
+            write_text(args.output / f"epoch_{epoch.number}.yaml", text)
+    say(table(HEADERS, map(_row, epochs), right=(0, 2, 3, 4, 5), prose=(1,)))
+    refusals = [(epoch.number, refusal) for epoch in epochs for refusal in epoch.routed.refusals]
+    for number, refusal in refusals:
+        say(one_line(f"epoch {number}: {refusal.what}: {refusal.message}"))
+    return Exit.REFUSED if refusals else Exit.OK
+
+
+def _row(epoch: "RoutedEpoch") -> tuple[str, ...]:
+    """Extra streams and L1 are those of the core that needs most."""
+    cores = epoch.routed.cores
+    extra = max((core.extra_streams for core in cores), default=0)
+    most = max(cores, key=lambda core: core.l1_bytes / core.available_bytes, default=None)
+    l1 = "-" if most is None else f"{most.l1_bytes:,} of {most.available_bytes:,}"
+    streams = sum(len(core.streams) for core in cores)
+    verdict = "refused" if epoch.routed.refusals else "yes"
+    return (
+        str(epoch.number),
+        ", ".join(epoch.graphs),
+        str(len(cores)),
+        f"{streams:,}",
+        f"{extra} of 24" if cores else "-",
+        l1,
+        verdict,
+    )

@@ -1,0 +1,336 @@
+"""`buda-emu test`: feed netlists, compare what comes out, say which outputs hold."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buda_emu.checker.text import plural
+from buda_emu.cli.arguments import (
+    add_allow_pickle,
+    add_arch,
+    add_baseline,
+    add_memory_limit,
+    add_no_cache,
+    add_param,
+    add_precision,
+    add_program,
+    add_seed,
+    natural,
+    positive,
+    seconds,
+    shard,
+)
+from buda_emu.cli.baseline import open_baseline, settle
+from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
+from buda_emu.device.host_processors import usable_processors
+from buda_emu.errors import Exit, HostError
+
+if TYPE_CHECKING:
+    from buda_emu.cli.console import Console
+    from buda_emu.report.baselines.verdict import Comparison
+    from buda_emu.verify.result import CaseResult, TestRun
+    from buda_emu.verify.runs.case import Case
+
+EXAMPLE = "buda-emu test netlists/ -n 2 --report report/"
+DEFAULT_TIMEOUT = 600.0
+DEFAULT_THRESHOLD = 0.99
+FORMATS = ("text", "json", "github", "sarif")
+# What the exit code is when no output was wrong, worst first.
+_EXIT_CODES = {
+    "failed": Exit.DIFFERS, "error": Exit.INTERNAL, "crashed": Exit.INTERNAL, "stopped": Exit.FAILED,
+    "timeout": Exit.FAILED, "unsupported": Exit.UNSUPPORTED, "rejected": Exit.REFUSED,
+}  # fmt: skip
+_HOW = ("paths", "timeout")  # settings that a baseline may be held against with others
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument(
+        "path",
+        nargs="+",
+        metavar="PATH",
+        help="netlists, device images (.tti), folders of netlists, or patterns such as 'a/**/*.yaml'",
+    )
+    which = parser.add_argument_group("which netlists")
+    which.add_argument("-k", metavar="EXPR", help="those whose path has these words: 'bert and not (big or mha)'")
+    which.add_argument("--lf", action="store_true", help="those that failed last time; all where none did")
+    which.add_argument("--shard", type=shard, metavar="K/N", help="the K-th of N parts of them, for N machines")
+    which.add_argument(
+        "-x", action="store_const", const=1, dest="maxfail", help="stop after the first that does not pass"
+    )
+    which.add_argument("--maxfail", type=positive, metavar="N", help="stop after N that do not pass")
+    what = parser.add_argument_group("what is compared with what")
+    add_precision(what, "device", "of the observed run, default device; ")
+    what.add_argument(
+        "--expected",
+        choices=("ideal", "format"),
+        default="ideal",
+        help="precision of the run that the observed one is held against (default ideal)",
+    )
+    what.add_argument(
+        "--reference",
+        type=Path,
+        metavar="DIR",
+        help="tensors from outside: <queue>.npy or <queue>.<n>.bin, as inputs and as expected outputs; "
+        "what is not there is made up, and expected from the run in --expected",
+    )
+    what.add_argument(
+        "--compare",
+        choices=("vendor", "strict"),
+        default="vendor",
+        help="vendor: the verdict of the vendor's harness, slips included; strict: what the words say",
+    )
+    what.add_argument("--defaults", type=Path, metavar="FILE", help="a test-config for what netlists leave open")
+    add_seed(what)
+    add_arch(what)
+    add_program(what)
+    add_param(what)
+    how = parser.add_argument_group("how")
+    where = how.add_mutually_exclusive_group()
+    where.add_argument(
+        "-n", type=positive, dest="workers", metavar="WORKERS", help="worker processes; default: one for each processor"
+    )
+    how.add_argument(
+        "--timeout",
+        type=seconds,
+        default=DEFAULT_TIMEOUT,
+        metavar="S",
+        help=f"seconds for each netlist (default {DEFAULT_TIMEOUT:.0f})",
+    )
+    add_memory_limit(how)
+    add_no_cache(how)
+    add_allow_pickle(how)
+    where.add_argument("--dask", metavar="ADDRESS", help="send the work to a Dask cluster, such as tcp://host:8786")
+    shown = parser.add_argument_group("what is shown and written")
+    shown.add_argument("--per-op", action="store_true", help="the error of every op, and which one goes wrong first")
+    shown.add_argument("--perf", action="store_true", help="hold performance-check against modelled cycles, too")
+    shown.add_argument(
+        "--threshold",
+        type=float,
+        default=DEFAULT_THRESHOLD,
+        metavar="PCC",
+        help=f"an op below this PCC is the one that goes wrong (default {DEFAULT_THRESHOLD})",
+    )
+    shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
+    add_baseline(shown)
+    shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
+    shown.add_argument(
+        "--format", choices=FORMATS, default="text",
+        help="what goes to standard output: text for people; or results for programs, and the text to standard error",
+    )  # fmt: skip
+    shown.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    shown.add_argument("--junitxml", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    shown.add_argument(
+        "-v", "--verbose", action="store_true",
+        help="a line for each netlist, tables for passing ones; name the settings in use",
+    )  # fmt: skip
+    shown.add_argument("-q", "--quiet", action="store_true", help="only what does not pass, and the last line")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Test and report. Exit code 1 when an output does not hold, see docs/test.md for the others."""
+    if args.format != "text":
+        speak_apart()
+    from buda_emu.verify.runs.collect import collect, part, selection
+    from buda_emu.verify.runs.last_time import failed_last_time, remember
+
+    names = collect(args.path)
+    if args.k:
+        selects = selection(args.k)
+        names = [name for name in names if selects(name)]
+        if not names:
+            raise HostError(f"-k {args.k!r} selects none of the netlists")
+    here = Path.cwd()
+    note = ""
+    if args.shard:
+        note = f", part {args.shard[0]} of {args.shard[1]} of {len(names)}"
+        names = part(names, *args.shard)
+    if args.lf:
+        failed = failed_last_time(here, names)
+        note += f", {len(failed)} of them failed last time" if failed else ", none of them failed last time"
+        names = failed or names
+    cases = cases_of(args, names)
+    baseline = open_baseline(args, "test", {key: value for key, value in _settings(args).items() if key not in _HOW})
+    if args.report is not None:
+        args.report.mkdir(parents=True, exist_ok=True)  # before the work, so that no work is lost
+    workers = max(1, min(args.workers or usable_processors(), len(cases)))
+    console = _console(args, cases, workers, note)
+    start = time.perf_counter()
+    results, interrupted = _run(args, cases, workers, console)
+    run = _test_run(args, results, time.perf_counter() - start)
+    remember(here, results)
+    held = None
+    if baseline is not None:
+        from buda_emu.report.baselines.items import test_items
+
+        held = baseline.against({case.netlist: test_items(case) for case in results})
+    console.end(run, held.known_files if held is not None else frozenset())
+    _write(args, run, held)
+    if args.format != "text":
+        _print(args.format, run)
+    _complain_of_parameters(args, results)
+    if interrupted:
+        raise KeyboardInterrupt
+    return exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+
+
+def _console(args: argparse.Namespace, cases: "list[Case]", workers: int, note: str) -> "Console":
+    from buda_emu.cli.console import Console
+    from buda_emu.report.sides import sides
+    from buda_emu.version import __version__
+
+    netlists = f"{plural(len(cases), 'netlist')}{note}"
+    where = f"on {args.dask}" if args.dask else plural(workers, "worker")
+    return Console(cases, args, f"buda-emu {__version__}: {netlists}, {where}, {sides(_settings(args))}")
+
+
+def exit_code(results: "list[CaseResult]") -> int:
+    """1 on any mismatch, else the worst of what else went wrong, else 0."""
+    statuses = {case.status for case in results}
+    return next((code for status, code in _EXIT_CODES.items() if status in statuses), Exit.OK)
+
+
+def cases_of(args: argparse.Namespace, names: list[str]) -> "list[Case]":
+    """Of these netlists, with what the command line says."""
+    from buda_emu.verify.runs.case import Case, Settings
+
+    workers = 1 if args.dask else max(1, min(args.workers or usable_processors(), len(names)))
+    report = args.report is not None
+    settings = Settings(
+        args.precision, args.expected, args.compare, args.seed, args.arch, tuple(args.program), tuple(args.param),
+        threads=max(1, usable_processors() // workers) if not args.dask else 1,
+        memory_limit=_memory_limit(args, workers), cache=args.cache,
+        per_op=args.per_op or report, detail=report, perf=args.perf, threshold=args.threshold,
+        allow_pickle=args.allow_pickle,
+    )  # fmt: skip
+    defaults = (str(args.defaults), args.defaults.read_bytes()) if args.defaults is not None else None
+    found: list[Case] = []
+    for name in names:
+        reference = None
+        if args.reference is not None:
+            from buda_emu.verify.inputs.reference import DirectoryFiles
+
+            reference = DirectoryFiles.for_netlist(args.reference, name, settings.memory_limit)
+        found.append(Case(name, name, None, reference, defaults, settings))
+    return found
+
+
+def _memory_limit(args: argparse.Namespace, workers: int) -> int | None:
+    """Of one worker: they share the machine. On a cluster each machine knows what it has."""
+    if args.dask:
+        return args.memory_limit
+    from buda_emu.device.host_memory import default_memory_limit
+
+    return (args.memory_limit or default_memory_limit()) // workers
+
+
+def _run(
+    args: argparse.Namespace, cases: "list[Case]", workers: int, console: "Console"
+) -> "tuple[list[CaseResult], bool]":
+    """The results in order, and whether Ctrl-C cut them short."""
+    from buda_emu.verify.runs.last_time import longest_first
+    from buda_emu.verify.runs.verdicts import Verdicts
+
+    done: dict[int, CaseResult] = {}
+    verdicts = Verdicts(cases, timeout=args.timeout, memory_limit=args.memory_limit) if args.cache else None
+    order = longest_first(Path.cwd(), [case.name for case in cases]) if workers > 1 else list(range(len(cases)))
+    left = args.maxfail
+
+    def on_known(number: int, result: "CaseResult") -> None:
+        done[number] = result
+        console.result(number, result)
+
+    def on_result(place: int, result: "CaseResult") -> None:
+        if verdicts is not None:
+            verdicts.keep(order[place], result)
+        on_known(order[place], result)
+
+    interrupted = False
+    try:
+        for number in range(len(cases)):
+            known = verdicts.known(number) if verdicts is not None else None
+            if known is None:
+                continue
+            on_known(number, known)
+            left = left - 1 if left and known.status not in ("passed", "skipped") else left
+            if left == 0:
+                return [done[number] for number in sorted(done)], False
+        order = [number for number in order if number not in done]
+        todo = [cases[number] for number in order]
+        if args.dask and todo:
+            from buda_emu.verify.runs.dask_workers import run_all as run_on_dask
+
+            run_on_dask(todo, args.dask, timeout=args.timeout, on_result=on_result, maxfail=left)
+        elif todo:
+            from buda_emu.verify.runs.workers import run_all
+
+            run_all(todo, workers, timeout=args.timeout, on_result=on_result, maxfail=left)
+    except KeyboardInterrupt:
+        interrupted = True
+    return [done[number] for number in sorted(done)], interrupted
+
+
+def _test_run(args: argparse.Namespace, results: "list[CaseResult]", seconds: float) -> "TestRun":
+    from buda_emu.verify.result import TestRun
+    from buda_emu.version import __version__
+
+    return TestRun(tuple(results), __version__, seconds, _settings(args))
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for, for reports."""
+    return {
+        "paths": args.path, "precision": args.precision, "expected": args.expected, "compare": args.compare,
+        "seed": args.seed, "arch": args.arch,
+        "reference": str(args.reference) if args.reference is not None else None,
+        "defaults": str(args.defaults) if args.defaults is not None else None,
+        "programs": args.program, "parameters": dict(args.param), "timeout": args.timeout,
+        "threshold": args.threshold,
+    }  # fmt: skip
+
+
+def _write(args: argparse.Namespace, run: "TestRun", held: "Comparison | None") -> None:
+    if args.json is not None:
+        from buda_emu.report.machine_readable.json_form import as_json
+
+        write_json(args.json, {**as_json(run), **({"baseline": held.as_json()} if held is not None else {})})
+    if args.junitxml is not None:
+        from buda_emu.report.machine_readable.junit import junit_xml
+
+        write_text(args.junitxml, junit_xml(run))
+    if args.report is not None:
+        from buda_emu.report.folder import write_report
+
+        write_report(run, args.report)
+        say(f"report: {args.report / 'report.html'}")
+
+
+def _print(form: str, run: "TestRun") -> None:
+    """The results on standard output, for programs."""
+    import json
+
+    if form == "json":
+        from buda_emu.report.machine_readable.json_form import as_json
+
+        write_json("-", as_json(run))
+        return
+    from buda_emu.checker.render import as_github, as_sarif
+    from buda_emu.documents.kinds import rule_kind
+    from buda_emu.report.machine_readable.annotations import RULES, annotations
+
+    found = annotations(run)
+    if form == "github":
+        write_text("-", f"{as_github(found)}\n" if found else "")
+        return
+    names = {item.rule for item in found}
+    rules = {name: RULES[name] if name in RULES else rule_kind(name).rules().rules[name] for name in names}
+    write_text("-", json.dumps(as_sarif(found, rules, run.version), indent=1) + "\n")
+
+
+def _complain_of_parameters(args: argparse.Namespace, results: "list[CaseResult]") -> None:
+    """A parameter that no netlist takes is most likely misspelt."""
+    for name, _ in args.param:
+        ran = [case for case in results if case.programs]
+        if ran and not any(name in case.parameters for case in ran):
+            complain(f"buda-emu: no tested program takes the parameter {name}")

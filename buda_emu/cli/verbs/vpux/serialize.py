@@ -1,0 +1,39 @@
+"""`buda-emu vpux serialize`: the design document's structures as JSON."""
+
+import argparse
+from pathlib import Path
+
+from buda_emu.cli.output import say_json, write_json
+from buda_emu.cli.verbs.vpux import add_document
+from buda_emu.errors import HostError
+from buda_emu.version import RESULT_VERSION
+
+EXAMPLE = "buda-emu vpux serialize schedule.mlir --code activation_clamp=clamp.bin"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sub-verb's own arguments."""
+    add_document(parser)
+    parser.add_argument(
+        "--code", action="append", default=[], metavar="KERNEL=FILE", help="machine code, by function or entry point"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write to a file")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print or write it. Exit code 2 for a document that is refused."""
+    from buda_emu.vpux import load
+    from buda_emu.vpux.serialized import serialize
+
+    code: dict[str, bytes] = {}
+    for item in args.code:
+        name, _, file = item.partition("=")
+        if not name or not file:
+            raise HostError(f"--code {item}: expected KERNEL=FILE")
+        code[name] = Path(file).read_bytes()
+    content = serialize(load(args.file), args.function, args.split, code, args.arch)
+    if args.out is not None:
+        write_json(args.out, {"schema_version": RESULT_VERSION, **content})
+    else:
+        say_json(content)
+    return 0

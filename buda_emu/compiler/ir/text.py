@@ -1,0 +1,214 @@
+"""IR files: what a pass leaves, as text that people read and the next pass goes on from (docs/pipeline.md).
+
+    buda-emu ir 1
+    after decompose
+
+    core "mlp":
+      x = input {label: "x"} : float32[1, 100]
+      ..
+
+Ops on tiles stand behind the core graph that they were made of, which names the model's inputs, outputs and layers.
+Lines that begin with # are comments.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.ir.arrays import Arrays
+from buda_emu.compiler.ir.graph_text import GraphReader, graph_lines
+from buda_emu.compiler.ir.tile_text import TileReader, placed_lines, tile_lines
+from buda_emu.compiler.ir.tokens import IrError, Tokens
+from buda_emu.compiler.ir.values import Printer, Reader, quoted, same
+from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.target import Target
+from buda_emu.spec.archs import ARCHS
+
+VERSION: Final = 1
+FRONT: Final = "front"
+CORE: Final = "core"
+TILE: Final = "tile"
+PLACED: Final = "placed"
+LEVELS: Final = (FRONT, CORE, TILE, PLACED)
+"""Ops as they were imported; those that `lower` knows; netlist ops on tiles; with blocks, cores, epochs and queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ir:
+    """One form of a model: its `graph`, and from level tile on what was made of it."""
+
+    level: str
+    graph: Graph
+    tiles: TileGraph | None = None
+    placement: Placement | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Bit by bit; the framework's own model that a graph may hold is not compared."""
+        if not isinstance(other, Ir) or self.level != other.level:
+            return False
+        mine, theirs = (
+            (replace(item.graph, origin=None), item.tiles, _compared(item.placement)) for item in (self, other)
+        )
+        return same(mine, theirs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _compared(placement: Placement | None) -> object:
+    """All but what the search remembers of its work."""
+    return replace(placement, given=None, work=None) if placement is not None else None  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class IrFile:
+    """The forms of a model that stand behind pass `after`, several where the search has yet to choose; `target` from
+    level tile on."""
+
+    after: str
+    forms: tuple[Ir, ...]
+    target: Target | None = None
+
+
+def print_ir(form: Ir, printer: Printer | None = None) -> str:
+    """The lines of one level, as `--print-after` shows them."""
+    return "\n".join(_module(form.level, form, printer or Printer())) + "\n"
+
+
+def print_file(file: IrFile) -> tuple[str, Arrays]:
+    """The text, and the arrays that it names. Raises IrError for what no text stands for."""
+    printer = Printer()
+    lines = [f"buda-emu ir {VERSION}", f"after {file.after}"]
+    if file.target is not None:
+        target = file.target
+        fields = {"df": target.df, "fidelity": target.fidelity, "acc": target.acc, "grid": target.arch.grid}
+        lines.append(f"for {target.arch.name} {printer.map(fields)}")
+    for form in file.forms:
+        for level in (form.level,) if form.tiles is None else (CORE, form.level):
+            lines += ["", *_module(level, form, printer)]
+    return "\n".join(lines) + "\n", printer.arrays
+
+
+def _module(level: str, form: Ir, printer: Printer) -> Iterator[str]:
+    yield f"{level} {quoted(form.graph.name)}:"
+    if level in (FRONT, CORE):
+        lines = graph_lines(form.graph, printer)
+    elif form.placement is not None:
+        lines = placed_lines(form.placement, printer)
+    else:
+        lines = tile_lines(form.tiles or TileGraph(), printer)
+    for line in lines:
+        yield f"  {line}"
+
+
+def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
+    """What a text says. Raises IrError with line and column for what is no IR."""
+    parser = _Parser(path, Reader(arrays))
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            parser.line(Tokens(line.strip(), f"{path}:{number}"), indented=line[0] == " ")
+    return parser.done()
+
+
+def parse_ir(text: str, arrays: Arrays | None = None, target: Target | None = None) -> Ir:
+    """One form by itself, as `print_ir` has it; ops on tiles have no graph then. Raises IrError."""
+    parser = _Parser("<text>", Reader(arrays or {}))
+    parser.head, parser.target = 2, target
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            parser.line(Tokens(line.strip(), f"<text>:{number}"), indented=line[0] == " ")
+    return parser.done().forms[0]
+
+
+class _Parser:
+    def __init__(self, path: str, reader: Reader) -> None:
+        self.head = 0
+        self.target: Target | None = None
+        self._path = path
+        self._reader = reader
+        self._after = ""
+        self._forms: list[Ir] = []
+        self._graph: Graph | None = None
+        self._open: tuple[str, str, GraphReader | TileReader] | None = None
+
+    def line(self, tokens: Tokens, *, indented: bool) -> None:
+        """The next one that is neither empty nor a comment."""
+        if indented:
+            if self._open is None:
+                tokens.fail("no level stands before it")
+            self._open[2].line(tokens)
+        elif self.head < 2:
+            self._heading(tokens)
+        elif tokens.take("for"):
+            self.target = _target(tokens, self._reader)
+        else:
+            self._close()
+            level = tokens.name("a level")
+            if level not in LEVELS:
+                tokens.fail(f"{level} is no level: {', '.join(LEVELS)}")
+            title = tokens.any_name("the name of the model")
+            tokens.need(":")
+            made = GraphReader(title, self._reader) if level in (FRONT, CORE) else TileReader(self._reader)
+            self._open = level, title, made
+        tokens.done()
+
+    def _heading(self, tokens: Tokens) -> None:
+        if self.head == 0:
+            for word in ("buda", "-", "emu", "ir"):
+                tokens.need(word)
+            version = tokens.number()
+            if version != VERSION:
+                tokens.fail(f"version {version} of IR files: this program reads {VERSION}")
+        else:
+            tokens.need("after")
+            self._after = tokens.name("a pass")
+        self.head += 1
+
+    def _close(self) -> None:
+        if self._open is None:
+            return
+        level, title, made = self._open
+        self._open = None
+        if isinstance(made, GraphReader):
+            self._flush()
+            self._graph = made.done()
+            self._level = level
+            return
+        graph = self._graph if self._graph is not None else Graph(title)
+        self._graph = None
+        if level == TILE:
+            self._forms.append(Ir(TILE, graph, made.tiles))
+            return
+        if self.target is None:
+            raise IrError(f"{self._path}: no line `for ARCH {{..}}` says what it is placed for")
+        placement = made.done(self.target)
+        self._forms.append(Ir(PLACED, graph, placement.tiles, placement))
+
+    def _flush(self) -> None:
+        """A graph of which nothing on tiles was made."""
+        if self._graph is not None:
+            self._forms.append(Ir(self._level, self._graph))
+            self._graph = None
+
+    def done(self) -> IrFile:
+        self._close()
+        self._flush()
+        if not self._forms:
+            raise IrError(f"{self._path}: no model in it; an IR file begins with `buda-emu ir {VERSION}`")
+        return IrFile(self._after, tuple(self._forms), self.target)
+
+
+def _target(tokens: Tokens, reader: Reader) -> Target:
+    word = tokens.name("an architecture")
+    if word not in ARCHS:
+        tokens.fail(f"{word} is no architecture: {', '.join(ARCHS)}")
+    fields: Mapping[str, Any] = reader.map(tokens)
+    try:
+        grid = fields["grid"]
+        return Target(replace(ARCHS[word], grid=grid), fields["df"], fields["fidelity"], fields["acc"])
+    except KeyError as error:
+        tokens.fail(f"{error} is missing")
+
+
+__all__: Sequence[str] = ["CORE", "FRONT", "LEVELS", "PLACED", "TILE", "Ir", "IrFile", "parse_file", "print_file"]

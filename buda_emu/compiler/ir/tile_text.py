@@ -1,0 +1,243 @@
+"""A graph of netlist ops on tiles, placed or not, as lines, and back.
+
+    input x : [1, 1, 4] {label: "x", view: (1, 1, 100)}
+    constant w : float32[1, 128, 96] @3fa9c1d20b11 {kind: "value"}
+    y = matmul(x, w <hslice 2, broadcast r 4>) {bias: true} : [1, 1, 3] with {inner: 4, source: "y"}
+      step add_1 = add(input0, intermed0) : output {pop: ("intermed0",)}
+      at (0, 4) {epoch: 1, blocks: Blocks(..)}
+    output y_out = y {label: "y", view: (1, 1, 75), host_shape: (1, 75), dtype: "float32"}
+
+Shapes are in tiles: slices, rows, columns. `at` stands where an op is placed: row and column of its first core.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Final
+
+from buda_emu.compiler.ir.tokens import IrError, Tokens
+from buda_emu.compiler.ir.values import Printer, Reader, name
+from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, State, Store, SubOp, TileGraph, TileOp, Use
+from buda_emu.compiler.place.decision import with_columns
+from buda_emu.compiler.place.placement import Placed, Placement, Queue
+
+_RECORDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
+    "input": ("inputs", InputQueue), "constant": ("constants", Constant), "state": ("states", State),
+    "output": ("outputs", OutputQueue), "store": ("stores", Store),
+}  # fmt: skip
+"""By the first word of a line: the map of a TileGraph that it belongs to, and what it holds."""
+_OP_LINE: Final = ("name", "type", "uses", "shape", "attrs", "steps")
+_AT: Final = ("op", "at")
+_ROUNDS: Final = ("epochs", "microbatch", "ids", "copies", "step")
+
+
+def tile_lines(tiles: TileGraph, printer: Printer, placed: Mapping[str, Placed] | None = None) -> Iterator[str]:
+    """What feeds the ops, the ops in order, and what leaves them."""
+    for word, (group, _) in _RECORDS.items():
+        if word == "output":
+            for op in tiles.ops.values():
+                yield from _op_lines(op, printer, (placed or {}).get(op.name))
+        held: Mapping[str, Any] = getattr(tiles, group)
+        for own, item in held.items():
+            yield f"{word} {name(own)} {printer.map(_fields(item, ('name', 'queue')))}"
+    for own, (op, layout) in tiles.places.items():
+        yield f"value {name(own)} = {name(op)} {printer.value(layout)}"
+
+
+def placed_lines(placement: Placement, printer: Printer) -> Iterator[str]:
+    """The same with places, and the queues with their addresses."""
+    yield f"rounds {printer.map({key: getattr(placement, key) for key in _ROUNDS})}"
+    yield from tile_lines(placement.tiles, printer, placement.ops)
+    for own, queue in placement.queues.items():
+        yield f"queue {name(own)} {printer.map(_fields(queue, ('name',)))}"
+    for own, queue in placement.between.items():
+        yield f"between {name(own)} = {name(queue)}"
+    for (reader, constant), queue in placement.held_as.items():
+        yield f"held {name(constant)} of {name(reader)} = {name(queue)}"
+    for (reader, source), detour in placement.detours.items():
+        yield f"detour {name(source)} to {name(reader)} = {printer.value(detour)}"
+
+
+def _fields(item: Any, without: Iterable[str]) -> dict[str, Any]:
+    """Those that have not their default."""
+    found: dict[str, Any] = {}
+    for field in fields(item):
+        value = getattr(item, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if field.name not in without and (default is MISSING or type(value) is not type(default) or value != default):
+            found[field.name] = value
+    return found
+
+
+def _op_lines(op: TileOp, printer: Printer, placed: Placed | None) -> Iterator[str]:
+    uses = ", ".join(_use(use) for use in op.uses)
+    attrs = f" {printer.map(op.attrs)}" if op.attrs else ""
+    more = _fields(op, _OP_LINE)
+    rest = f" with {printer.map(more)}" if more else ""
+    yield f"{name(op.name)} = {op.type}({uses}){attrs} : {list(op.shape)}{rest}"
+    for step in op.steps:
+        own = f" {printer.map(step.attrs)}" if step.attrs else ""
+        pops = f" {printer.map({'pop': step.pop})}" if step.pop else ""
+        yield f"  step {name(step.name)} = {step.type}({', '.join(step.inputs)}){own} : {step.output}{pops}"
+    if placed is not None:
+        yield f"  at {printer.value(placed.at)} {printer.map(_fields(placed, _AT))}"
+
+
+def _use(use: Use) -> str:
+    """The tensor, and in angles what happens to it on the way."""
+    way = [" ".join(map(str, tm)) for tm in use.tms] + ([f"buffer {use.buffer}"] if use.buffer else [])
+    return name(use.source) + (f" <{', '.join(way)}>" if way else "")
+
+
+class TileReader:
+    """Reads netlist ops line by line, and where they are placed."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.tiles = TileGraph()
+        self._reader = reader
+        self._placed: dict[str, dict[str, Any]] = {}
+        self._rest: dict[str, Any] = {"queues": {}, "between": {}, "held_as": {}, "detours": {}}
+        self._last: TileOp | None = None
+
+    def line(self, tokens: Tokens) -> None:
+        """One op or queue. Raises IrError."""
+        first = tokens.any_name("an op")
+        if tokens.take("="):
+            self._op(first, tokens)
+        elif first in _RECORDS:
+            self._record(first, tokens)
+        elif first in _LINES:
+            _LINES[first](self, tokens)
+        else:
+            tokens.fail(f"{first} begins no line: a line is an op, or begins with {', '.join((*_RECORDS, *_LINES))}")
+
+    def done(self, target: Any) -> Placement:
+        """All of it, placed; `target` is what it is placed for. Raises IrError where an op has no place."""
+        ops: dict[str, Placed] = {}
+        for own, op in self.tiles.ops.items():
+            if own not in self._placed:
+                raise IrError(f"{own}: no line says `at` which core it is placed")
+            at = self._placed[own]
+            try:
+                ops[own] = Placed(op=with_columns(op, at["blocks"].grid[1]), **at)
+            except (TypeError, KeyError, AttributeError) as error:
+                raise IrError(f"{own}: its place: {error}") from None
+        return Placement(target, self.tiles, ops=ops, **self._rest)
+
+    # --------------------------------------------------------------------------------------------------------- ops
+    def _op(self, own: str, tokens: Tokens) -> None:
+        if own in self.tiles.ops:
+            tokens.fail(f"there is an op {own} already")
+        kind = tokens.name("an op type")
+        uses: list[Use] = []
+        tokens.need("(")
+        while not tokens.take(")"):
+            uses.append(self._operand(tokens))
+            if not tokens.at(")"):
+                tokens.need(",")
+        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        tokens.need(":")
+        shape = self._reader.shape(tokens)
+        more = self._reader.map(tokens) if tokens.take("with") else {}
+        try:
+            self._last = self.tiles.ops[own] = TileOp(own, kind, uses, shape, attrs, **more)  # type: ignore[arg-type]
+        except TypeError as error:
+            tokens.fail(f"{own}: {error}")
+
+    def _operand(self, tokens: Tokens) -> Use:
+        source = tokens.any_name("an operand")
+        tms: list[Any] = []
+        buffer = 0
+        if tokens.take("<"):
+            while not tokens.take(">"):
+                word = tokens.name("a TM")
+                if word == "buffer":
+                    buffer = tokens.number()
+                elif word == "broadcast":
+                    tms.append((word, tokens.name("a dimension"), tokens.number()))
+                else:
+                    tms.append((word, tokens.number()) if tokens.kind == "number" else (word,))
+                if not tokens.at(">"):
+                    tokens.need(",")
+        return Use(source, tuple(tms), buffer)
+
+    def step(self, tokens: Tokens) -> None:
+        """A sub-op of the op before it."""
+        own = tokens.any_name("a sub-op")
+        tokens.need("=")
+        kind = tokens.name("an op type")
+        inputs: list[str] = []
+        tokens.need("(")
+        while not tokens.take(")"):
+            inputs.append(tokens.name("an operand"))
+            if not tokens.at(")"):
+                tokens.need(",")
+        attrs = self._reader.map(tokens) if tokens.at("{") else {}
+        tokens.need(":")
+        output = tokens.name("where it goes")
+        pops = self._reader.map(tokens) if tokens.at("{") else {}
+        if self._last is None:
+            tokens.fail("a step stands behind its op")
+        made = SubOp(own, kind, tuple(inputs), output, tuple(pops.get("pop", ())), attrs)
+        self._last.steps = (*self._last.steps, made)
+
+    def at(self, tokens: Tokens) -> None:
+        """The place of the op before it."""
+        if self._last is None:
+            tokens.fail("a place stands behind its op")
+        self._placed[self._last.name] = {"at": self._reader.value(tokens), **self._reader.map(tokens)}
+
+    # ------------------------------------------------------------------------------------------------------ queues
+    def _record(self, word: str, tokens: Tokens) -> None:
+        group, kind = _RECORDS[word]
+        own = tokens.any_name("a name")
+        first = "queue" if kind in (State, Store) else "name"
+        try:
+            getattr(self.tiles, group)[own] = kind(**{first: own}, **self._reader.map(tokens))
+        except TypeError as error:
+            tokens.fail(f"{word} {own}: {error}")
+
+    def value(self, tokens: Tokens) -> None:
+        """Where the elements of a value of the model stand."""
+        own = tokens.any_name("a value")
+        tokens.need("=")
+        self.tiles.places[own] = (tokens.any_name("an op"), self._reader.value(tokens))
+
+    def rounds(self, tokens: Tokens) -> None:
+        """How inputs go through the placement."""
+        self._rest |= self._reader.map(tokens)
+
+    def queue(self, tokens: Tokens) -> None:
+        """One of the netlist."""
+        own = tokens.any_name("a queue")
+        try:
+            self._rest["queues"][own] = Queue(own, **self._reader.map(tokens))
+        except TypeError as error:
+            tokens.fail(f"queue {own}: {error}")
+
+    def between(self, tokens: Tokens) -> None:
+        """The queue by which other epochs read an op."""
+        own = tokens.any_name("an op")
+        tokens.need("=")
+        self._rest["between"][own] = tokens.any_name("a queue")
+
+    def held(self, tokens: Tokens) -> None:
+        """The queue of a constant for one reader."""
+        constant = tokens.any_name("a constant")
+        tokens.need("of")
+        reader = tokens.any_name("an op")
+        tokens.need("=")
+        self._rest["held_as"][reader, constant] = tokens.any_name("a queue")
+
+    def detour(self, tokens: Tokens) -> None:
+        """An operand that takes the way by DRAM within an epoch."""
+        source = tokens.any_name("an op")
+        tokens.need("to")
+        reader = tokens.any_name("an op")
+        tokens.need("=")
+        self._rest["detours"][reader, source] = self._reader.value(tokens)
+
+
+_LINES: Final = {
+    "step": TileReader.step, "at": TileReader.at, "value": TileReader.value, "rounds": TileReader.rounds,
+    "queue": TileReader.queue, "between": TileReader.between, "held": TileReader.held, "detour": TileReader.detour,
+}  # fmt: skip

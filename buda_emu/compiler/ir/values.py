@@ -1,0 +1,271 @@
+"""Values of attributes as text and back: numbers, words, lists, arrays, and the compiler's own records.
+
+An array stands as its type, shape and digest, `float32[96, 96] @3fa9c1d20b11`, one of few elements with these:
+`int64[2] = [3, 5]`. A record stands as `Name(field: value)`, without fields that have their default. A record that ops
+share has a number, `PickTable#2(..)`: equal numbers are one object.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+
+from buda_emu.compiler.graph.sparse import Sparse
+from buda_emu.compiler.graph.spec import DTYPES
+from buda_emu.compiler.ir.arrays import Array, Arrays, digest, equal
+from buda_emu.compiler.ir.tokens import IrError, Tokens
+from buda_emu.compiler.lower.layout import Layout, Piece
+from buda_emu.compiler.lower.picker import PickTable
+from buda_emu.compiler.place.blocks import Blocks
+from buda_emu.compiler.place.placement import Detour
+from buda_emu.compiler.target import Precision
+from buda_emu.image.host_windows import Windows
+
+RECORDS: Final = {
+    kind.__name__: kind for kind in (Blocks, Detour, Layout, Piece, PickTable, Precision, Sparse, Windows)
+}
+"""All that a text may hold."""
+SHARED: Final = (PickTable,)
+"""Objects whose identity says something: ops of one table are alike."""
+INLINE: Final = 4
+"""Elements of an array that stands in the text."""
+_WORDS: Final = {"true": True, "false": False, "none": None, "inf": float("inf"), "nan": float("nan")}
+
+
+class Printer:
+    """Writes values, and keeps the arrays that only their digest stands for."""
+
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+        self._shared: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def value(self, value: Any) -> str:
+        """Of any attribute. Raises IrError for an object that no text stands for."""
+        if value is None or isinstance(value, bool):
+            return {None: "none", True: "true", False: "false"}[value]
+        if isinstance(value, str):
+            return quoted(value)
+        if isinstance(value, np.ndarray):
+            return self.array(cast("Array", value))
+        if isinstance(value, np.generic):
+            scalar: Any = value  # pyright: ignore[reportUnknownVariableType]
+            return f"{scalar.dtype.name}({self.value(scalar.item())})"
+        if isinstance(value, (int, float)):
+            return repr(value)
+        if isinstance(value, (frozenset, set)):
+            items = cast("Iterable[str]", value)
+            return f"set[{', '.join(map(self.value, sorted(items)))}]"
+        if type(value).__name__ in RECORDS:
+            return self._record(value)
+        if isinstance(value, (list, tuple)):
+            items = cast("Iterable[Any]", value)
+            inside = ", ".join(map(self.value, items))
+            return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+        if isinstance(value, Mapping):
+            return self.map(cast("Mapping[str, Any]", value))
+        if callable(value):
+            return f"function({quoted(getattr(value, '__qualname__', '?'))})"
+        raise IrError(f"nothing in a text stands for {type(value).__name__}")
+
+    def map(self, values: Mapping[str, Any]) -> str:
+        """`{key: value}`; keys are names, or words in quotes."""
+        return "{" + ", ".join(f"{name(key)}: {self.value(item)}" for key, item in values.items()) + "}"
+
+    def array(self, array: Array) -> str:
+        """Type, shape, and elements or digest."""
+        head = f"{array.dtype.name}{list(array.shape)}"
+        if array.size <= INLINE and array.dtype.name in DTYPES:
+            return f"{head} = {self.value(array.reshape(-1).tolist())}"
+        key = digest(array)
+        self.arrays[key] = array
+        return f"{head} @{key}"
+
+    def _record(self, record: Any) -> str:
+        kind = cast("type[Any]", type(record))
+        if isinstance(record, Layout):
+            return f"Layout(dims: {quoted(_dims(record))}, extent: {self.value(record.extent)})"
+        inside = ", ".join(f"{key}: {self.value(item)}" for key, item in _shown(record))
+        return f"{kind.__name__}{self._number(record)}({inside})"
+
+    def _number(self, record: Any) -> str:
+        if not isinstance(record, SHARED):
+            return ""
+        if id(record) not in self._shared:
+            self._shared[id(record)] = len(self._shared) + 1
+            self._kept.append(record)  # no other object takes its id while this one prints
+        return f"#{self._shared[id(record)]}"
+
+
+def _shown(record: Any) -> Iterable[tuple[str, Any]]:
+    """Fields without those that have their default, or are only remembered."""
+    if not is_dataclass(record):
+        defaults: Mapping[str, Any] = record._field_defaults
+        return [(key, item) for key, item in record._asdict().items() if key not in defaults or item != defaults[key]]
+    return [
+        (item.name, getattr(record, item.name)) for item in fields(record)
+        if not item.name.startswith("_") and not same(getattr(record, item.name), _default(item))
+    ]  # fmt: skip
+
+
+def _default(item: "Field[Any]") -> Any:
+    if item.default is not MISSING:
+        return item.default
+    return item.default_factory() if item.default_factory is not MISSING else MISSING
+
+
+def _dims(layout: Layout) -> str:
+    """`20r*4, 4r+24c, 1`: by dimension the pieces along slices (z), rows and columns, with strides other than 1."""
+    return ", ".join(
+        "+".join(f"{piece.size}{piece.axis}" + f"*{piece.stride}" * (piece.stride != 1) for piece in dim) or "1"
+        for dim in layout.dims
+    )
+
+
+def _pieces(dims: str) -> tuple[tuple[Piece, ...], ...]:
+    """The inverse. Raises TypeError for another text."""
+    if dims and not re.fullmatch(rf"{_DIM}(?:, {_DIM})*", dims):
+        raise TypeError(f"dims {dims!r} are not as `20r*4, 4r+24c, 1`")
+    return tuple(
+        tuple(Piece(int(size), axis, int(stride or 1)) for size, axis, stride in re.findall(_PIECE, dim))
+        for dim in (dims.split(", ") if dims else ())
+    )
+
+
+_PIECE: Final = r"(\d+)([zrc-])(?:\*(\d+))?"
+_ONE: Final = r"\d+[zrc-](?:\*\d+)?"
+_DIM: Final = rf"(?:1|{_ONE}(?:\+{_ONE})*)"
+
+
+def name(text: str) -> str:
+    """A name, in quotes where its letters need them."""
+    return text if Tokens.is_name(text) and text not in _WORDS else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """In double quotes, on one line."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in plain) + '"'
+
+
+class Reader:
+    """Reads values; `arrays` are those that digests stand for. Raises IrError with the place for what is none."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self._shared: dict[str, Any] = {}
+
+    def value(self, tokens: Tokens) -> Any:
+        """The next one."""
+        if tokens.kind == "text":
+            return tokens.text()
+        if tokens.kind == "number":
+            return tokens.number()
+        if tokens.take("["):
+            return self._until(tokens, "]")
+        if tokens.take("("):
+            return tuple(self._until(tokens, ")"))
+        if tokens.at("{"):
+            return self.map(tokens)
+        if tokens.take("-"):
+            return -self.value(tokens)
+        word = tokens.name("a value")
+        if word in _WORDS:
+            return _WORDS[word]
+        if word == "set" and tokens.take("["):
+            return frozenset(self._until(tokens, "]"))
+        return self._array(tokens, word) if word in DTYPES else self._record(tokens, word)
+
+    def map(self, tokens: Tokens) -> dict[str, Any]:
+        """`{key: value}`."""
+        found: dict[str, Any] = {}
+        tokens.need("{")
+        while not tokens.take("}"):
+            key = tokens.any_name("a key")
+            if key in found:
+                tokens.fail(f"{key} stands there twice")
+            tokens.need(":")
+            found[key] = self.value(tokens)
+            if not tokens.at("}"):
+                tokens.need(",")
+        return found
+
+    def _until(self, tokens: Tokens, end: str) -> list[Any]:
+        found: list[Any] = []
+        while not tokens.take(end):
+            found.append(self.value(tokens))
+            if not tokens.at(end):
+                tokens.need(",")
+        return found
+
+    def _array(self, tokens: Tokens, dtype: str) -> Any:
+        if tokens.take("("):
+            found = np.dtype(dtype).type(self.value(tokens))
+            tokens.need(")")
+            return found
+        shape = self.shape(tokens)
+        if tokens.take("="):
+            items = self.value(tokens)
+            try:
+                return np.array(items, dtype).reshape(shape)
+            except (TypeError, ValueError, OverflowError):
+                tokens.fail(f"{items} is no {dtype}{list(shape)}")
+        tokens.need("@")
+        key = tokens.digest()
+        if key not in self.arrays:
+            tokens.fail(f"no array @{key} in the file of arrays beside it")
+        held = self.arrays[key]
+        if held.dtype.name != dtype or held.shape != shape:
+            tokens.fail(f"@{key} is {held.dtype.name}{list(held.shape)}, not {dtype}{list(shape)}")
+        return held
+
+    def shape(self, tokens: Tokens) -> tuple[int, ...]:
+        """`[2, 3]`."""
+        tokens.need("[")
+        sizes = self._until(tokens, "]")
+        if not all(type(size) is int and size >= 0 for size in sizes):
+            tokens.fail(f"{sizes} is no shape")
+        return tuple(sizes)
+
+    def _record(self, tokens: Tokens, word: str) -> Any:
+        if word not in RECORDS:
+            tokens.fail(f"{word} is neither a type nor a record: {', '.join((*sorted(DTYPES), *RECORDS))}")
+        kind = RECORDS[word]
+        number = f"{word}#{tokens.number()}" if tokens.take("#") else ""
+        values: dict[str, Any] = {}
+        tokens.need("(")
+        while not tokens.take(")"):
+            key = tokens.name("a field")
+            tokens.need(":")
+            values[key] = self.value(tokens)
+            if not tokens.at(")"):
+                tokens.need(",")
+        try:
+            made = kind(**values) if kind is not Layout else Layout(_pieces(values["dims"]), values["extent"])
+        except (TypeError, KeyError, AttributeError) as error:
+            tokens.fail(f"{word}: {error}")
+        return self._shared.setdefault(number, made) if number else made
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two values are equal in type and content, arrays bit by bit; what a record only remembers is not
+    compared."""
+    if one is two:
+        return True
+    if isinstance(one, np.ndarray):
+        return isinstance(two, np.ndarray) and equal(one, two)
+    if isinstance(one, Mapping):
+        mine = cast("Mapping[Any, Any]", one)
+        theirs = cast("Mapping[Any, Any]", two)
+        return isinstance(two, Mapping) and list(mine) == list(theirs) and all(same(mine[k], theirs[k]) for k in mine)
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, (list, tuple)):
+        both = cast("list[Any]", one), cast("list[Any]", two)
+        return len(both[0]) == len(both[1]) and all(map(same, *both))
+    if is_dataclass(one):
+        compared = [item.name for item in fields(one) if item.compare and not item.name.startswith("_")]
+        return all(same(getattr(one, key), getattr(two, key)) for key in compared)
+    return bool(one == two) or (one != one and two != two)

@@ -1,0 +1,227 @@
+"""What comes of a cache and what is put behind it stay apart until a sum is taken over both: attention over cached and
+own keys moves no key and no score to put them side by side.
+
+`q cat(K, k)^T` is q K^T and q k^T; what works element by element works on both; the largest of both is the larger of
+two, a sum over both the sum of two sums, and `cat(p, r) cat(V, v)` is p V + r v. Sums take another order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
+from buda_emu.compiler.graph.registry import front_op
+from buda_emu.compiler.graph.sparse import Sparse
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A dimension of a value, and the sizes of its parts along it."""
+
+    dim: int
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """A value in parts; the concats that it comes of."""
+
+    cut: Cut
+    origins: frozenset[str]
+
+
+def attend_in_parts(graph: Graph) -> Graph:
+    """Concats of caches with what is behind them are left out where all that reads them can do with the parts."""
+    refused: set[str] = set()
+    while True:
+        found = _Plan.of(graph, refused)
+        if not found.refused - refused:
+            break
+        refused |= found.refused
+    return _rebuilt(graph, found) if found.values else graph
+
+
+# --------------------------------------------------------------------------------------------------------------- plan
+@dataclass(slots=True)
+class _Plan:
+    """The values that are in parts. `refused`: concats that a reader needs whole."""
+
+    values: dict[str, _Apart]
+    refused: set[str]
+
+    @staticmethod
+    def of(graph: Graph, refused: set[str]) -> "_Plan":
+        """Without concats that are refused."""
+        plan = _Plan({}, set())
+        groups: list[set[str]] = []
+        caches: set[str] = set()
+        for node in graph:
+            if node.op == "concat" and node.name not in refused and not _origins(plan, node):
+                dim: int = node.attrs["dim"]
+                sizes = tuple(graph[name].shape[dim] for name in node.inputs)
+                plan.values[node.name] = _Apart(Cut(dim, sizes), frozenset([node.name]))
+                if any(graph[name].op == "state" and graph[name].attrs["slots"] > 1 for name in node.inputs):
+                    caches.add(node.name)
+                groups.append({node.name})
+                continue
+            origins = _origins(plan, node)
+            if not origins:
+                continue
+            step = _step(graph, plan.values, node)
+            if step is None:
+                plan.refused |= origins
+                continue
+            groups = _joined(groups, origins)
+            if isinstance(step, Cut):
+                plan.values[node.name] = _Apart(step, origins)
+        shown = [plan.values[output.value].origins for output in graph.outputs if output.value in plan.values]
+        plan.refused |= set().union(*shown)
+        for group in groups:
+            if not group & caches or group & plan.refused:
+                plan.refused |= group
+        return plan
+
+
+def _origins(plan: _Plan, node: Node) -> frozenset[str]:
+    return frozenset(one for name in node.inputs if name in plan.values for one in plan.values[name].origins)
+
+
+def _joined(groups: list[set[str]], origins: frozenset[str]) -> list[set[str]]:
+    """Concats that meet in an op are left out together, or not at all."""
+    met = [group for group in groups if group & origins]
+    return [group for group in groups if not group & origins] + [set().union(*met)]
+
+
+def _step(graph: Graph, values: dict[str, _Apart], node: Node) -> Cut | str | None:
+    """How an op reads operands of which some are in parts: the cut of its result, "sum" where that is whole; None where
+    it cannot."""
+    cuts = [values[name].cut if name in values else None for name in node.inputs]
+    shapes = [graph[name].shape for name in node.inputs]
+    family = front_op(node.op).family
+    if family == "elementwise" or node.op == "identity":
+        return _elementwise(graph, node, cuts, shapes)
+    cut = cuts[0]
+    if node.op == "matmul":
+        return _product(graph, node, cuts, shapes)
+    if cut is None:
+        return None
+    if node.op == "transpose":
+        return replace(cut, dim=tuple(node.attrs["perm"]).index(cut.dim))
+    if node.op == "reshape":
+        return _reshaped(cut, shapes[0], node.shape)
+    if node.op in ("reduce_max", "linear"):
+        return cut if node.attrs["dim"] != cut.dim else "sum"
+    return None
+
+
+def _elementwise(
+    graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]
+) -> Cut | None:  # fmt: skip
+    """All that are in parts in the same ones; others are the same for all places of the dimension, or constants."""
+    rank = len(node.shape)
+    found = {Cut(cut.dim + rank - len(shape), cut.sizes) for cut, shape in zip(cuts, shapes, strict=True) if cut}
+    if len(found) != 1:
+        return None
+    (cut,) = found
+    for name, own, shape in zip(node.inputs, cuts, shapes, strict=True):
+        place = cut.dim - (rank - len(shape))
+        if own is None and place >= 0 and shape[place] != 1 and graph[name].op != "constant":
+            return None
+    return cut if node.shape[cut.dim] == sum(cut.sizes) else None
+
+
+def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Sequence[Shape]) -> Cut | str | None:
+    """Parts of rows or columns of the result; a sum where both operands are in the same parts of the inner dimension,
+    or one is and the other one is a constant."""
+    (a, b), (left, right), rank = cuts, shapes, len(node.shape)
+    inner_a = a is not None and a.dim == len(left) - 1
+    inner_b = b is not None and b.dim == len(right) - 2
+    if inner_a and inner_b and a is not None and b is not None:
+        return "sum" if a.sizes == b.sizes else None
+    if inner_a and b is None and graph[node.inputs[1]].op == "constant":
+        return "sum"
+    if a is not None and b is None and a.dim == len(left) - 2:
+        return Cut(rank - 2, a.sizes)
+    if b is not None and a is None and b.dim == len(right) - 1:
+        return Cut(rank - 1, b.sizes)
+    return None
+
+
+def _reshaped(cut: Cut, before: Shape, after: Shape) -> Cut | None:
+    """The dimension where it is behind as much as before, and as long."""
+    for dim, size in enumerate(after):
+        if size == before[cut.dim] and prod(after[:dim]) == prod(before[: cut.dim]):
+            return replace(cut, dim=dim)
+    return None
+
+
+# -------------------------------------------------------------------------------------------------------------- graph
+def _rebuilt(graph: Graph, plan: _Plan) -> Graph:
+    """The graph with what is in parts built part by part."""
+    made = Graph(graph.name, inputs=list(graph.inputs), outputs=list(graph.outputs))
+    build = Builder(made)
+    parts: dict[str, list[Node]] = {}
+    for node in graph:
+        build.scope, build.source = node.name, node.source
+        if node.name in plan.values and node.op == "concat" and not any(name in parts for name in node.inputs):
+            parts[node.name] = [made[name] for name in node.inputs]
+        elif node.op in SOURCES or not any(name in parts for name in node.inputs):
+            made.nodes[node.name] = node
+        else:
+            found = _in_parts(build, graph, plan, parts, node)
+            if node.name in plan.values:
+                parts[node.name] = found
+            else:
+                made.nodes[node.name] = replace(_together(build, node, found), name=node.name)
+    return made
+
+
+def _in_parts(build: Builder, graph: Graph, plan: _Plan, parts: dict[str, list[Node]], node: Node) -> list[Node]:
+    """An op on each part of its operands."""
+    cut = next(plan.values[name].cut for name in node.inputs if name in parts)
+    made: list[Node] = []
+    for number, size in enumerate(cut.sizes):
+        begin = sum(cut.sizes[:number])
+        attrs = dict(node.attrs)
+        if node.op == "reshape":
+            shape = list(node.shape)
+            shape[plan.values[node.name].cut.dim] = size
+            attrs["shape"] = tuple(shape)
+        if node.op == "linear" and node.attrs["dim"] == cut.dim:
+            attrs["matrix"] = _columns(node.attrs["matrix"], begin, size)
+        operands = [
+            parts[name][number] if name in parts else _share(build, graph, plan, node, place, begin, size)
+            for place, name in enumerate(node.inputs)
+        ]
+        made.append(build.emit(node.op, *operands, dtype=node.dtype, **attrs))
+    return made
+
+
+def _share(build: Builder, graph: Graph, plan: _Plan, node: Node, place: int, begin: int, size: int) -> Node:
+    """What an operand that is whole gives a part: itself, or of a constant its share."""
+    other = graph[node.inputs[place]]
+    cut = plan.values.get(node.name)
+    if node.op == "matmul":
+        dim = len(other.shape) - 2 if cut is None else -1
+    else:
+        dim = -1 if cut is None else cut.cut.dim - (len(node.shape) - len(other.shape))
+    if other.op != "constant" or dim < 0 or other.shape[dim] == 1:
+        return build.graph[other.name]
+    return build.constant(np.take(other.value, np.arange(begin, begin + size), dim), dtype=other.dtype)
+
+
+def _columns(matrix: Sparse, begin: int, size: int) -> Sparse:
+    """What a matrix does with some of its inputs."""
+    own = (matrix.col >= begin) & (matrix.col < begin + size)
+    return Sparse.of((matrix.shape[0], size), matrix.row[own], matrix.col[own] - begin, matrix.weight[own])
+
+
+def _together(build: Builder, node: Node, found: Sequence[Node]) -> Node:
+    """The largest or the sum of what the parts gave; the node is taken out again, to be named."""
+    whole = found[0]
+    for other in found[1:]:
+        whole = build.emit("maximum" if node.op == "reduce_max" else "add", whole, other, dtype=node.dtype)
+    return build.graph.nodes.pop(whole.name)

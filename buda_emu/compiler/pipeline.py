@@ -1,0 +1,264 @@
+"""The compiler as one list of passes, from the model as it was imported to ops on cores (docs/pipeline.md)."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from buda_emu.checker.suggest import near
+from buda_emu.compiler.fuse.activation import fuse_activation
+from buda_emu.compiler.fuse.bias import fuse_bias
+from buda_emu.compiler.fuse.chains import fuse_chains
+from buda_emu.compiler.fuse.integers import use_integers
+from buda_emu.compiler.fuse.relu import fuse_relu
+from buda_emu.compiler.graph.graph import Graph
+from buda_emu.compiler.graph.spec import check_graph
+from buda_emu.compiler.ir.text import CORE, FRONT, PLACED, TILE, Ir, IrFile, print_ir
+from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.lower.lower import lower
+from buda_emu.compiler.lower.tiles import TileGraph
+from buda_emu.compiler.masks import keep_apart
+from buda_emu.compiler.mixed import Rule, assign, widen
+from buda_emu.compiler.passes.attend_in_parts import attend_in_parts
+from buda_emu.compiler.passes.cse import cse
+from buda_emu.compiler.passes.dce import dce
+from buda_emu.compiler.passes.decompose import decompose
+from buda_emu.compiler.passes.fold_scale_bias import fold_scale_bias
+from buda_emu.compiler.passes.fuse_quantize_dequantize import fuse_quantize_dequantize
+from buda_emu.compiler.passes.gelu import gelu
+from buda_emu.compiler.passes.host_windows import host_windows
+from buda_emu.compiler.passes.slice_products import slice_products
+from buda_emu.compiler.place.fork_room import give_room
+from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.search.placer import place_best
+from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
+from buda_emu.errors import HostError, InternalError
+
+IMPORT: Final = "import"
+"""What stands before the first pass."""
+DEFAULT: Final = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What passes are told: the target, what the search is for, formats by name, whether ops are fused, and the rounds
+    of inputs that queues have room for."""
+
+    target: Target = DEFAULT
+    aim: Aim = ONE_BY_ONE
+    rules: tuple[Rule, ...] = ()
+    fuse: bool = True
+    entries: int = 2
+
+
+Run = Callable[[Sequence[Ir], Context], list[Ir]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One step: `before` and `after` are the levels of its IR. `run` takes all forms of the model that the search has
+    yet to choose from; most passes look at each by itself. `wanted`: whether it does anything for a target."""
+
+    name: str
+    before: str
+    after: str
+    doc: str
+    run: Run
+    wanted: Callable[[Context], bool] = lambda _: True
+
+
+# ------------------------------------------------------------------------------------------ functions as passes
+def _graphs(function: Callable[[Graph], Graph], level: str) -> Run:
+    return lambda forms, _: [Ir(level, function(form.graph)) for form in forms]
+
+
+def _tiles(function: Callable[[TileGraph, Context], TileGraph | None]) -> Run:
+    """Of a function that changes the graph of tiles that it is given, or returns another one."""
+
+    def run(forms: Sequence[Ir], context: Context) -> list[Ir]:
+        found: list[Ir] = []
+        for form in forms:
+            tiles = form.tiles
+            assert tiles is not None, "a form of level tile has tiles"
+            made = function(tiles, context)
+            found.append(replace(form, tiles=tiles if made is None else made))
+        return found
+
+    return run
+
+
+def _windows(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    """Several graphs: the first is the quickest by itself, and the only one where nothing is searched."""
+    found = [Ir(CORE, graph) for form in forms for graph in host_windows(form.graph, context.target)]
+    return found[:1] if context.aim.effort == "low" else found
+
+
+def _lower(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    return [Ir(TILE, form.graph, lower(form.graph, context.target)) for form in forms]
+
+
+def _search(forms: Sequence[Ir], context: Context) -> list[Ir]:
+    tiles = [form.tiles for form in forms if form.tiles is not None]
+    number, placement = place_best(tiles, context.target, context.aim, entries=context.entries)
+    return [Ir(PLACED, forms[number].graph, placement.tiles, placement)]
+
+
+def _fork_room(forms: Sequence[Ir], _: Context) -> list[Ir]:
+    for form in forms:
+        if form.placement is not None:
+            give_room(form.placement)
+    return list(forms)
+
+
+def _has_int8(context: Context) -> bool:
+    return context.target.has_int8
+
+
+def _fuses(context: Context) -> bool:
+    return context.fuse
+
+
+PASSES: Final[tuple[Pass, ...]] = (
+    Pass("gelu", FRONT, FRONT, "erf and products of exporters become gelu", _graphs(gelu, FRONT)),
+    Pass("fuse_quantize_dequantize", FRONT, FRONT, "rounding to 8 bits and back becomes the chip's two ops for it",
+         _graphs(fuse_quantize_dequantize, FRONT), _has_int8),
+    Pass("decompose", FRONT, CORE, "every op becomes core ops; what hangs on constants alone is computed",
+         _graphs(decompose, CORE)),
+    Pass("fold_scale_bias", CORE, CORE, "factors and terms of channels go into weights and one bias",
+         _graphs(fold_scale_bias, CORE)),
+    Pass("slice_products", CORE, CORE, "columns that are taken of a product become a product by those columns",
+         _graphs(slice_products, CORE)),
+    Pass("attend_in_parts", CORE, CORE, "attention over cached and own keys puts neither keys nor scores side by side",
+         _graphs(attend_in_parts, CORE)),
+    Pass("windows", CORE, CORE, "the host lays out what the first convolution reads; the search chooses a way",
+         _windows),
+    Pass("cse", CORE, CORE, "equal nodes become one", _graphs(cse, CORE)),
+    Pass("dce", CORE, CORE, "what no output depends on goes", _graphs(dce, CORE)),
+    Pass("lower", CORE, TILE, "core ops become netlist ops on tiles", _lower),
+    Pass("integer_products", TILE, TILE, "products of 8-bit integers instead of what they stand for",
+         _tiles(lambda tiles, _: use_integers(tiles))),
+    Pass("fuse_bias", TILE, TILE, "a row that is added becomes the product's operand",
+         _tiles(lambda tiles, _: fuse_bias(tiles)), _fuses),
+    Pass("fuse_activation", TILE, TILE, "gelu goes into the product before it",
+         _tiles(lambda tiles, _: fuse_activation(tiles)), _fuses),
+    Pass("fuse_relu", TILE, TILE, "a clamp becomes the packer's of the op before it",
+         _tiles(lambda tiles, _: fuse_relu(tiles)), _fuses),
+    Pass("fuse_chains", TILE, TILE, "element-wise ops that follow each other become one op",
+         _tiles(lambda tiles, context: fuse_chains(tiles, context.target)), _fuses),
+    Pass("mixed_formats", TILE, TILE, "ops get the formats that --mixed names",
+         _tiles(lambda tiles, context: assign(tiles, context.rules))),
+    Pass("masks", TILE, TILE, "what holds masks beside numbers gets 16 bits",
+         _tiles(lambda tiles, context: keep_apart(tiles, context.target))),
+    Pass("state_formats", TILE, TILE, "what writes a state gives its format", _tiles(lambda tiles, _: widen(tiles))),
+    Pass("stream_rows", TILE, TILE, "ops that fit no grid run in slices of their rows",
+         _tiles(lambda tiles, context: streamed(tiles, context.target))),
+    Pass("search", TILE, PLACED, "blocks, cores, epochs, chips, queues and addresses", _search),
+    Pass("fork_room", PLACED, PLACED, "short branches beside long ones get room", _fork_room),
+)  # fmt: skip
+"""In their order."""
+NAMES: Final = (IMPORT, *(step.name for step in PASSES))
+LAST_ON_GRAPHS: Final = "dce"
+
+
+def known(name: str, option: str) -> str:
+    """The name. Raises HostError, with all names, for one that no pass has."""
+    if name not in NAMES:
+        hint = near(name, NAMES)
+        raise HostError(f"{option} {name}: {f'{hint} ' if hint else ''}passes are {', '.join(NAMES)}")
+    return name
+
+
+@dataclass(slots=True)
+class Observer:
+    """Who looks on. `show` is given the text behind the passes `printed`, `dump` each pass of levels front and core
+    and the graph behind it; where the search has yet to choose, both wait until it has. `verify`: every IR is verified;
+    `seconds` that each pass took."""
+
+    show: Callable[[str], None] | None = None
+    printed: frozenset[str] = frozenset()
+    dump: Callable[[str, Graph], None] | None = None
+    verify: bool = False
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
+
+    def look(self, name: str, forms: Sequence[Ir]) -> None:
+        """At what a pass left. Raises InternalError for an IR that breaks a rule of its level."""
+        for number, form in enumerate(forms):
+            if self.verify:
+                for problem in problems(form):
+                    raise InternalError(f"after {name}: {problem}")
+            if self.dump is not None and form.level in (FRONT, CORE):
+                self._tell(number, _call(self.dump, name, form.graph))
+            if self.show is not None and name in self.printed:
+                self._tell(number, _call(self.show, f"# after {name}\n{print_ir(form)}"))
+        if len(forms) == 1:
+            self.chosen(0)
+
+    def _tell(self, number: int, told: Callable[[], None]) -> None:
+        self._waiting.setdefault(number, []).append(told)
+
+    def chosen(self, number: int) -> None:
+        """What waited for the choice of this form."""
+        told, self._waiting = self._waiting.get(number, []), {}
+        for item in told:
+            item()
+
+
+def _call(function: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    return lambda: function(*arguments)
+
+
+def run(
+    forms: Sequence[Ir], context: Context, observer: Observer | None = None, *, after: str = IMPORT, stop: str = ""
+) -> list[Ir]:
+    """The forms behind pass `stop`, "" all, of forms that stand behind pass `after`. Raises UnsupportedError for what
+    the device cannot do, InternalError where a pass breaks a rule."""
+    observer = observer or Observer()
+    found = list(forms)
+    if after == IMPORT:
+        _cheaply(IMPORT, found)
+        observer.look(IMPORT, found)
+    try:
+        for step in between(after, stop):
+            if not step.wanted(context):
+                continue
+            if any(form.level != step.before for form in found):
+                raise HostError(f"{step.name} takes IR of level {step.before}, not {found[0].level}")
+            start, chosen = time.process_time(), [form.graph for form in found]
+            found = step.run(found, context)
+            observer.seconds[step.name] = time.process_time() - start
+            _cheaply(step.name, found)
+            if step.name == "search":
+                observer.chosen(next(n for n, graph in enumerate(chosen) if graph is found[0].graph))
+            observer.look(step.name, found)
+    finally:
+        observer.chosen(0)
+    return found
+
+
+def _cheaply(name: str, forms: Sequence[Ir]) -> None:
+    """What is looked at in any case."""
+    for form in forms:
+        if form.level in (FRONT, CORE):
+            check_graph(form.graph, form.level, name)
+
+
+def between(after: str, stop: str = "") -> Iterable[Pass]:
+    """The passes that stand behind one, up to another. Raises HostError where `stop` is not behind `after`."""
+    first, last = NAMES.index(after), NAMES.index(stop) if stop else len(PASSES)
+    if last < first:
+        raise HostError(f"pass {stop} is done already: the IR stands after {after}")
+    return PASSES[first:last]
+
+
+def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
+    """The graph behind all passes on graphs; of several kinds of windows those of the fewest cycles by themselves."""
+    return run([Ir(FRONT, graph)], Context(target), stop=LAST_ON_GRAPHS)[0].graph
+
+
+def file_of(after: str, forms: Sequence[Ir], context: Context) -> IrFile:
+    """What stands behind a pass, to be written."""
+    return IrFile(after, tuple(forms), context.target if forms[0].level in (TILE, PLACED) else None)
+
+
+__all__: Sequence[str] = ["NAMES", "PASSES", "Context", "Observer", "Pass", "core_graph", "file_of", "known", "run"]

@@ -1,0 +1,62 @@
+"""Netlists as documents; `images` has what images have beside."""
+
+from typing import IO, TYPE_CHECKING
+
+from buda_emu.checker import Options
+from buda_emu.netlist import load as netlists
+from buda_emu.netlist.load import NetlistResult, check_bytes
+from buda_emu.netlist.model import Netlist
+from buda_emu.records import dataclass
+
+if TYPE_CHECKING:
+    from buda_emu.timeline.picture import TimelinePicture
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An opened netlist."""
+
+    path: str
+    netlist: Netlist
+
+    def summary(self) -> dict[str, int | str]:
+        """What it is, in figures by name."""
+        netlist = self.netlist
+        return {
+            "arch": netlist.arch_name, "chips": len({graph.target_device for graph in netlist.graphs.values()}),
+            "graphs": len(netlist.graphs), "ops": len(netlist.ops), "queues": len(netlist.queues),
+            "programs": ", ".join(netlist.programs),
+        }  # fmt: skip
+
+    def timeline(self) -> "TimelinePicture":
+        """Modelled cycles of all programs, with their default parameters."""
+        from buda_emu.api.perf import perf
+        from buda_emu.report.pictures.epoch_picture import run_picture
+
+        return run_picture(perf(self.path).run)
+
+
+def load(path: str) -> Document:
+    """Open one. Raises NetlistError."""
+    return Document(path, netlists.load(path))
+
+
+def judge(path: str, options: Options) -> NetlistResult:
+    """Check a netlist file."""
+    if options.strict:
+        from buda_emu.routing import checking  # only then: it makes pipes and streams
+
+        return checking.check(path, options.arch, cache=options.cache)
+    return netlists.check(path, options.arch, cache=options.cache)
+
+
+def judge_stream(stream: IO[bytes], options: Options) -> NetlistResult:
+    """Check a netlist from a stream."""
+    data = stream.read()
+    result = check_bytes(data, "-", options.arch, strict=options.strict)
+    if options.strict and result.ok:
+        from buda_emu.netlist.yaml_reader import decode
+        from buda_emu.routing.checking import with_routes
+
+        return with_routes(result, decode(data))
+    return result

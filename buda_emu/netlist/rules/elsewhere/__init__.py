@@ -1,0 +1,1 @@
+"""Rules that other rooms and the reader find: their texts."""

@@ -1,0 +1,90 @@
+"""Rules on the document as a whole, which the reader finds (`buda_emu.netlist.reader`)."""
+
+from buda_emu.netlist.rules.rule import rule
+
+rule(
+    "V000",
+    "P",
+    "the document cannot be read as YAML",
+    "Nothing can be said about a text that is no YAML map: an unclosed bracket, a tab as indentation, an "
+    "empty file, an unrendered template.",
+    "queues: {q0: {type: queue",
+    "queues: {q0: {type: queue}}",
+    "NETLIST 1.1",
+)
+rule(
+    "V001",
+    "P",
+    "`devices` has a key other than `arch`",
+    "The section says for which architectures the netlist is written, and nothing else. Chips and their links"
+    " are described outside of the netlist.",
+    "devices: {arch: wormhole_b0, count: 2}",
+    "devices: {arch: wormhole_b0}",
+    "NETLIST 1.2",
+)
+rule(
+    "V002",
+    "P",
+    "the architecture is missing, unknown or not selectable",
+    "Sizes, formats and ops are judged for one architecture. A list offers several, one of them is selected; "
+    "every word of the list must be known, and the selected one must be listed. Case does not matter.",
+    "devices: {arch: wormhole_b}",
+    "devices: {arch: [grayskull, wormhole_b0]}",
+    "NETLIST 1.2, 11.3 C4",
+)
+rule(
+    "V011",
+    "P",
+    "the file has no queues, no graphs or no programs",
+    "A netlist needs all three: data to read, ops that use it, and a program that executes them. Other "
+    "sections are free.",
+    "queues: {}",
+    "queues: {q0: {...}}",
+    "NETLIST 1.1",
+)
+rule(
+    "V180",
+    "P",
+    "not an integer",
+    "Integers are decimal, hexadecimal with 0x or octal with a leading 0, and fit 32 bits with sign "
+    "(addresses without). Quotes and a plus sign do not matter.",
+    "entries: 2.0",
+    "entries: 2",
+    "NETLIST 1.1, 11.3 C12",
+)
+rule(
+    "V181",
+    "P",
+    "not a boolean",
+    "Booleans are true, false, yes, no, on, off, y and n: lower case, Capitalised or UPPER CASE.",
+    "untilize_output: 0",
+    "untilize_output: false",
+    "NETLIST 1.1, 11.3 C12",
+)
+rule(
+    "V182",
+    "P",
+    "not a number",
+    "Fractions are decimal, with an exponent if wanted; .inf and .nan are numbers.",
+    "relu_threshold: 0x10",
+    "relu_threshold: 1.0e-3",
+    "NETLIST 11.3 C12",
+)
+rule(
+    "V183",
+    "P",
+    "not a list",
+    "The field takes a list, even of one entry.",
+    "inputs: q0",
+    "inputs: [q0]",
+    "NETLIST 1.3, 1.4",
+)
+rule(
+    "V184",
+    "P",
+    "not a map",
+    "The field takes a map of names to values.",
+    "input_0_pad: 2",
+    "input_0_pad: {rt: 2, ct: 0, pad_value: 0.0}",
+    "NETLIST 1.3, 1.4",
+)

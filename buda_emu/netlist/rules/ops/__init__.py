@@ -1,0 +1,1 @@
+"""Rules on one op, with what it reads and where it stands."""

@@ -1,0 +1,228 @@
+"""What the device's pipe compiler refuses of operands and results (NETLIST 2, V076-V083, V085, V178; stage N).
+
+Not judged, for want of its tables: scatter granularity (V081) and multicast inputs of fused ops (V084).
+"""
+
+from buda_emu.checker.text import plural
+from buda_emu.netlist.model import Op, Queue
+from buda_emu.netlist.rules.context import Context, item_mark
+from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
+from buda_emu.netlist.rules.rule import rule
+
+
+@queue_check(
+    rule(
+        "V076",
+        "N",
+        "a gradient op and its queue are blocked differently",
+        "The accumulator is read back into the op block by block: grid_size, mblock, ublock and t are equal, and "
+        "there are no TMs.",
+        "gradient op {grid_size: [2, 1]}, its ram {grid_size: [1, 1]}",
+        "gradient op {grid_size: [2, 1]}, its ram {grid_size: [2, 1]}",
+    )
+)
+def gradient_queue(ctx: Context, queue: Queue) -> Findings:
+    """The accumulator is read back into the op block by block."""
+    op = _producer(ctx, queue)
+    if op is None or not op.gradient_op:
+        return
+    for key in ("grid_size", "mblock", "ublock", "t"):
+        own, other = getattr(queue.blocking, key), getattr(op.blocking, key)
+        if own != other:
+            yield Finding(queue.at(key), f"{key} {_text(own)}, gradient op {op.name} has {_text(other)}")
+    if queue.input_tms:
+        yield Finding(queue.at("input_tms"), f"TMs on the queue of gradient op {op.name}")
+
+
+@queue_check(
+    rule(
+        "V077",
+        "N",
+        "an untilizing op and its queue have different shapes",
+        "Rows are written to their place in the whole tensor: tile rows, tile columns and t are equal, and there "
+        "are no TMs.",
+        "op of 4 x 2 tiles, queue {mblock: [2, 2], ublock: [1, 1]}",
+        "op of 4 x 2 tiles, queue {mblock: [4, 2], ublock: [1, 1]}",
+    )
+)
+def untilized_queue(ctx: Context, queue: Queue) -> Findings:
+    """Rows are written where they belong in the whole tensor."""
+    op = _producer(ctx, queue)
+    if op is None or not op.untilize_output:
+        return
+    if queue.input_tms:
+        yield Finding(queue.at("input_tms"), f"TMs on the queue of untilizing op {op.name}")
+    if queue.blocking.shape != op.blocking.shape:
+        what = f"(t, tile rows, tile columns) is {queue.blocking.shape}, op {op.name} writes {op.blocking.shape}"
+        yield Finding(queue.at("mblock"), what)
+
+
+@queue_check(
+    rule(
+        "V078",
+        "N",
+        "a buffer of a queue would be filled by several cores",
+        "Tiles of one buffer come from one core, so that their order is known. Only untilized results are gathered.",
+        "op {grid_size: [2, 1]}, queue {grid_size: [1, 1]}",
+        "op {grid_size: [2, 1]}, queue {grid_size: [2, 1]}",
+    ),
+    unless=("V076",),
+)
+def one_core_for_each_buffer(ctx: Context, queue: Queue) -> Findings:
+    """Only untilized results are gathered from several cores into one buffer."""
+    op = _producer(ctx, queue)
+    if op is None or op.untilize_output or queue.input_tms or queue.blocking.shape != op.blocking.shape:
+        return
+    for name, own, other in (
+        ("rows", queue.blocking.block_rows, op.blocking.block_rows),
+        ("columns", queue.blocking.block_cols, op.blocking.block_cols),
+    ):
+        if other % own:
+            what = f"a buffer holds {own} tile {name}, a core of op {op.name} writes {other}"
+            hint = "several cores would fill one buffer: give queue and op the same grid_size"
+            yield Finding(queue.at("grid_size"), what, hint)
+
+
+@op_check(
+    rule(
+        "V178",
+        "N",
+        "a reduce's or depthwise's ublock_order is not r though an op reads it",
+        "Both kernels produce their ublocks row by row, and the op that reads them must know.",
+        "{type: reduce, ublock_order: c} read by another op",
+        "{type: reduce, ublock_order: r} read by another op",
+        "NETLIST 2, V026",
+    ),
+    "reduce",
+    "depthwise",
+)
+def produced_order(ctx: Context, op: Op) -> Findings:
+    """The reading op walks the ublocks as they come."""
+    if op.blocking.ublock_order != "r" and op.name in ctx.readers:
+        yield Finding(op.at("ublock_order"), f"a {op.type} that feeds an op needs ublock_order r")
+
+
+@op_check(
+    rule(
+        "V079",
+        "N",
+        "in_df or out_df differs from what the neighbour holds",
+        "Tiles travel as they are. in_df says how they are unpacked and must be the format in which they were "
+        "packed. Values of the emulator do not depend on it.",
+        "queue {df: Float16}, op {in_df: [Float16_b]}",
+        "queue {df: Float16_b}, op {in_df: [Float16_b]}",
+    )
+)
+def input_formats(ctx: Context, op: Op) -> Findings:
+    """Tiles are not converted on their way."""
+    for index, source in ctx.sources(op):
+        held = source.df if isinstance(source, Queue) else source.out_df
+        if op.in_df[index] != held:
+            what = f"in_df of input {index} is {op.in_df[index]}, {source.name} holds {held}"
+            yield Finding(item_mark(op, "in_df", index), what)
+
+
+@queue_check("V079")
+def output_format(ctx: Context, queue: Queue) -> Findings:
+    """As above."""
+    op = _producer(ctx, queue)
+    if op is not None and op.out_df != queue.df:
+        yield Finding(queue.at("df"), f"df is {queue.df}, op {op.name} writes {op.out_df}")
+
+
+@op_check(
+    rule(
+        "V080",
+        "N",
+        "buf_size_mb does not divide t",
+        "Above one mblock the output buffer is double, so its size is even; half of it holds a number of mblocks "
+        "that divides t or is a multiple of it. Operand and result of a copy over Ethernet are the same bytes: one of "
+        "their sizes in tiles divides the other.",
+        "{t: 3, buf_size_mb: 4}",
+        "{t: 4, buf_size_mb: 4}",
+    )
+)
+def output_buffer(_: Context, op: Op) -> Findings:
+    """The buffer holds whole slices of t, or a slice a whole number of buffers; above one mblock it is double."""
+    size = op.buf_size_mb
+    if size == 0 or (size > 1 and size % 2):
+        yield Finding(op.at("buf_size_mb"), f"buf_size_mb is {size}", "use 1 or an even number")
+        return
+    single = max(1, size // 2)
+    if op.blocking.t % single and single % op.blocking.t:
+        what = f"buf_size_mb {size} buffers {single} mblocks at a time, t is {op.blocking.t}: neither divides the other"
+        yield Finding(op.at("buf_size_mb"), what)
+
+
+@op_check(
+    rule(
+        "V082",
+        "N",
+        "embedding or tilizer operands are not where the device needs them",
+        "Both read flat rows from a queue in DRAM; an embedding has a table and indices.",
+        "{type: tilizer, inputs: [another_op]}",
+        "{type: tilizer, inputs: [queue_in_dram]}",
+    ),
+    "reads flat data",
+)
+def flat_operands(ctx: Context, op: Op) -> Findings:
+    """Flat data is read from DRAM, row by row."""
+    source = ctx.source(op.inputs[0])
+    if op.type == "embedding" and len(op.inputs) > 2:
+        yield Finding(op.at("inputs"), f"an embedding has 2 inputs, not {len(op.inputs)}")
+    if not isinstance(source, Queue) or source.loc != "dram":
+        yield Finding(item_mark(op, "inputs", 0), f"input 0 of {op.type} must be a queue in DRAM")
+
+
+@op_check(
+    rule(
+        "V083",
+        "N",
+        "a matmul or depthwise has more inputs than its attributes use",
+        "A third input is a bias or, with requant or dequant, a scale; a fourth the scale beside a bias. A sparse"
+        " matmul has three inputs and a bias.",
+        "{type: matmul, inputs: [x, w, b]}",
+        "{type: matmul, inputs: [x, w, b], attributes: {bias: true}}",
+    ),
+    "inner dimension",
+)
+def inputs_used(_: Context, op: Op) -> Findings:
+    """NETLIST 2: a third operand is a bias or a scale, a fourth the scale beside a bias."""
+    own, count = op.attributes, len(op.inputs)
+    scaled = own.requant or own.dequant
+    if op.type == "depthwise":
+        useless = count > 2 and not own.bias
+    elif own.identity:
+        useless = count > 3 and not own.bias
+    else:
+        useless = (count == 3 and not (own.bias or scaled)) or (count > 3 and not (own.bias and scaled))
+    if useless:
+        yield Finding(
+            op.at("inputs"), f"{plural(count, 'input')}, but its attributes use fewer", "bias: true, requant or dequant"
+        )
+
+
+@op_check(
+    rule(
+        "V085",
+        "N",
+        "the number of inputs has no input buffers on the device",
+        "Element-wise kernels have buffers for two operands.",
+        "{type: add, inputs: [a, b, c]}",
+        "{type: add, inputs: [a, b]}",
+    ),
+    "binary",
+    "quantization",
+)
+def input_buffers(_: Context, op: Op) -> Findings:
+    """The kernel has two operand buffers."""
+    if len(op.inputs) > 2:
+        yield Finding(op.at("inputs"), f"{op.type} has input buffers for 2 operands, not for {len(op.inputs)}")
+
+
+def _producer(ctx: Context, queue: Queue) -> Op | None:
+    return None if queue.host_fed else ctx.ops.get(queue.input)
+
+
+def _text(value: int | tuple[int, int]) -> str:
+    return str(value) if isinstance(value, int) else str(list(value))

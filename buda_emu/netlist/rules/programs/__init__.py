@@ -1,0 +1,1 @@
+"""Rules on programs: single instructions, what a walk through them notices, and what hardly anybody means."""

@@ -1,0 +1,360 @@
+"""Rules on programs: executes and their queue settings (NETLIST 2: V113-V128; 3; 11.1 A11, 11.2 B7-B9, B11).
+
+Only the last body of a program name is judged (11.1 A16): the model holds no other.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+from buda_emu.checker.suggest import near
+from buda_emu.netlist.flow.places import operand_mark
+from buda_emu.netlist.model import Execute, Graph, Op, Param, Program, Queue, QueueSettings, VarInst
+from buda_emu.netlist.rules.context import Context
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, program_check
+from buda_emu.netlist.rules.rule import rule
+from buda_emu.spec.varinst import OPCODES
+
+SHOWN = 4
+"""How many names a message lists."""
+
+
+@program_check(
+    rule(
+        "V113",
+        "P",
+        "a varinst has too few operands or an unknown opcode",
+        "A varinst is [variable, opcode, arguments]; opcodes are set, add, mul, inc and incwrap. Whether the "
+        "number of arguments is right shows when the program runs.",
+        "- varinst: [$x, sub, 1]",
+        "- varinst: [$x, inc, -1]",
+        "NETLIST 3.3, 11.2 B7",
+    )
+)
+def opcodes(_: Context, program: Program) -> Findings:
+    """NETLIST 3.3; wrong operand counts fail when the program runs (11.2 B7)."""
+    for step in program.instructions:
+        if isinstance(step, VarInst) and step.opcode not in OPCODES:
+            yield Finding(operand_mark(step, 1), f"unknown opcode '{step.opcode}'", near(step.opcode, OPCODES))
+
+
+@program_check(
+    rule(
+        "V121",
+        "P",
+        "param is not the first instruction",
+        "Parameters are bound when the program is called.",
+        "[var: [$x], param: [$p_n]]",
+        "[param: [$p_n], var: [$x]]",
+        "NETLIST 3",
+    )
+)
+def param_first(_: Context, program: Program) -> Findings:
+    """NETLIST 3."""
+    for step in program.instructions[1:]:
+        if isinstance(step, Param):
+            yield Finding(step.at(), "param must be the first instruction, once")
+
+
+@program_check(
+    rule(
+        "V128",
+        "P",
+        "execute of a graph that does not exist",
+        'An execute without graph_name names the graph "". On grayskull an execute without settings fails only '
+        "when it runs.",
+        "execute: {graph_name: fwdd}",
+        "execute: {graph_name: fwd}",
+        "NETLIST 2, 11.2 B11",
+    ),
+    unless=TWICE,
+)
+def graph_exists(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2, 11.2 B11: without graph_name the graph is ""; grayskull looks at it when it runs."""
+    for step in _executes(program):
+        if (
+            step.graph not in ctx.netlist.graphs
+            and not step.broken
+            and (ctx.arch.name != "grayskull" or step.queue_settings)
+        ):
+            what = f"executes graph '{step.graph}', which does not exist" if step.graph else "executes no graph"
+            hint = partial(near, step.graph, ctx.netlist.graphs) if step.graph else "add graph_name"
+            yield Finding(step.at("graph_name"), what, hint)
+
+
+@program_check(
+    rule(
+        "V177",
+        "P",
+        "a queue is named twice in queue_settings",
+        "The second settings would never be used, also where `queue_settings` itself is repeated.",
+        "queue_settings: {q0: {...}, q0: {...}}",
+        "queue_settings: {q0: {...}, q1: {...}}",
+        "NETLIST 11.1 A11",
+    )
+)
+def named_once(_: Context, program: Program) -> Findings:
+    """NETLIST 11.1 A11."""
+    for step in _executes(program):
+        seen: set[str] = set()
+        for setting in step.queue_settings:
+            if setting.queue in seen:
+                yield Finding(setting.at(), f"settings for queue {setting.queue} stand twice in one execute")
+            seen.add(setting.queue)
+
+
+@program_check(
+    rule(
+        "V116",
+        "P",
+        "settings for a queue that does not exist",
+        "queue_settings name queues of this netlist. A queue with a list of devices is queue.device in a graph on"
+        " one device.",
+        "queue_settings: {q9: {...}}",
+        "queue_settings: {q0: {...}}",
+    ),
+    unless=TWICE,
+)
+def queue_exists(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2."""
+    for setting in _settings(program):
+        # A name that an op reads too is reported there, as V017.
+        if setting.queue not in ctx.queues and setting.queue not in ctx.readers:
+            what = f"settings for queue '{setting.queue}', which does not exist"
+            yield Finding(setting.at(), what, partial(near, setting.queue, ctx.queues))
+
+
+@program_check(
+    rule(
+        "V117",
+        "P",
+        "queue_settings without rd_ptr_global",
+        "Every execute says where reading starts. Nothing after the colon counts as a value, quotes around "
+        "nothing do not.",
+        "q0: {rd_ptr_local: $lp}",
+        "q0: {rd_ptr_local: $lp, rd_ptr_global: $gp}",
+        "NETLIST 2, 11.2 B9",
+    )
+)
+def global_read_pointer(ctx: Context, program: Program) -> Findings:
+    """NETLIST 11.2 B9: absent or the quoted empty string."""
+    for setting in _settings(program):
+        if setting.queue in ctx.queues and not setting.rd_ptr_global:
+            yield Finding(setting.at("rd_ptr_global"), f"settings for {setting.queue} lack rd_ptr_global")
+
+
+@program_check(
+    rule(
+        "V118",
+        "P",
+        "settings of a queue lack or have the wrong pointers",
+        "A queue has rd_ptr_local and rd_ptr_global; its write pointer is the device's own. A queue that an op "
+        "feeds has no epilogue.",
+        "q0: {rd_ptr_global: $gp, wr_ptr_global: $gp}",
+        "q0: {rd_ptr_global: $gp, rd_ptr_local: $lp}",
+        "NETLIST 2, 11.2 B8",
+    )
+)
+def queue_pointers(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2; 11.2 B8: only the lower-case word counts as epilogue."""
+    for setting in _settings(program):
+        queue = ctx.queues.get(setting.queue)
+        if queue is None or queue.type != "queue":
+            continue
+        if setting.wr_ptr_global:
+            what = f"settings for {queue.name} set wr_ptr_global, which only a ram has"
+            yield Finding(setting.at("wr_ptr_global"), what)
+        if not setting.rd_ptr_local:
+            yield Finding(setting.at("rd_ptr_local"), f"settings for {queue.name} lack rd_ptr_local")
+        if setting.epilogue == "true" and not queue.host_fed:
+            what = f"settings for {queue.name} set epilogue, but an op feeds it"
+            yield Finding(setting.at("epilogue"), what)
+
+
+@program_check(
+    rule(
+        "V119",
+        "P",
+        "settings of a ram lack or have the wrong pointers",
+        "A ram has rd_ptr_global and wr_ptr_global: slots, not a position in a stream.",
+        "w0: {rd_ptr_global: $c_zero, rd_ptr_local: $c_zero}",
+        "w0: {rd_ptr_global: $c_zero, wr_ptr_global: $c_zero}",
+    )
+)
+def ram_pointers(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2."""
+    for setting in _settings(program):
+        queue = ctx.queues.get(setting.queue)
+        if queue is None or not queue.is_ram:
+            continue
+        if setting.rd_ptr_local:
+            what = f"settings for ram {queue.name} set rd_ptr_local, which only a queue has"
+            yield Finding(setting.at("rd_ptr_local"), what)
+        if not setting.wr_ptr_global:
+            yield Finding(setting.at("wr_ptr_global"), f"settings for ram {queue.name} lack wr_ptr_global")
+
+
+@program_check(
+    rule(
+        "V120",
+        "P",
+        "both autoincrements of a queue are set, differently",
+        "rd_ptr_autoinc (1 for a queue unless written) and global_rdptr_autoinc move one stream; texts are "
+        "compared, so two variables differ even if their values do not.",
+        "q0: {rd_ptr_autoinc: 1, global_rdptr_autoinc: 2}",
+        "q0: {rd_ptr_autoinc: 2, global_rdptr_autoinc: 2}",
+        "NETLIST 1.5, 2",
+    )
+)
+def one_autoincrement(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2: texts are compared, defaults included (1.5)."""
+    for setting in _settings(program):
+        local, shared = setting.rd_ptr_autoinc, setting.global_rdptr_autoinc
+        if local != shared and local != "0" and shared != "0" and setting.queue in ctx.queues:
+            what = f"settings for {setting.queue} have rd_ptr_autoinc {local} and global_rdptr_autoinc {shared}"
+            yield Finding(setting.at("global_rdptr_autoinc", "rd_ptr_autoinc"), what, "equal, or one of them 0")
+
+
+@program_check(
+    rule(
+        "V122",
+        "P",
+        "a gradient op's queue has no settings",
+        "Only the settings say whether the accumulator starts from zero.",
+        "execute: {graph_name: bwd, queue_settings: {}}",
+        "execute: {graph_name: bwd, queue_settings: {grad: {prologue: true, epilogue: true, zero: $z, ...}}}",
+        "NETLIST 2, 4.4",
+    )
+)
+def gradient_queue_set(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2: the accumulator needs its flags."""
+    gradients = [op for op in ctx.ops.values() if op.gradient_op]
+    fed = _by_graph((queue, op) for op in gradients for queue in ctx.fed.get(op.name, ()))
+    yield from _unset(ctx, program, fed, "which a gradient op feeds")
+
+
+@program_check(
+    rule(
+        "V123",
+        "P",
+        "settings for a queue that the graph does not use",
+        "The executed graph must read or write every queue that the settings name.",
+        "execute: {graph_name: fwd, queue_settings: {queue_of_another_graph: {...}}}",
+        "execute: {graph_name: fwd, queue_settings: {input_of_fwd: {...}}}",
+    ),
+    unless=("V128",),
+)
+def setting_used(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2."""
+    for step, graph in _intact_executes(ctx, program):
+        for setting in step.queue_settings:
+            queue = ctx.queues.get(setting.queue)
+            if queue is None or queue.name in ctx.read[graph.name]:
+                continue
+            producer = ctx.ops.get(queue.input)
+            if producer is None or producer.graph != graph.name:
+                what = f"settings for {queue.name}, which graph {graph.name} neither reads nor writes"
+                yield Finding(setting.at(), what)
+
+
+@program_check(
+    rule(
+        "V124",
+        "P",
+        "an input queue has no settings",
+        "Without settings nobody says where the graph reads a queue that the host fills. Rams and queues fed by "
+        "ops may go without.",
+        "execute: {graph_name: fwd}",
+        "execute: {graph_name: fwd, queue_settings: {in: {rd_ptr_local: $lp, rd_ptr_global: $gp, ...}}}",
+    )
+)
+def inputs_set(ctx: Context, program: Program) -> Findings:
+    """NETLIST 2: rams and op-fed queues may go without."""
+    host = [queue for queue in ctx.queues.values() if queue.host_fed and not queue.is_ram]
+    read = _by_graph((queue, op) for queue in host for op in ctx.readers.get(queue.name, ()))
+    yield from _unset(ctx, program, read, "which it reads")
+
+
+def _by_graph(pairs: Iterator[tuple[Queue, Op]]) -> dict[str, dict[str, None]]:
+    """Names of queues by the graph of the op that uses them, in order."""
+    result: dict[str, dict[str, None]] = {}
+    for queue, op in pairs:
+        result.setdefault(op.graph, {})[queue.name] = None
+    return result
+
+
+def _unset(ctx: Context, program: Program, needed: dict[str, dict[str, None]], why: str) -> Findings:
+    for step, graph in _intact_executes(ctx, program):
+        names = needed.get(graph.name, {})
+        named = {setting.queue for setting in step.queue_settings}
+        missing = len(names) - len(named & names.keys())
+        if missing:
+            some = ", ".join(islice((name for name in names if name not in named), SHOWN))
+            more = f" and {missing - SHOWN} more" if missing > SHOWN else ""
+            yield Finding(step.at("graph_name"), f"execute of {graph.name} lacks settings for {some}{more}, {why}")
+
+
+def _executes(program: Program) -> Iterator[Execute]:
+    return (step for step in program.instructions if isinstance(step, Execute))
+
+
+def _settings(program: Program) -> Iterator[QueueSettings]:
+    return (setting for step in _executes(program) for setting in step.queue_settings if not setting.broken)
+
+
+def _intact_executes(ctx: Context, program: Program) -> Iterator[tuple[Execute, Graph]]:
+    """Executes whose graph exists and has no broken op: those of others cannot be judged."""
+    for step in _executes(program):
+        graph = ctx.netlist.graphs.get(step.graph)
+        if graph is not None and not step.broken and graph.name not in ctx.doubtful:
+            yield step, graph
+
+
+# Found while a netlist is read, or not checked
+rule(
+    "V110",
+    "P",
+    "a program or instruction is malformed or unknown",
+    "`programs` is a list of {name: [instructions]}, an instruction a map {name: operand}: param, var, "
+    "staticvar, varinst, loop, endloop, execute, allocate_queue, deallocate_queue.",
+    "- run: fwd",
+    "- execute: {graph_name: fwd}",
+    "NETLIST 3",
+)
+rule(
+    "V111",
+    "P",
+    "a bare instruction other than endloop",
+    "Only endloop stands alone. The end of a program is implied, endprogram is not written.",
+    "- endprogram",
+    "- endloop",
+    "NETLIST 2",
+)
+rule(
+    "V112",
+    "P",
+    "a declaration is not a list or map",
+    "var and staticvar take a list (values start at 0) or a map of names to values, param a list.",
+    "- var: $x",
+    "- var: [$x]",
+    "NETLIST 3",
+)
+rule(
+    "V114",
+    "P",
+    "allocate_queue or deallocate_queue names no queue",
+    "Both take a list of queues that are declared further up in the file.",
+    "- allocate_queue: buf0",
+    "- allocate_queue: [buf0]",
+    "NETLIST 3.6",
+)
+rule(
+    "V115",
+    "P",
+    "unknown key in execute or queue_settings",
+    "execute has graph_name and queue_settings. A setting has prologue, epilogue, zero, read_only, "
+    "rd_ptr_global, rd_ptr_local, wr_ptr_global and the autoincrements.",
+    "- execute: {graph: fwd}",
+    "- execute: {graph_name: fwd}",
+    "NETLIST 3",
+)

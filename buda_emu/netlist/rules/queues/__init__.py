@@ -1,0 +1,1 @@
+"""Rules on queues and rams: their fields, their memory, what lies over what."""

@@ -1,0 +1,304 @@
+"""Rules on one queue: its sizes, words and allocations, and the op that feeds it (NETLIST 2: V012-V016, V067, V070)."""
+
+from functools import partial
+
+from buda_emu.checker.suggest import near
+from buda_emu.netlist.model import Queue
+from buda_emu.netlist.rules.context import Context, size_problem, written
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, queue_check
+from buda_emu.netlist.rules.rule import rule
+
+LOCATIONS = ("dram", "host")
+QUEUE_TMS = ("broadcast", "hslice", "hstack", "vslice", "vstack")
+
+
+@queue_check(
+    rule(
+        "V012",
+        "P",
+        "a size of a queue is missing or not positive",
+        "entries, t, mblock and ublock have no defaults and say how much the queue holds; target_device says on "
+        "which chip. ublock_order is r unless written.",
+        "{entries: 0, t: 1}",
+        "{entries: 2, t: 1}",
+        "NETLIST 1.3",
+    ),
+    basic=True,
+)
+def sizes(_: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3: sizes have no defaults."""
+    blocking = queue.blocking
+    sizes = {"t": blocking.t, "entries": queue.entries, "mblock": blocking.mblock, "ublock": blocking.ublock}
+    for key, value in sizes.items():
+        if what := size_problem(queue, key, value):
+            yield Finding(queue.at(key), what)
+    if what := size_problem(queue, "target_device", queue.target_device, least=0):
+        yield Finding(queue.at("target_device"), what)
+    if blocking.ublock_order not in ("r", "c"):
+        text = written(queue, "ublock_order")
+        yield Finding(queue.at("ublock_order"), f"ublock_order '{text}' is unknown", "write r or c")
+
+
+@queue_check(
+    rule(
+        "V013",
+        "P",
+        "df, type or layout of a queue is missing or unknown",
+        "A `queue` is read and written in turn, a `ram` at an index. The layout is tilized unless `layout: flat`.",
+        "type: qeue",
+        "type: queue",
+        "NETLIST 1.3",
+    ),
+    basic=True,
+)
+def words(_: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3: df and type have no defaults, layout is tilized."""
+    if not queue.df:
+        yield Finding(queue.at("df"), "df is missing", "add the format, such as `df: Float16_b`")
+    for key, value, known in (("type", queue.type, ("queue", "ram")), ("layout", queue.layout, ("tilized", "flat"))):
+        if value not in known:
+            text = written(queue, key) or value
+            what = f"unknown {key} '{text}'" if text else f"{key} is missing"
+            yield Finding(queue.at(key), what, near(text, known) or f"write {known[0]} or {known[1]}")
+
+
+@queue_check(
+    rule(
+        "V014",
+        "P",
+        "grid_size of a queue is missing or not positive",
+        "A queue is cut into a grid of buffers, at least one.",
+        "grid_size: [0, 1]",
+        "grid_size: [1, 1]",
+        "NETLIST 1.3",
+    ),
+    basic=True,
+)
+def grid(_: Context, queue: Queue) -> Findings:
+    """NETLIST 1.3 grid_size."""
+    if what := size_problem(queue, "grid_size", queue.blocking.grid_size):
+        yield Finding(queue.at("grid_size"), what)
+
+
+@queue_check(
+    rule(
+        "V015",
+        "P",
+        "the number of allocations differs from the grid",
+        "Every cell of the grid has a buffer of its own, listed row by row. A missing or unknown `loc` reads no "
+        "list at all.",
+        "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000]]}",
+        "{grid_size: [2, 1], loc: dram, dram: [[0, 0x20000000], [1, 0x20000000]]}",
+        "NETLIST 1.3, 11.3 C1, C2",
+    ),
+    basic=True,
+)
+def allocations(_: Context, queue: Queue) -> Findings:
+    """One buffer for each grid cell (NETLIST 1.3; 11.3 C2: an unknown `loc` reads no allocations)."""
+    cells = queue.blocking.cells
+    if min(queue.blocking.grid_size) < 1 or len(queue.buffers) == cells:
+        return
+    if queue.loc not in LOCATIONS:
+        text = written(queue, "loc") or queue.loc
+        what = f"unknown loc '{text}': no allocations are read" if text else "loc is missing: no allocations are read"
+        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or "write `loc: dram` or `loc: host`")
+        return
+    rows, columns = queue.blocking.grid_size
+    yield Finding(
+        queue.at(queue.loc),
+        f"{_count(len(queue.buffers), 'allocation')} for a grid of {rows} x {columns} = {cells}",
+        f"list one {'[channel, address]' if queue.loc == 'dram' else 'address'} for each grid cell, row by row",
+    )
+
+
+@queue_check(
+    rule(
+        "V016",
+        "P",
+        "a queue is fed by an op that does not exist",
+        "`input` is HOST (in capitals) or the name of an op. Where graph and queue have lists of devices, the "
+        "copies are fed by name.device; a copy in host memory counts as one of the first device, so such a queue "
+        "on two chips is refused.",
+        "input: host",
+        "input: HOST",
+        "NETLIST 1.3, 1.7, 11.1 A3",
+    ),
+    basic=True,
+    unless=TWICE,
+)
+def input_exists(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 11.1 A3: before graphs are expanded, `input` is an op, or an op with "." and the queue's device."""
+    if queue.host_fed or _known_before_expansion(queue, ctx.names_before_expansion):
+        return
+    if not queue.input:
+        yield Finding(queue.at("input"), "input is missing", "write `input: HOST` or the name of the op that feeds it")
+        return
+    names = ctx.names_before_expansion
+    base, dot, _ = queue.input.rpartition(".")
+    if dot and base in names:
+        why = "host memory counts as the first device's" if queue.loc == "host" else ""
+        what = f"is fed by {queue.input} but its target_device is {queue.target_device}"
+        yield Finding(queue.at("input"), what, why)
+        return
+    hint = "HOST is written in capitals" if queue.input.upper() == "HOST" else partial(near, queue.input, names)
+    yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
+
+
+@queue_check(
+    rule(
+        "V070",
+        "P",
+        "a queue does not have exactly one producer",
+        "An op of a graph with a list of devices becomes one op for each device, named op.device. A queue that "
+        "still names the plain op has lost its producer.",
+        "graph {target_device: [0, 1]}, queue {input: op0, target_device: 0}",
+        "graph {target_device: [0, 1]}, queue {input: op0, target_device: [0, 1]}",
+        "NETLIST 1.7",
+    ),
+    basic=True,
+    unless=("V016",),
+)
+def one_producer(ctx: Context, queue: Queue) -> Findings:
+    """After expansion the feeding op must still be there (NETLIST 1.7); op names are unique, so never two."""
+    if not queue.host_fed and queue.input not in ctx.ops:
+        what = f"no op '{queue.input}' after expansion over devices"
+        yield Finding(queue.at("input"), what, partial(_copies, ctx, queue.input))
+
+
+@queue_check(
+    rule(
+        "V018",
+        "P",
+        "a queue's input_tms use a TM that queues do not have",
+        "Between an op and its queue tiles can be sliced, stacked and repeated, but not changed: no transpose, no pad.",
+        "input_tms: [transpose]",
+        "input_tms: [hslice: 2]",
+        "NETLIST 2, OPS 7.2",
+    )
+)
+def tms_of_queue(_: Context, queue: Queue) -> Findings:
+    """OPS 7.2: a queue re-blocks and repeats tiles, it does not change them."""
+    for tm in queue.input_tms:
+        if tm.name not in QUEUE_TMS:
+            yield Finding(tm.mark, f"input_tms of a queue cannot {tm.name}", f"queues have {', '.join(QUEUE_TMS)}")
+
+
+@queue_check(
+    rule(
+        "V067",
+        "P",
+        "a queue's tile differs from its producer's",
+        "Tiles are stored as they are produced.",
+        "op {tile_dim: [16, 32]}, queue {tile_dim: [32, 32]}",
+        "both with tile_dim: [16, 32]",
+    )
+)
+def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
+    """NETLIST 2, tile-dim rules."""
+    producer = None if queue.host_fed or queue.input in ctx.broken else ctx.ops.get(queue.input)
+    if producer is not None and producer.blocking.tile_dim != queue.blocking.tile_dim:
+        yield Finding(
+            queue.at("tile_dim"),
+            f"tile_dim {list(queue.blocking.tile_dim)}, op {producer.name} writes tiles of "
+            f"{list(producer.blocking.tile_dim)}",
+            f"write `tile_dim: {list(producer.blocking.tile_dim)}`",
+        )
+
+
+def _copies(ctx: Context, name: str) -> str:
+    copies = [op.name for op in ctx.ops.values() if op.written_name == name]
+    return f"it is now {', '.join(copies[:4])}: give the queue the same list of devices" if copies else ""
+
+
+def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
+    suffix = f".{queue.target_device}"
+    return queue.input in names or (queue.input.endswith(suffix) and queue.input.removesuffix(suffix) in names)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# Found while a netlist is read, or not checked
+rule(
+    "V003",
+    "P",
+    "grid_size, mblock or ublock of a queue is not a pair",
+    "Each is [rows, columns]: buffers of the grid, ublocks of the mblock, tiles of the ublock.",
+    "mblock: [4]",
+    "mblock: [4, 1]",
+    "NETLIST 1.3",
+)
+rule(
+    "V004",
+    "P",
+    "the allocation list that `loc` asks for is missing or empty",
+    "`loc: dram` reads the list `dram`, `loc: host` the list `host`. It says where each buffer of the queue starts.",
+    "{loc: dram, host: [0x1000]}",
+    "{loc: dram, dram: [[0, 0x20000000]]}",
+    "NETLIST 1.3",
+)
+rule(
+    "V005",
+    "P",
+    "a DRAM address on blackhole is not a multiple of 64",
+    "Blackhole moves 64 bytes at a time, and the header of a queue is one such piece. Other architectures "
+    "take any address.",
+    "dram: [[0, 0x20000020]]",
+    "dram: [[0, 0x20000040]]",
+    "NETLIST 2, 11.3 C3",
+)
+rule(
+    "V006",
+    "P",
+    "read_ports or write_ports are not legal",
+    "A DRAM channel has ports 0, 1 and 2 (grayskull: none to choose). One is given for every buffer of the queue.",
+    "{dram: [[0, 0x100]], read_ports: [0, 1]}",
+    "{dram: [[0, 0x100]], read_ports: [1]}",
+    "NETLIST 1.3, 11.2 B12",
+)
+rule(
+    "V007",
+    "P",
+    "tile_dim is not a legal tile",
+    "Tiles are 32x32, 16x32, 32x16, 8x32, 4x32, 2x32 or 1x32 elements; grayskull has 32x32 only.",
+    "tile_dim: [16, 16]",
+    "tile_dim: [16, 32]",
+    "NETLIST 1.3",
+)
+rule(
+    "V008",
+    "P",
+    "unknown queue field",
+    "Fields of a queue are a closed list: a misspelt one would silently take its default.",
+    "entrys: 2",
+    "entries: 2",
+    "NETLIST 1.3",
+)
+rule(
+    "V009",
+    "P",
+    "two queues have one name",
+    "Ops and programs speak of a queue by its name.",
+    "queues: {q: {...}, q: {...}}",
+    "queues: {q0: {...}, q1: {...}}",
+)
+rule(
+    "V010",
+    "P",
+    "unknown data format",
+    "Formats are written exactly: Float32, Float16, Float16_b, Bfp8, Bfp8_b, Bfp4, Bfp4_b, Bfp2, Bfp2_b, Lf8,"
+    " Fp8_e4m3, Int8, UInt8, UInt16, Int32, RawUInt8, RawUInt16, RawUInt32.",
+    "df: bfloat16",
+    "df: Float16_b",
+    "NETLIST 1.9",
+)
+rule(
+    "V185",
+    "P",
+    "an allocation is malformed",
+    "A buffer in DRAM is [channel, address]. In host memory a plain address means channel 0.",
+    "dram: [0x20000000]",
+    "dram: [[0, 0x20000000]]",
+    "NETLIST 1.3, 11.2 B6",
+)

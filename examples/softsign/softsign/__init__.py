@@ -1,0 +1,1 @@
+"""An op type that a package of its own adds to buda-emu."""

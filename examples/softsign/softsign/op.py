@@ -1,0 +1,35 @@
+"""What softsign computes: shape, format label, definition, and what runs. It is imported when a netlist uses the op."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from buda_emu.kernels.tiles.gather import gather_tiles
+from buda_emu.ops.base import OpCall, Parallel, Tiles, implements
+from buda_emu.ops.common import arranged, blank, items, kept_dims, kernel_operand, require_operands
+from buda_emu.spec.blocking import Shape
+
+
+@implements("softsign")
+class Softsign:
+    """out = in0 / (1 + |in0|)."""
+
+    def shape(self, call: OpCall) -> Shape:
+        """The shape of the input."""
+        require_operands(call, 1)
+        return call.operands[0].map.shape
+
+    def label(self, call: OpCall) -> str:
+        """Label of the input."""
+        return call.operands[0].label
+
+    def reference(self, call: OpCall, inputs: Sequence[Tiles]) -> Tiles:
+        """The definition; see `buda_emu.ops.base`."""
+        x = arranged(call, 0, inputs[0])
+        return blank(x / (np.float32(1) + np.abs(x)), kept_dims(call))
+
+    def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
+        """Tiles are gathered by a kernel that stands, and computed where they then lie."""
+        source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
+        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, *kept_dims(call))
+        out /= np.float32(1) + np.abs(out)

@@ -1,0 +1,105 @@
+"""Grids are changed where operands would go through DRAM for lack of streams, if the model says that it is quicker."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.routed import make_routable
+from buda_emu.compiler.recipe import Recipe
+from buda_emu.compiler.search import improve
+from buda_emu.compiler.search.connected import Way, connected, ways
+from buda_emu.compiler.search.line import Line
+from buda_emu.compiler.target import Target
+from vendor_router import ARCHS, needs_vendor_router, refusal
+
+TARGET = Target.named("wormhole_b0", "Float16_b", "HiFi3", "")
+SHAPE = (1, 10, 8)
+
+
+def crowded():
+    """A line of a nop and another that reads it, and a placement with the first on one core, the other on all."""
+    ops = {name: TileOp(name, "nop", [Use(source)], SHAPE) for name, source in (("x", "a"), ("y0", "x"))}
+    tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", SHAPE, (1, 320, 256))})
+    return Line.of(tiles, TARGET), routed({"x": (1, 1), "y0": (10, 8)}, tiles)
+
+
+def routed(grids, tiles):
+    found = Placement(TARGET, tiles)
+    for name, grid in grids.items():
+        line = Line.of(tiles, TARGET)
+        blocks = next(item.blocks for item in line.found[line.index[name]] if item.blocks.grid == grid)
+        found.ops[name] = Placed(tiles.ops[name], blocks, 0, (0, 0))
+    make_routable(found)
+    return found
+
+
+@pytest.mark.parametrize(("way", "changed"), [(Way(), "x"), (Way(readers=True), "y0")])
+def test_just_the_grids_are_left_with_which_the_router_connects(way, changed):
+    line, found = crowded()
+    assert list(found.detours) == [("y0", "x")]
+    limited, why = connected(line, found, found.ops, way)
+    assert why == {changed: "80 pipes from one core, which has streams for 22"}
+    left = [item.blocks.grid for item in limited.found[line.index[changed]]]
+    assert left
+    for choice in line.found[line.index[changed]]:
+        grid = choice.blocks.grid
+        grids = {"x": (1, 1), "y0": (10, 8), changed: grid}
+        assert (routed(grids, line.tiles).detours == {}) == (grid in left), grid
+
+
+def test_nothing_is_tried_where_no_operand_lacks_streams():
+    line, found = crowded()
+    assert ways(found, {"x"}) == []  # its reader is another epoch's
+    assert ways(found, found.ops) == [Way(), Way(readers=True)]
+    found.detours["y0", "x"] = found.detours["y0", "x"]._replace(kind="stack")
+    assert ways(found, found.ops) == []
+    assert connected(line, found, found.ops, Way()) is None
+
+
+def test_where_no_grid_of_one_is_enough_the_other_is_changed():
+    line, found = crowded()
+    number = line.index["x"]
+    fixed = [item for item in line.found[number] if item.blocks.grid == (1, 1)]
+    own = replace(line, found=[fixed if n == number else item for n, item in enumerate(line.found)])
+    _, why = connected(own, found, found.ops, Way())
+    assert list(why) == ["y0"]
+
+
+def attention():
+    """Scores of 16 heads of 256 x 256, their softmax, and what they weigh."""
+    b = Builder(Graph("attention"))
+    q, k = (b.input(name, (1, 16, 256, 64), "float32") for name in "qk")
+    scores = b.matmul(q, b.transpose(k, perm=(0, 1, 3, 2)))
+    b.graph.outputs = [Output("y", b.matmul(b.softmax(scores, dim=3), q).name, "float32")]
+    return b.graph
+
+
+def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
+    recipe = Recipe.named(df="Bfp8_b", fidelity="LoFi", microbatch=64)
+    compiled = CompiledModel(*recipe.placed(attention()))
+    monkeypatch.setattr(improve, "ways", lambda *_: [])
+    before = CompiledModel(*recipe.placed(attention()))
+    assert len(before.placement.detours) > len(compiled.placement.detours)
+    assert sum(compiled.perf().run.programs().values()) < sum(before.perf().run.programs().values())
+    (told,) = [part for part in compiled.report().split("\n\n") if "chosen by streams" in part]
+    for name, placed in compiled.placement.ops.items():
+        assert (name in told and placed.why in told) == bool(placed.why)
+    assert "chosen by streams" not in before.report()
+    rng = np.random.default_rng(0)
+    given = {name: rng.standard_normal((1, 16, 256, 64)).astype(np.float32) for name in "qk"}
+    np.testing.assert_array_equal(compiled.run(given)[0], before.run(given)[0])
+    assert compiled.check(strict=True) == ()
+
+
+@pytest.mark.slow
+@needs_vendor_router
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_vendor_takes_grids_that_are_chosen_by_streams(arch, tmp_path):
+    recipe = Recipe.named(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64)
+    assert refusal(CompiledModel(*recipe.placed(attention())).text, arch, tmp_path) == ""

@@ -1,0 +1,64 @@
+"""Every kind of document behind one protocol: told by what it holds, opened, checked, summed up, timed."""
+
+import gzip
+
+import pytest
+
+from buda_emu.checker import CheckResult, Options
+from buda_emu.darwinn.example import example_files
+from buda_emu.documents.kinds import KINDS, NETLIST, files_below, kind_named, kind_of
+from buda_emu.errors import HostError
+from buda_emu.timeline.picture import TimelinePicture
+from shared_files import ROOT
+from small_images import good, tar_bytes
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """One of each kind, under names that say nothing where content tells the kind."""
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "image.tti").write_bytes(tar_bytes(good()))
+    (folder / "a").write_bytes((ROOT / "netlists" / "matmul.yaml").read_bytes())
+    (folder / "b").write_bytes(gzip.compress((ROOT / "examples" / "gemini" / "halo.json").read_bytes()))
+    (folder / "c").write_bytes(example_files()["edges_edgetpu.tflite"])
+    (folder / "d.mlir").write_bytes((ROOT / "examples" / "vpux" / "clamp.mlir").read_bytes())
+    names = {"netlist": "a", "image": "image.tti", "schedule": "b", "package": "c", "vpux": "d.mlir"}
+    return {kind: str(folder / name) for kind, name in names.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_kind_can_do_the_same(kind, documents):
+    path = documents[kind.name]
+    assert kind_of(path) is kind
+    result = kind.judge(path, Options())
+    assert isinstance(result, CheckResult)
+    assert result.ok
+    document = kind.load(path)
+    summary = document.summary()
+    assert summary
+    assert all(isinstance(value, int | str) for value in summary.values())
+    picture = document.timeline()
+    assert isinstance(picture, TimelinePicture)
+    assert picture.lanes
+    assert picture.slices
+
+
+def test_an_architecture_of_another_kind_is_not_asked_for(documents):
+    result = kind_named("vpux").judge(documents["vpux"], Options(arch="wormhole_b0"))
+    assert result.diagnostics == kind_named("vpux").judge(documents["vpux"], Options()).diagnostics
+
+
+def test_a_folder_has_documents_of_every_kind(tmp_path):
+    (tmp_path / "net.yaml").write_text("devices: {arch: grayskull}\nqueues: {}\n")
+    (tmp_path / "s.json").write_text('{"-1": {}}')
+    (tmp_path / "other.json").write_text('{"name": 1}')
+    (tmp_path / "archive.zip").write_bytes(b"PK\x03\x04")  # an image has its name, unless it is given by name
+    for name, data in example_files().items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "notes.txt").write_text("queues: graphs:")
+    names = {name.rpartition("/")[2] for name in files_below([str(tmp_path)])}
+    assert names == {"net.yaml", "s.json", "edges_edgetpu.tflite", "spots_edgetpu.tflite"}
+    assert files_below([str(tmp_path)], kind_named("schedule")) == [str(tmp_path / "s.json")]
+    assert files_below([str(tmp_path)], NETLIST) == [str(tmp_path / "net.yaml")]
+    with pytest.raises(HostError, match="no VPUX program in this folder"):
+        files_below([str(tmp_path)], kind_named("vpux"))

@@ -1,0 +1,70 @@
+"""An op type that another package declares (examples/softsign) goes through check, run and perf as any other."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys
+import numpy as np
+import buda_emu as be
+
+path = sys.argv[1]
+checked = be.check(path)
+assert checked.netlist is not None, checked.diagnostics
+x = np.linspace(-3, 3, 2 * 32 * 64, dtype=np.float32).reshape(2, 1, 32, 64)
+emulator = be.Emulator(checked.netlist, precision="ideal")
+emulator.push("x", x)
+emulator.run("once")
+assert np.array_equal(emulator.pop("y", 2).reshape(x.shape), x / (1 + np.abs(x)))
+print(be.perf(path).op_rows)
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path, root: Path, child_environment: Mapping[str, str]) -> dict[str, str]:
+    """Of processes that find the package of the example as an installed one is found: by its entry points."""
+    package = root / "examples" / "softsign"
+    points = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    info = tmp_path / "softsign-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: softsign\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "".join(f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in rows.items()) for group, rows in points.items()),
+        encoding="utf-8",
+    )
+    path = os.pathsep.join((str(tmp_path), str(package), child_environment["PYTHONPATH"]))
+    return {**child_environment, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path)}
+
+
+def python(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+
+
+def test_an_op_type_of_another_package_is_checked_run_and_timed(environment: dict[str, str], root: Path) -> None:
+    done = python(environment, "-c", PROGRAM, str(root / "examples" / "softsign" / "softsign.yaml"))
+    assert done.returncode == 0, done.stderr
+    assert "estimated from wormhole_b0 reciprocal" in done.stdout
+
+
+def test_without_the_package_the_word_is_unknown_whatever_was_kept(environment: dict[str, str], root: Path) -> None:
+    netlist = str(root / "examples" / "softsign" / "softsign.yaml")
+    assert python(environment, "-m", "buda_emu", "check", netlist).returncode == 0
+    without = {**environment, "PYTHONPATH": str(root)}
+    refused = python(without, "-m", "buda_emu", "check", netlist)
+    assert refused.returncode != 0
+    assert "V051" in refused.stdout + refused.stderr
+
+
+def test_the_check_of_another_package_s_op_needs_no_numpy(environment: dict[str, str], root: Path) -> None:
+    netlist = str(root / "examples" / "softsign" / "softsign.yaml")
+    program = "import sys, buda_emu; assert buda_emu.check(sys.argv[1]).netlist; assert 'numpy' not in sys.modules"
+    done = python(environment, "-c", program, netlist)
+    assert done.returncode == 0, done.stderr
