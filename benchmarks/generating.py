@@ -2,18 +2,21 @@
 emulated.
 
 python3 benchmarks/generating.py --only gpt2
+python3 benchmarks/generating.py --cuts
 python3 benchmarks/generating.py --tokens 4 --precision device
 """
 
 import argparse
 import sys
 import time
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import torch
 
 import buda_emu as be
+from buda_emu.compiler.search import cuts, placer
 from conditions import conditions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
@@ -64,6 +67,30 @@ def t5(layers=6):
     return made, lambda count: model.greedy(source, [0], count), generate, "decode"
 
 
+@contextmanager
+def old_cuts():
+    """Epochs that end where they would if loading one took no time, and none for the longest way of a single input."""
+    load, single = cuts.epoch_load, placer.spots_of_one
+    cuts.epoch_load = lambda _: (0.0, 0.0)
+    placer.spots_of_one = lambda line, full: placer.searched_spots(line, placer.ONE_BY_ONE, full)
+    try:
+        yield
+    finally:
+        cuts.epoch_load, placer.spots_of_one = load, single
+
+
+def beside_old_cuts(name, make, layers):
+    """Print the modelled pace of one step, loads counted, with epochs cut without and with them."""
+    paces = []
+    for how in (old_cuts(), nullcontext()):
+        with how:
+            made, *_, program = make(*layers)
+        run = made.perf(program)
+        paces.append(run.inputs_per_second)
+        print(f"{name}: {len(run.epochs)} epochs, {paces[-1]:.1f} steps per second", flush=True)
+    print(f"{name}: {paces[1] / paces[0]:.2f} times the old cuts, loads counted in both")
+
+
 def main():
     """Print what was found of each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -71,10 +98,14 @@ def main():
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--layers", type=int, help="fewer layers than the model has")
     parser.add_argument("--precision", default="ideal", choices=("ideal", "format", "device"))
+    parser.add_argument("--cuts", action="store_true", help="old cuts beside new ones instead, modelled")
     given = parser.parse_args()
     print(conditions())
     for name, make in (("gpt2", gpt2), ("t5", t5)):
         if given.only not in (None, name):
+            continue
+        if given.cuts:
+            beside_old_cuts(name, make, [given.layers] if given.layers else [])
             continue
         begin = time.process_time()
         made, theirs, ours, program = make(*([given.layers] if given.layers else []))

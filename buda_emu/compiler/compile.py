@@ -10,6 +10,7 @@ from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.mixed import Mixed, wide_df
+from buda_emu.compiler.pipeline import Observer
 from buda_emu.compiler.recipe import Recipe
 from buda_emu.errors import UnsupportedError
 
@@ -50,6 +51,7 @@ def compile(  # noqa: A001 - as be.compile
     activations_mib: float | None = None,
     chip_softmax: bool = False,
     keeps: Mapping[int, str] | None = None,
+    observer: Observer | None = None,
 ) -> CompiledModel:
     """Compile a model; with `loss`, its training.
 
@@ -58,7 +60,7 @@ def compile(  # noqa: A001 - as be.compile
     `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists; `mixed`: other ones for some
     ops, as maps {match: pattern of names, df, acc_df, fidelity} or a YAML file of them. `fuse`: biases, activations and
     chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the name of each pass
-    and the graph behind it.
+    on graphs and the graph behind it; `observer` looks at all passes (docs/pipeline.md), instead.
 
     `effort` ("low", "default", "high") is how long placing searches, `objective` ("throughput", "latency", "cores") for
     what; `chips` is over how many the model is cut or copied, or the path of a cluster's file; `microbatch` how many
@@ -86,7 +88,7 @@ def compile(  # noqa: A001 - as be.compile
         acc_df = sums_df(arch, df)
     recipe = Recipe.named(
         arch=arch, df=df, fidelity=fidelity, acc_df=acc_df, mixed=mixed, fuse=fuse, name=name, dump=dump,
-        effort=effort, objective=objective, chips=chips, microbatch=microbatch,
+        effort=effort, objective=objective, chips=chips, microbatch=microbatch, observer=observer,
     )  # fmt: skip
     if keeps is not None or _is_mapping(source):
         from buda_emu.compiler.generate.caches import Program, programs_graph

@@ -37,6 +37,8 @@ from buda_emu.errors import HostError, InternalError
 IMPORT: Final = "import"
 """What stands before the first pass."""
 DEFAULT: Final = Target.named("wormhole_b0", "Float16_b", "HiFi3")
+VERIFY_EACH = False
+"""Whether the IR after each pass is verified where nobody says; tests do so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class Observer:
     show: Callable[[str], None] | None = None
     printed: frozenset[str] = frozenset()
     dump: Callable[[str, Graph], None] | None = None
-    verify: bool = False
+    verify: bool = field(default_factory=lambda: VERIFY_EACH)
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict[int, list[Callable[[], None]]])
 

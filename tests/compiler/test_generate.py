@@ -10,6 +10,7 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.place.streamed import streamed
+from buda_emu.compiler.search import cuts, placer
 from buda_emu.compiler.search.judge import judged
 
 torch = pytest.importorskip("torch")
@@ -53,6 +54,27 @@ def test_an_output_of_a_caches_shape_replaces_it():
     np.testing.assert_allclose(m.caches()["seen"], twice / 2, rtol=1e-6)
     m.reset()
     np.testing.assert_array_equal(m(x)[0], once)
+
+
+def decoder(layers, width):
+    """With caches of four windows."""
+    torch.manual_seed(0)
+    model = example("gpt").GPT(96, width, 2, layers, 128).eval()
+    return be.compile(model, model.window(), keeps=model.keeps())
+
+
+@pytest.mark.parametrize(("layers", "width"), [(1, 64), pytest.param(2, 128, marks=pytest.mark.slow)])
+def test_a_decoder_layer_that_fits_is_one_epoch_and_a_step_is_quicker_than_with_free_loads(layers, width, monkeypatch):
+    m = decoder(layers, width)
+    assert m.check(strict=True) == ()
+    writers = {store.op for store in m.placement.tiles.stores.values()}
+    layer = {name: one.epoch for name, one in m.placement.ops.items() if name.startswith("blocks.0")}
+    assert len({epoch for name, epoch in layer.items() if name not in writers}) == 1
+    for state in m.placement.tiles.states.values():  # a buffer for each column of the op that writes it
+        assert len({channel for channel, _ in m.placement.queues[state.queue].addresses}) == state.shape[2]
+    monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))
+    monkeypatch.setattr(placer, "spots_of_one", lambda line, full: placer.searched_spots(line, placer.ONE_BY_ONE, full))
+    assert m.perf().inputs_per_second > 1.01 * decoder(layers, width).perf().inputs_per_second
 
 
 def test_an_op_that_writes_a_cache_stays_whole_where_others_run_in_slices():

@@ -11,10 +11,17 @@ from buda_emu.errors import HostError
 from buda_emu.spec.archs import DEFAULT_ARCH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from buda_emu.compiler.compiled import CompiledModel
-    from buda_emu.compiler.graph.graph import Graph
+    from buda_emu.compiler.parted import PartedModel
+    from buda_emu.compiler.pipeline import Observer
 
 EXAMPLE = "buda-emu compile model.onnx -o out/"
+PASSES_EXAMPLE = (
+    "buda-emu compile model.onnx --stop-after lower -o out/; edit out/model.lower.ir; "
+    "buda-emu compile --start-from out/model.lower.ir -o out/"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +61,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let the host run an operator: of the ONNX model, or of --ops; the rest becomes a netlist for each part",
     )  # fmt: skip
     parser.add_argument("--no-fuse", action="store_true", help="one netlist op for each step, for comparison")
-    parser.add_argument(
-        "--dump-after", action="append", default=[], metavar="PASS",
-        help="print the graph behind a pass; all passes: import, gelu, integers, decompose, affine, windows, "
-        "common, dead",
-    )  # fmt: skip
+    _add_passes(parser)
     parser.add_argument("--ops", action="store_true", help="list the operators that models may have, and nothing else")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but what is asked for")
+
+
+def _add_passes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("passes", f"an example: {PASSES_EXAMPLE}")
+    group.add_argument(
+        "--print-after", "--dump-after", action="append", default=[], metavar="PASS",
+        help="print the model as it is after a pass; `all`: after each (docs/pipeline.md lists them)",
+    )  # fmt: skip
+    group.add_argument(
+        "--stop-after", metavar="PASS",
+        help="do no more than that pass: with -o write model.PASS.ir and its arrays there, else print",
+    )  # fmt: skip
+    group.add_argument("--start-from", type=Path, metavar="FILE", help="go on from an .ir file instead of a model")
+    group.add_argument("--time-passes", action="store_true", help="print the processor time of each pass")
+    group.add_argument("--verify-each", action="store_true", help="hold the model against its rules after each pass")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -71,37 +89,25 @@ def main(args: argparse.Namespace) -> int:
 
         say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
         return 0
-    if args.file is None:
+    if args.file is None and args.start_from is None:
         raise HostError("compile: no model; an example: " + EXAMPLE)
-    from buda_emu.compiler.passes.pipeline import STEPS
-
-    unknown = [name for name in args.dump_after if name not in STEPS]
-    if unknown:
-        raise HostError(f"--dump-after {unknown[0]}: passes are {', '.join(STEPS)}")
-    from buda_emu.compiler.compile import compile as compile_model
-    from buda_emu.compiler.compiled import CompiledModel
-    from buda_emu.compiler.parted import compile_in_parts
-
-    def dump(name: str, graph: "Graph") -> None:
-        if name in args.dump_after:
-            say(f"# behind {name}\n{graph.text()}\n")
-
+    if args.start_from is not None and (args.file is not None or args.on_host or args.stop_after):
+        raise HostError("compile: --start-from takes neither a model, --on-host nor --stop-after beside it")
+    observer = _observer(args)
     progress = Progress(args.quiet)
-    progress.show(f"compiling {args.file}")
+    progress.show(f"compiling {args.file or args.start_from}")
     try:
-        options: dict[str, Any] = {
-            "arch": args.arch or DEFAULT_ARCH, "df": args.df, "fidelity": args.fidelity, "acc_df": args.acc_df,
-            "mixed": args.mixed, "fuse": not args.no_fuse, "dump": dump, "effort": args.effort,
-            "objective": args.objective, "chips": args.chips, "microbatch": args.microbatch,
-        }  # fmt: skip
-        if args.on_host:
-            compiled = compile_in_parts(args.file, on_host=args.on_host, **options)
-        else:
-            compiled = compile_model(args.file, **options)
+        if args.stop_after:
+            return _stopped(args, observer)
+        compiled = _compiled(args, observer)
         findings = compiled.check(strict=True)
         written = compiled.save(args.output) if args.output is not None else ()
     finally:
         progress.clear()
+        if args.time_passes:
+            say(times(observer.seconds))
+    from buda_emu.compiler.compiled import CompiledModel
+
     for finding in findings:
         complain(f"buda-emu compile: {finding}")
     if not args.quiet:
@@ -110,6 +116,66 @@ def main(args: argparse.Namespace) -> int:
         for path in written:
             say(f"wrote {path}")
     return 0
+
+
+def _observer(args: argparse.Namespace) -> "Observer":
+    """What `--print-after`, `--verify-each` and `--time-passes` ask for. Raises HostError for a name of no pass."""
+    from buda_emu.compiler.pipeline import NAMES, Observer, known
+
+    printed = NAMES if "all" in args.print_after else [known(name, "--print-after") for name in args.print_after]
+    if args.stop_after:
+        known(args.stop_after, "--stop-after")
+    return Observer(show=say, printed=frozenset(printed), verify=args.verify_each)
+
+
+def _options(args: argparse.Namespace, observer: "Observer") -> dict[str, Any]:
+    return {
+        "arch": args.arch or DEFAULT_ARCH, "df": args.df, "fidelity": args.fidelity, "acc_df": args.acc_df,
+        "mixed": args.mixed, "fuse": not args.no_fuse, "observer": observer, "effort": args.effort,
+        "objective": args.objective, "chips": args.chips, "microbatch": args.microbatch,
+    }  # fmt: skip
+
+
+def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel | PartedModel":
+    options = _options(args, observer)
+    if args.on_host:
+        from buda_emu.compiler.parted import compile_in_parts
+
+        return compile_in_parts(args.file, on_host=args.on_host, **options)
+    if args.start_from is not None:
+        from buda_emu.compiler.steps import compile_from
+
+        return compile_from(args.start_from, **options)
+    from buda_emu.compiler.compile import compile as compile_model
+
+    return compile_model(args.file, **options)
+
+
+def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
+    """The model as it is after a pass, into a folder or onto the terminal."""
+    from buda_emu.compiler.ir.files import write_ir
+    from buda_emu.compiler.ir.text import print_file
+    from buda_emu.compiler.steps import compile_until
+
+    if args.on_host:
+        raise HostError("compile: --stop-after does not go with --on-host: a part of a model is no model")
+    found = compile_until(args.file, stop_after=args.stop_after, **_options(args, observer))
+    if args.output is None:
+        say(print_file(found)[0].rstrip())
+        return 0
+    for path in write_ir(args.output, f"model.{args.stop_after}", found):
+        if not args.quiet:
+            say(f"wrote {path}")
+    return 0
+
+
+def times(seconds: "Mapping[str, float]") -> str:
+    """A table of what passes took."""
+    from buda_emu.report.terminal.text import table
+
+    total = sum(seconds.values())
+    rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
+    return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))
 
 
 def summary(compiled: "CompiledModel") -> str:

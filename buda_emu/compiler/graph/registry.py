@@ -92,6 +92,12 @@ def front_op(name: str) -> FrontOp:
     return _OPS[name]
 
 
+def has_front_op(name: str) -> bool:
+    """Whether there is an op of that name."""
+    _load()
+    return name in _OPS
+
+
 def front_ops() -> Iterator[FrontOp]:
     """All declarations, in the order of the text."""
     _load()

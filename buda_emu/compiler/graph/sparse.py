@@ -30,6 +30,16 @@ class Sparse:
         order = kept[np.lexsort((col[kept], row[kept]))]
         return Sparse((int(shape[0]), int(shape[1])), row[order], col[order], weight[order])
 
+    @property
+    def is_within(self) -> bool:
+        """Whether all entries are inside, one number of each kind for each."""
+        parts = (self.row, self.col, self.weight)
+        sizes = {part.shape for part in parts}
+        return len(sizes) == 1 and self.row.ndim == 1 and all(
+            part.dtype.kind == "i" and bool(((part >= 0) & (part < most)).all())
+            for part, most in zip(parts, self.shape, strict=False)
+        )  # fmt: skip
+
     @staticmethod
     def gather(index: Any, inputs: int) -> "Sparse":
         """Output i is input index[i], 0 where that is negative."""

@@ -1,13 +1,15 @@
 """What a graph may hold at each stage; checked after every pass."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
+from typing import Any, Final
 
 import numpy as np
 
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import SOURCES, Graph, Node, Shape
-from buda_emu.compiler.graph.registry import front_op
+from buda_emu.compiler.graph.registry import FrontOp, front_op, has_front_op
+from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.errors import InternalError
 
 FRONT: Final = "front"
@@ -16,11 +18,11 @@ Rule = Callable[[Graph, Node], bool]
 
 
 def _declared(_: Graph, node: Node) -> bool:
-    return node.op in SOURCES or bool(front_op(node.op))
+    return node.op in SOURCES or has_front_op(node.op)
 
 
 def _core(_: Graph, node: Node) -> bool:
-    return node.op in SOURCES or front_op(node.op).is_core
+    return node.op in SOURCES or (has_front_op(node.op) and front_op(node.op).is_core)
 
 
 def _defined(graph: Graph, node: Node) -> bool:
@@ -28,7 +30,8 @@ def _defined(graph: Graph, node: Node) -> bool:
 
 
 def _value(_: Graph, node: Node) -> bool:
-    return node.op != "constant" or (isinstance(node.attrs["value"], np.ndarray) and node.value.shape == node.shape)
+    value = node.attrs.get("value")
+    return node.op != "constant" or (isinstance(value, np.ndarray) and node.value.shape == node.shape)
 
 
 def _sized(_: Graph, node: Node) -> bool:
@@ -40,13 +43,14 @@ def _computed(graph: Graph, node: Node) -> bool:
     return node.op in SOURCES or any(graph[name].op != "constant" for name in node.inputs)
 
 
+_BEFORE: Final = "has operands that stand before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
-        "is a front-end op": _declared, "has operands that stand before it": _defined, "holds its value": _value,
+        "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,
         "has a shape of whole numbers": _sized,
     },
     CORE: {
-        "is a core op": _core, "has operands that stand before it": _defined, "holds its value": _value,
+        "is a core op": _core, _BEFORE: _defined, "holds its value": _value,
         "has a shape of whole numbers": _sized, "depends on an input": _computed,
     },
 }  # fmt: skip
@@ -58,7 +62,7 @@ def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
     seen: set[str] = set()
     for node in graph:
         for rule, holds in STAGES[stage].items():
-            if not holds(graph, node) or not seen.issuperset(node.inputs):
+            if not holds(graph, node) or (rule == _BEFORE and not seen.issuperset(node.inputs)):
                 yield f"{node.name} = {node.op}({', '.join(node.inputs)}) {list(node.shape)}: not: {rule}"
                 break
         seen.add(node.name)
@@ -87,6 +91,9 @@ def declared_problems(graph: Graph) -> Iterator[str]:
     for node in graph:
         if node.dtype not in DTYPES:
             yield f"{node.name}: there is no element type {node.dtype}"
+        if not all(value.is_within for value in node.attrs.values() if isinstance(value, Sparse)):
+            yield f"{node.name} = {node.op}: entries of its matrix are outside of it"
+            continue
         try:
             shape = _declared_shape(graph, node)
         except Exception as error:  # noqa: BLE001 - rules are plain functions of shapes: anything may come of odd ones
@@ -111,8 +118,21 @@ def _declared_shape(graph: Graph, node: Node) -> Shape | None:
         return node.attrs["initial"].shape if node.op == "state" else None
     operands = [graph[name] for name in node.inputs]
     declared = front_op(node.op)
+    _bind(declared, operands, node.attrs)
     if declared.shape is not None:
         return declared.shape(*[operand.shape for operand in operands], **node.attrs)
     aside = Builder(Graph())
     aside.graph.nodes.update((operand.name, operand) for operand in operands)
     return aside.emit(node.op, *operands, **node.attrs).shape
+
+
+def _bind(declared: FrontOp, operands: Sequence[Node], attrs: Mapping[str, Any]) -> None:
+    """Raises TypeError for another number of operands than the op's function takes, and for attributes that it does not
+    have."""
+    if declared.decompose is not None:
+        signature(declared.decompose).bind(None, *operands, **attrs)
+    elif isinstance(declared.reference, np.ufunc):
+        if len(operands) != declared.reference.nin or attrs:
+            raise TypeError(f"it takes {declared.reference.nin} operands and no attributes")
+    elif declared.reference is not None:
+        signature(declared.reference).bind(*operands, **attrs)

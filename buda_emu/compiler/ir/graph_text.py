@@ -11,6 +11,7 @@ output "y" = y : float32
 from collections.abc import Iterator
 
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Node, Output
+from buda_emu.compiler.ir.made import made
 from buda_emu.compiler.ir.tokens import Tokens
 from buda_emu.compiler.ir.values import Printer, Reader, name, quoted
 
@@ -86,7 +87,5 @@ class GraphReader:
         tokens.need(":")
         dtype = tokens.name("an element type")
         more = self._reader.map(tokens) if tokens.at("{") else {}
-        try:
-            self.graph.outputs.append(Output(label, value, dtype, **more))
-        except TypeError as error:
-            tokens.fail(f"output {label}: {error}")
+        fields = {"label": label, "value": value, "dtype": dtype}
+        self.graph.outputs.append(made(Output, more | fields, tokens, f"output {label}"))

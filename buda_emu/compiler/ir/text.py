@@ -107,7 +107,7 @@ def parse_file(text: str, arrays: Arrays, path: str = "<text>") -> IrFile:
     parser = _Parser(path, Reader(arrays))
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
-            parser.line(Tokens(line.strip(), f"{path}:{number}"), indented=line[0] == " ")
+            parser.line(Tokens(line.rstrip(), f"{path}:{number}"), indented=line[0] == " ")
     return parser.done()
 
 
@@ -117,7 +117,7 @@ def parse_ir(text: str, arrays: Arrays | None = None, target: Target | None = No
     parser.head, parser.target = 2, target
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            parser.line(Tokens(line.strip(), f"<text>:{number}"), indented=line[0] == " ")
+            parser.line(Tokens(line.rstrip(), f"<text>:{number}"), indented=line[0] == " ")
     return parser.done().forms[0]
 
 

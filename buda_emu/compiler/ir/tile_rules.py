@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Tm, after
 from buda_emu.spec.attributes import ATTRIBUTES, AttributeSpec
@@ -21,6 +22,8 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (int, np.integer), "bool": (bool,), "float": (float, int, np.floating), "ints": (tuple, list),
     "word": (str,), "text": (str,),
 }  # fmt: skip
+_MANY: Final = 9
+"""Operands from which on the table means any number."""
 TMS: Final = ("transpose", "broadcast", "hslice", "vslice", "hstack", "vstack")
 Expected = tuple[int | None, int | None, int | None]
 
@@ -35,6 +38,8 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
         if name in OWN:
             if not isinstance(value, OWN[name]):
                 yield f"attribute {name} is no {OWN[name].__name__}"
+            elif isinstance(value, PickTable) and not _is_within(value):
+                yield f"pairs of its {name} are outside of it"
         elif spec is None or (spec.types is not None and op.type not in spec.types):
             yield f"attribute {name} is not one of {op.type}"
         elif not _has_type(spec, value):
@@ -45,6 +50,16 @@ def attribute_problems(op: TileOp) -> Iterator[str]:
         for name, value in step.attrs.items():
             if name not in ATTRIBUTES or not _has_type(ATTRIBUTES[name], value):
                 yield f"step {step.name}: attribute {name} cannot be {value!r}"
+
+
+def _is_within(table: PickTable) -> bool:
+    """Whether all pairs of tiles are in the result, and of tiles that there are."""
+    parts = (table.slice, table.row, table.which, table.inner)
+    most = (table.t, table.rows, len(table.tiles), np.iinfo(np.int32).max)
+    return len({part.shape for part in parts}) == 1 and all(
+        part.dtype.kind == "i" and bool(((part >= 0) & (part < limit)).all())
+        for part, limit in zip(parts, most, strict=True)
+    )
 
 
 def _has_type(spec: AttributeSpec, value: Any) -> bool:
@@ -60,7 +75,8 @@ def operand_problems(tiles: TileGraph, op: TileOp) -> Iterator[str]:
         return
     least, most = OP_TYPES[op.type].inputs
     if not least <= len(op.uses) <= most:
-        yield f"{len(op.uses)} operands, it takes {least}{f' to {most}' if most < 9 and most > least else ''}"
+        most_said = f" to {most}" if least < most < _MANY else ""
+        yield f"{plural(len(op.uses), 'operand')}, it takes {least}{most_said}"
         return
     seen: list[Shape] = []
     for number, use in enumerate(op.uses):
@@ -74,7 +90,7 @@ def operand_problems(tiles: TileGraph, op: TileOp) -> Iterator[str]:
         seen.append(shape)
     expected = list(_expected(op))
     if expected and len(expected) != len(seen):
-        yield f"{len(seen)} operands, it takes {len(expected)}"
+        yield f"{plural(len(seen), 'operand')}, it takes {len(expected)}"
         return
     for number, (have, want) in enumerate(zip(seen, expected, strict=False)):
         if any(size not in (None, own) for own, size in zip(have, want, strict=True)):

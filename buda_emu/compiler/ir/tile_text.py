@@ -11,14 +11,16 @@ Shapes are in tiles: slices, rows, columns. `at` stands where an op is placed: r
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
+from buda_emu.compiler.ir.made import made
 from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.ir.values import Printer, Reader, name
+from buda_emu.compiler.lower.layout import Layout
 from buda_emu.compiler.lower.tiles import Constant, InputQueue, OutputQueue, State, Store, SubOp, TileGraph, TileOp, Use
 from buda_emu.compiler.place.decision import with_columns
-from buda_emu.compiler.place.placement import Placed, Placement, Queue
+from buda_emu.compiler.place.placement import Detour, Placed, Placement, Queue
 
 _RECORDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "input": ("inputs", InputQueue), "constant": ("constants", Constant), "state": ("states", State),
@@ -94,7 +96,7 @@ class TileReader:
     def __init__(self, reader: Reader) -> None:
         self.tiles = TileGraph()
         self._reader = reader
-        self._placed: dict[str, dict[str, Any]] = {}
+        self._placed: dict[str, Placed] = {}
         self._rest: dict[str, Any] = {"queues": {}, "between": {}, "held_as": {}, "detours": {}}
         self._last: TileOp | None = None
 
@@ -116,11 +118,8 @@ class TileReader:
         for own, op in self.tiles.ops.items():
             if own not in self._placed:
                 raise IrError(f"{own}: no line says `at` which core it is placed")
-            at = self._placed[own]
-            try:
-                ops[own] = Placed(op=with_columns(op, at["blocks"].grid[1]), **at)
-            except (TypeError, KeyError, AttributeError) as error:
-                raise IrError(f"{own}: its place: {error}") from None
+            placed = self._placed[own]
+            ops[own] = replace(placed, op=with_columns(op, placed.blocks.grid[1]))
         return Placement(target, self.tiles, ops=ops, **self._rest)
 
     # --------------------------------------------------------------------------------------------------------- ops
@@ -138,10 +137,8 @@ class TileReader:
         tokens.need(":")
         shape = self._reader.shape(tokens)
         more = self._reader.map(tokens) if tokens.take("with") else {}
-        try:
-            self._last = self.tiles.ops[own] = TileOp(own, kind, uses, shape, attrs, **more)  # type: ignore[arg-type]
-        except TypeError as error:
-            tokens.fail(f"{own}: {error}")
+        fields = {"name": own, "type": kind, "uses": uses, "shape": shape, "attrs": attrs}
+        self._last = self.tiles.ops[own] = made(TileOp, more | fields, tokens, own)
 
     def _operand(self, tokens: Tokens) -> Use:
         source = tokens.any_name("an operand")
@@ -177,42 +174,50 @@ class TileReader:
         pops = self._reader.map(tokens) if tokens.at("{") else {}
         if self._last is None:
             tokens.fail("a step stands behind its op")
-        made = SubOp(own, kind, tuple(inputs), output, tuple(pops.get("pop", ())), attrs)
-        self._last.steps = (*self._last.steps, made)
+        fields = {"name": own, "type": kind, "inputs": tuple(inputs), "output": output, "attrs": attrs}
+        self._last.steps = (*self._last.steps, made(SubOp, pops | fields, tokens, own))
 
     def at(self, tokens: Tokens) -> None:
         """The place of the op before it."""
         if self._last is None:
             tokens.fail("a place stands behind its op")
-        self._placed[self._last.name] = {"at": self._reader.value(tokens), **self._reader.map(tokens)}
+        fields = {"op": self._last, "at": self._reader.value(tokens)}
+        self._placed[self._last.name] = made(Placed, self._reader.map(tokens) | fields, tokens, self._last.name)
 
     # ------------------------------------------------------------------------------------------------------ queues
     def _record(self, word: str, tokens: Tokens) -> None:
         group, kind = _RECORDS[word]
         own = tokens.any_name("a name")
+        held = getattr(self.tiles, group)
+        if own in held:
+            tokens.fail(f"there is {word} {own} already")
         first = "queue" if kind in (State, Store) else "name"
-        try:
-            getattr(self.tiles, group)[own] = kind(**{first: own}, **self._reader.map(tokens))
-        except TypeError as error:
-            tokens.fail(f"{word} {own}: {error}")
+        held[own] = made(kind, self._reader.map(tokens) | {first: own}, tokens, f"{word} {own}")
 
     def value(self, tokens: Tokens) -> None:
         """Where the elements of a value of the model stand."""
         own = tokens.any_name("a value")
         tokens.need("=")
-        self.tiles.places[own] = (tokens.any_name("an op"), self._reader.value(tokens))
+        op, layout = tokens.any_name("an op"), self._reader.value(tokens)
+        if not isinstance(layout, Layout):
+            tokens.fail(f"value {own}: a Layout is missing")
+        self.tiles.places[own] = op, layout
 
     def rounds(self, tokens: Tokens) -> None:
         """How inputs go through the placement."""
-        self._rest |= self._reader.map(tokens)
+        values = self._reader.map(tokens)
+        for key, value in values.items():
+            legal = type(value) is tuple if key == "ids" else type(value) is int and value > 0
+            if key not in _ROUNDS or not legal:
+                tokens.fail(f"rounds: {key} cannot be {value}")
+        self._rest |= values
 
     def queue(self, tokens: Tokens) -> None:
         """One of the netlist."""
         own = tokens.any_name("a queue")
-        try:
-            self._rest["queues"][own] = Queue(own, **self._reader.map(tokens))
-        except TypeError as error:
-            tokens.fail(f"queue {own}: {error}")
+        if own in self._rest["queues"]:
+            tokens.fail(f"there is a queue {own} already")
+        self._rest["queues"][own] = made(Queue, self._reader.map(tokens) | {"name": own}, tokens, f"queue {own}")
 
     def between(self, tokens: Tokens) -> None:
         """The queue by which other epochs read an op."""
@@ -234,7 +239,10 @@ class TileReader:
         tokens.need("to")
         reader = tokens.any_name("an op")
         tokens.need("=")
-        self._rest["detours"][reader, source] = self._reader.value(tokens)
+        found = self._reader.value(tokens)
+        if not isinstance(found, Detour):
+            tokens.fail(f"detour {source}: a Detour is missing")
+        self._rest["detours"][reader, source] = found
 
 
 _LINES: Final = {

@@ -1,8 +1,9 @@
 """Values of attributes as text and back: numbers, words, lists, arrays, and the compiler's own records.
 
-An array stands as its type, shape and digest, `float32[96, 96] @3fa9c1d20b11`, one of few elements with these:
-`int64[2] = [3, 5]`. A record stands as `Name(field: value)`, without fields that have their default. A record that ops
-share has a number, `PickTable#2(..)`: equal numbers are one object.
+An array stands as its type, shape and digest, `float32[96, 96] @3fa9c1d20b11`, one of few elements with these,
+`int64[2] = [3, 5]`, one of equal elements with one, `float32[1, 32, 64] = 0.5`. A record stands as
+`Name(field: value)`, without fields that have their default. A record that ops share has a number, `PickTable#2(..)`:
+equal numbers are one object.
 """
 
 import re
@@ -15,6 +16,7 @@ import numpy as np
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.graph.spec import DTYPES
 from buda_emu.compiler.ir.arrays import Array, Arrays, digest, equal
+from buda_emu.compiler.ir.made import made
 from buda_emu.compiler.ir.tokens import IrError, Tokens
 from buda_emu.compiler.lower.layout import Layout, Piece
 from buda_emu.compiler.lower.picker import PickTable
@@ -77,8 +79,10 @@ class Printer:
     def array(self, array: Array) -> str:
         """Type, shape, and elements or digest."""
         head = f"{array.dtype.name}{list(array.shape)}"
-        if array.size <= INLINE and array.dtype.name in DTYPES:
+        if array.size <= INLINE:
             return f"{head} = {self.value(array.reshape(-1).tolist())}"
+        if _is_even(array):
+            return f"{head} = {self.value(array.reshape(-1)[0].item())}"
         key = digest(array)
         self.arrays[key] = array
         return f"{head} @{key}"
@@ -97,6 +101,12 @@ class Printer:
             self._shared[id(record)] = len(self._shared) + 1
             self._kept.append(record)  # no other object takes its id while this one prints
         return f"#{self._shared[id(record)]}"
+
+
+def _is_even(array: Array) -> bool:
+    """Whether all elements are the same; the first ones tell nearly always."""
+    first = array.reshape(-1)[:1]
+    return all(equal(part, np.broadcast_to(first, part.shape)) for part in (array.reshape(-1)[:9], array))
 
 
 def _shown(record: Any) -> Iterable[tuple[str, Any]]:
@@ -124,10 +134,10 @@ def _dims(layout: Layout) -> str:
     )
 
 
-def _pieces(dims: str) -> tuple[tuple[Piece, ...], ...]:
-    """The inverse. Raises TypeError for another text."""
+def _pieces(dims: str, tokens: Tokens) -> tuple[tuple[Piece, ...], ...]:
+    """The inverse. Raises IrError for another text."""
     if dims and not re.fullmatch(rf"{_DIM}(?:, {_DIM})*", dims):
-        raise TypeError(f"dims {dims!r} are not as `20r*4, 4r+24c, 1`")
+        tokens.fail(f"dims {dims!r} are not as `20r*4, 4r+24c, 1`")
     return tuple(
         tuple(Piece(int(size), axis, int(stride or 1)) for size, axis, stride in re.findall(_PIECE, dim))
         for dim in (dims.split(", ") if dims else ())
@@ -209,6 +219,8 @@ class Reader:
         if tokens.take("="):
             items = self.value(tokens)
             try:
+                if not isinstance(items, list):
+                    return np.full(shape, items, dtype)
                 return np.array(items, dtype).reshape(shape)
             except (TypeError, ValueError, OverflowError):
                 tokens.fail(f"{items} is no {dtype}{list(shape)}")
@@ -242,11 +254,10 @@ class Reader:
             values[key] = self.value(tokens)
             if not tokens.at(")"):
                 tokens.need(",")
-        try:
-            made = kind(**values) if kind is not Layout else Layout(_pieces(values["dims"]), values["extent"])
-        except (TypeError, KeyError, AttributeError) as error:
-            tokens.fail(f"{word}: {error}")
-        return self._shared.setdefault(number, made) if number else made
+        if kind is Layout and isinstance(values.get("dims"), str):
+            values["dims"] = _pieces(values["dims"], tokens)
+        found: Any = made(kind, values, tokens, word)
+        return self._shared.setdefault(number, found) if number else found
 
 
 def same(one: Any, two: Any) -> bool:

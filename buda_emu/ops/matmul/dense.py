@@ -63,27 +63,29 @@ def run_product(
     if known is None:
         known = call.fixed["product"] = _fixed(call)
     if known.as_they_are:
-        _multiply(call, (inputs[0], *known.left), (inputs[1], *known.right), out, parallel, ending)
+        _multiply(call, inputs[0], inputs[1], known.reading, out, parallel, ending)
         return
     left = blanked(call, 0, inputs, parallel)
-    right = blanked(call, 1, inputs, parallel, known.right[2])
+    right = blanked(call, 1, inputs, parallel, known.arrange)
     if not call.attributes.accumulate:
-        _multiply(call, left, right, out, parallel, ending)
+        _multiply(call, left[0], right[0], _reading(left[1:], right[1:]), out, parallel, ending)
         return
     # out[b] = sum over s of product[b * z + s]: one product for each s, so that no more than one waits in memory.
     z, term = call.attributes.z, np.empty_like(out)
     for s in range(z):
         target = term if s else out
-        _multiply(call, _every(call, 0, left, s, z), _every(call, 1, right, s, z), target, parallel)
+        reading = _reading(_every(call, 0, left, s, z)[1:], _every(call, 1, right, s, z)[1:])
+        _multiply(call, left[0], right[0], reading, target, parallel)
         if s:
             run_add(out, plain(term), parallel)
 
 
 class _Fixed(NamedTuple):
-    """Of both operands all but their sources, and whether one product of them as they are is the result."""
+    """How both operands are read, the arrangement of the second, and whether one product of them as they are is the
+    result."""
 
-    left: tuple[Index, np.float32, int]
-    right: tuple[Index, np.float32, int]
+    reading: Reading
+    arrange: int
     as_they_are: bool
 
 
@@ -91,7 +93,13 @@ def _fixed(call: OpCall) -> _Fixed:
     left, right = operand_map(call, 0)[:2], operand_map(call, 1)[:2]
     arrange = gather.TRANSPOSE if call.transpose else gather.AS_IS
     whole = all(operand.tile_dim == FULL_TILE for operand in call.operands[:2])
-    return _Fixed((*left, gather.AS_IS), (*right, arrange), whole and not call.attributes.accumulate)
+    reading = _reading((*left, gather.AS_IS), (*right, arrange))
+    return _Fixed(reading, arrange, whole and not call.attributes.accumulate)
+
+
+def _reading(left: tuple[Index, np.float32, int], right: tuple[Index, np.float32, int]) -> Reading:
+    """Of both operands all but their sources, as the kernel takes it."""
+    return Reading(*left[:2], *right[:2], right[2] == gather.TRANSPOSE)
 
 
 def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: int) -> gather.Operand:
@@ -104,23 +112,16 @@ def _every(call: OpCall, index: int, operand: gather.Operand, first: int, step: 
 
 
 def _multiply(
-    call: OpCall,
-    left: gather.Operand,
-    right: gather.Operand,
-    out: Tiles,
-    parallel: Parallel,
-    ending: Ending | None = None,
+    call: OpCall, a: Tiles, b: Tiles, reading: Reading, out: Tiles, parallel: Parallel, ending: Ending | None = None
 ) -> None:
     """out float32[w, t * R * C, 1024] = the product; t is that of `out`, which may be one of several slices."""
     known: tuple[int, int, Extent] | None = call.fixed.get("blocks")
     if known is None or known[0] != len(out):
         known = call.fixed["blocks"] = len(out), *_blocks(call, out)
     _, items, extent = known
-    a, b = left[:3], right[:3]
     if ending is None:
-        ending = Ending(AS_IT_IS, *a)
-    reading = Reading(*a[1:], *b[1:], right[3] == gather.TRANSPOSE)
-    parallel(matmul_tiles, items, out, a[0], b[0], reading, extent, ending)
+        ending = Ending(AS_IT_IS, a, reading.a_index, reading.a_pad)
+    parallel(matmul_tiles, items, out, a, b, reading, extent, ending)
 
 
 def _blocks(call: OpCall, out: Tiles) -> tuple[int, Extent]:

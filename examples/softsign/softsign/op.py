@@ -31,5 +31,5 @@ class Softsign:
     def run(self, call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parallel) -> None:
         """Tiles are gathered by a kernel that stands, and computed where they then lie."""
         source, index, pad_value, arrange = kernel_operand(call, 0, inputs)
-        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, *kept_dims(call))
+        parallel(gather_tiles, items(out), out, source, index, pad_value, arrange, kept_dims(call))
         out /= np.float32(1) + np.abs(out)

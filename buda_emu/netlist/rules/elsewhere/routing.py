@@ -334,8 +334,8 @@ rule(
     "V357",
     "W",
     "a result has many readers",
-    "For each core of an op net2pipe counts the cores that it sends to, reader by reader, and recommends no more than "
-    "16. More are taken as long as the core has streams for them (V340).",
+    "For each core of an op net2pipe counts the cores that it sends to, reader by reader, and recommends no more "
+    "than 16. More are taken as long as the core has streams for them (V340).",
     "17 nops of one core that read another's result",
     "16 nops of one core that read another's result",
     _N2P,
@@ -344,8 +344,9 @@ rule(
     "V358",
     "W",
     "what an op receives and sends takes many phases",
-    "Each change of the core that an operand comes from is two phases, each piece of a result that goes elsewhere one, "
-    "or two where its buffer is double. Net2pipe recommends no more than 1800 of a core: their descriptions take L1.",
+    "Each change of the core that an operand comes from is two phases, each piece of a result that goes elsewhere "
+    "one, or two where its buffer is double. Net2pipe recommends no more than 1800 of a core, as their "
+    "descriptions take L1.",
     "input_0_tms: [transpose] of 32 x 32 tiles between two cores",
     "input_0_tms: [transpose] of 16 x 16 tiles between two cores",
     _N2P,
@@ -363,8 +364,8 @@ rule(
     "V360",
     "W",
     "an op reads queues at many places",
-    "Each piece of a queue's entry that a core reads by itself is one place of its pipe. Net2pipe recommends no more "
-    "than 2000 of a core.",
+    "Each piece of a queue's entry that a core reads by itself is one place of its pipe. Net2pipe recommends no "
+    "more than 2000 of a core.",
     "input_0_tms: [transpose] of a queue of 64 x 64 tiles in one buffer",
     "input_0_tms: [transpose] of a queue of 32 x 32 tiles in one buffer",
     _N2P,
@@ -373,8 +374,8 @@ rule(
     "V361",
     "N",
     "an operand that nothing of the op reads",
-    "A core has a buffer for each operand of a fused op that one of its sub-ops reads, and for the one operand of a "
-    "reduce; net2pipe ends at others.",
+    "A core has a buffer for each operand of a fused op that one of its sub-ops reads, and for the one operand of "
+    "a reduce; net2pipe ends at others.",
     "a fused op with three inputs whose definition reads input0 and input1",
     "a fused op with two inputs whose definition reads input0 and input1",
     _N2P,

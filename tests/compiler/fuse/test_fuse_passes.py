@@ -1,0 +1,49 @@
+"""Netlist ops that are put together, as texts."""
+
+from compiler.pass_pairs import becomes, stays
+
+FEEDS = """
+    tile "g":
+      input x {label: "x", shape: (1, 1, 2), view: (1, 8, 64)}
+      constant w {values: float32[1, 64, 32] = 0.5}
+      constant row {values: float32[1, 32, 32] = 2.0}
+"""
+PRODUCT = '      p = matmul(x, w) : [1, 1, 1] with {inner: 2, source: "p"}\n'
+OUT = '      output out {label: "y", op: "y", view: (1, 8, 32), host_shape: (8, 32), dtype: "float32"}\n'
+
+
+def test_a_row_becomes_the_bias_of_the_product():
+    added = '      y = add(p, row) : [1, 1, 1] with {source: "y"}\n'
+    biased = '      y = matmul(x, w, row) {bias: true} : [1, 1, 1] with {inner: 2, source: "y", made_of: ("p", "y")}\n'
+    becomes("fuse_bias", FEEDS + PRODUCT + added + OUT, FEEDS + biased + OUT)
+
+
+def test_a_product_that_is_read_twice_has_no_bias():
+    added = """      a = add(p, row) : [1, 1, 1] with {source: "a"}
+      y = add(p, a) : [1, 1, 1] with {source: "y"}
+"""
+    stays("fuse_bias", FEEDS + PRODUCT + added + OUT)
+
+
+def test_gelu_goes_into_the_product():
+    after = '      y = gelu(p) : [1, 1, 1] with {source: "y"}\n'
+    one = '      y = matmul(x, w) {sfpu_op: "gelu"} : [1, 1, 1] with {inner: 2, source: "y", made_of: ("p", "y")}\n'
+    becomes("fuse_activation", FEEDS + PRODUCT + after + OUT, FEEDS + one + OUT)
+
+
+def test_a_clamp_becomes_the_packers():
+    clamp = '{relu_en: true, relu_threshold: 0.0, relu_mode: "min"}'
+    after = f'      y = nop(p) {clamp} : [1, 1, 1] with {{source: "y"}}\n'
+    one = f'      y = matmul(x, w) {clamp} : [1, 1, 1] with {{inner: 2, source: "y", made_of: ("p", "y")}}\n'
+    becomes("fuse_relu", FEEDS + PRODUCT + after + OUT, FEEDS + one + OUT)
+
+
+def test_a_chain_becomes_one_op():
+    chain = """      a = add(p, row) : [1, 1, 1] with {source: "a"}
+      y = multiply(a, row) : [1, 1, 1] with {source: "y"}
+"""
+    one = """      y = fused_op(p, row) : [1, 1, 1] with {source: "y", made_of: ("a", "y")}
+        step a = add(input0, input1) : dest
+        step y = multiply(dest, input1) : output
+"""
+    becomes("fuse_chains", FEEDS + PRODUCT + chain + OUT, FEEDS + PRODUCT + one + OUT)

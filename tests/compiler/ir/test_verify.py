@@ -1,0 +1,163 @@
+"""Broken IR is found by the reader or the verifier, by name, or does no harm."""
+
+import random
+import re
+from functools import cache
+
+import pytest
+
+from buda_emu.compiler.graph.builder import Builder
+from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.ir.text import FRONT, Ir, parse_file, parse_ir, print_file
+from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.pipeline import NAMES, Context, file_of, run
+from buda_emu.compiler.recipe import Recipe
+from buda_emu.errors import BudaError, InternalError
+
+CORE = """core "g":
+  x = input {label: "x"} : float32[2, 3] from "x"
+  w = constant {value: float32[1, 3] = [1.0, 2.0, 3.0]} : float32[1, 3]
+  a = exp(x) : float32[2, 3]
+  y = add(a, w) : float32[2, 3]
+  z = reduce_max(y) {dim: 1} : float32[2, 1]
+  output "z" = z : float32
+"""
+TILE = """tile "g":
+  input x {label: "x", shape: (1, 1, 2), view: (1, 8, 64)}
+  constant w {values: float32[1, 64, 32] = 0.5}
+  p = matmul(x, w) : [1, 1, 1] with {inner: 2, source: "p"}
+  y = gelu(p) : [1, 1, 1] with {source: "y"}
+  output out {label: "y", op: "y", view: (1, 8, 32), host_shape: (8, 32), dtype: "float32"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "complaint"),
+    [
+        (CORE, "a = exp(x) : float32[2, 3]", "a = exp(x) : float32[3, 2]", r"a = exp: has shape \[3, 2\], .*\[2, 3\]"),
+        (CORE, "add(a, w)", "add(a)", "y = add: its operands or attributes are not those of add"),
+        (CORE, "a = exp(x) : float32", "a = exp(x) : int7", "a: there is no element type int7"),
+        (CORE, "exp(x)", "exp(nobody)", r"a = exp\(nobody\).*not: has operands that stand before it"),
+        (CORE, "exp(x)", "exp(y)", r"a = exp\(y\).*not: has operands that stand before it"),
+        (CORE, "{dim: 1}", "{dim: 7}", "z = reduce_max: "),
+        (CORE, "{dim: 1}", "{dam: 1}", "z = reduce_max: its operands or attributes"),
+        (CORE, "add(a, w)", "linear(a) {dim: 1, matrix: Sparse(shape: (3, 3), row: int64[1] = [0], col: int64[1] = [9], "
+         "weight: float32[1] = [1.0])}", "y = linear: entries of its matrix are outside of it"),
+        (CORE, '"z" = z', '"z" = q', "output z: there is no node q"),
+        (CORE, "exp(x)", "expo(x)", r"a = expo\(x\).*not: is a core op"),
+        (TILE, ": [1, 1, 1] with {inner: 2", ": [1, 1, 3] with {inner: 2", r"p = matmul: operand 1 is \[1, 2, 1\]"),
+        (TILE, "matmul(x, w)", "matmul(x)", "p = matmul: 1 operand, it takes 2"),
+        (TILE, "gelu(p)", "gelu(q)", "y: q is not defined before it"),
+        (TILE, "matmul(x, w)", "matmul(y, w)", "p: y is not defined before it"),
+        (TILE, "gelu(p)", "gelu(p) {slope: 0.5}", "y = gelu: attribute slope is not one of gelu"),
+        (TILE, "gelu(p)", 'gelu(p) {relu_en: "yes"}', "attribute relu_en of type bool cannot be 'yes'"),
+        (TILE, "gelu(p)", "gelu(p <hslice 3>)", "y = gelu: operand 0: hslice 3 does not divide 1"),
+        (TILE, "gelu", "gelo", "y = gelo: there is no op type gelo"),
+        (TILE, '{source: "y"}', '{source: "y", precision: Precision(df: "Int7")}', "y: there is no format Int7"),
+        (TILE, 'op: "y"', 'op: "q"', "q: an output or state is to be written by it"),
+    ],
+)  # fmt: skip
+def test_what_breaks_a_rule_is_named(text, old, new, complaint):
+    assert problems(parse_ir(text)) == []
+    assert old in text
+    (found, *_) = problems(parse_ir(text.replace(old, new)))
+    assert re.search(complaint, found), found
+
+
+def test_a_placement_off_the_chip_or_on_others_cores_is_named():
+    file = whole()["fork_room"]
+    text, arrays = print_file(file)
+    for old, new, complaint in (
+        (r"at \(0, 0\)", "at (40, 0)", "the chip has 10x8"),
+        (r"ublock: \(2, 1\)\)", "ublock: (2, 3))", "its blocks are"),
+        (r'df: "Float16_b"', 'df: "Float17"', "there is no format Float17"),
+    ):
+        head, body = text.split("\nplaced ")
+        edited = re.sub(old, new, body, count=1)
+        assert edited != body
+        form = parse_file(f"{head}\nplaced {edited}", arrays).forms[0]
+        assert any(complaint in problem for problem in problems(form))
+
+
+@cache
+def whole():
+    """Two layers, a norm and a softmax after each pass."""
+    b = Builder(Graph("small"), decompose=False)
+    x = b.input("x", (5, 70), "float32")
+    hidden = b.gelu(b.add(b.matmul(x, _weights(b, 70, 40)), 0.5))
+    y = b.softmax(b.matmul(b.transpose(hidden, perm=(1, 0)), _weights(b, 5, 33)), dim=1)
+    b.graph.outputs = [Output("y", y.name, "float32")]
+    context = Context()
+    files, forms, before = {}, [Ir(FRONT, b.graph)], NAMES[0]
+    for name in NAMES[1:]:
+        files[before] = parse_file(*print_file(file_of(before, forms, context)))  # passes change tiles in place
+        forms, before = run(forms, context, after=before, stop=name), name
+    files[before] = file_of(before, forms, context)
+    return files
+
+
+def _weights(b, rows, columns):
+    import numpy as np
+
+    return b.constant(np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32))
+
+
+def broken(rng, text):
+    """The text with one thing changed in a line that is no heading."""
+    lines = text.splitlines()
+    number = rng.choice([n for n, line in enumerate(lines) if line.startswith("  ") and len(line) > 4])
+    line = lines[number]
+    names = sorted({found for line in lines for found in re.findall(r"^  (\w[\w.]*) =", line)})
+    kind = rng.randrange(7)
+    if kind == 0:  # a wrong shape or number
+        line = _one(rng, r"\b\d+\b", line, lambda found: str(int(found) + rng.choice((-1, 1, 7, 1000))))
+    elif kind == 1:  # a missing operand
+        line = _one(rng, r"[\w.]+, ", line, lambda _: "")
+    elif kind == 2:  # a type that there is not, or another one
+        words = ("int7", "Float7", "int32", "Int8", "bool")
+        line = _one(rng, r"float32|Float16_b|int64|matmul|add|queue|value", line, lambda _: rng.choice(words))
+    elif kind == 3 and names:  # an operand that stands later, or another one
+        line = _one(rng, r"(?<=[(,] )\w[\w.]*|(?<=\()\w[\w.]*", line, lambda _: rng.choice(names))
+    elif kind == 4:  # another attribute
+        line = _one(rng, r"\w+(?=: )", line, lambda _: rng.choice(("dim", "axis", "grid", "bias", "label", "shape")))
+    elif kind == 5:  # a line is gone
+        return "\n".join(lines[:number] + lines[number + 1 :])
+    else:  # a line stands elsewhere
+        lines.insert(rng.randrange(4, len(lines)), lines.pop(number))
+        return "\n".join(lines)
+    lines[number] = line
+    return "\n".join(lines)
+
+
+def _one(rng, pattern, line, change):
+    found = list(re.finditer(pattern, line))
+    if not found:
+        return line
+    place = rng.choice(found)
+    return line[: place.start()] + change(place[0]) + line[place.end() :]
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_broken_ir_is_refused_or_does_no_harm(count):
+    rng = random.Random(37)
+    texts = {name: print_file(file) for name, file in whole().items()}
+    recipe = Recipe.named(effort="low")
+    refused = 0
+    for _ in range(count):
+        text, arrays = texts[rng.choice(list(texts))]
+        edited = broken(rng, text)
+        try:
+            recipe.resumed(parse_file(edited, arrays))
+        except InternalError as error:
+            pytest.fail(f"{error}:\n{_difference(text, edited)}")
+        except BudaError:
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"{type(error).__name__} {error}:\n{_difference(text, edited)}") from error
+    assert refused > count / 3
+
+
+def _difference(one, two):
+    import difflib
+
+    return "\n".join(line for line in difflib.ndiff(one.splitlines(), two.splitlines()) if line[0] in "+-")
