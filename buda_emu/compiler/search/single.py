@@ -25,7 +25,7 @@ from buda_emu.compiler.search.cuts import epoch_load
 from buda_emu.compiler.search.line import Floats, Line
 from buda_emu.compiler.search.pack import TRIES, on_chip
 from buda_emu.errors import UnsupportedError
-from buda_emu.timing.epoch import LEAST_PARTS, MOST_PARTS
+from buda_emu.timing.epoch.parts import LEAST_PARTS, MOST_PARTS
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
 """Cycles that a core is worth."""
