@@ -121,7 +121,7 @@ def _options(
     except ValueError as error:
         return nothing(str(error), "D003")
     if packages > 1:
-        findings.append(("D005", place, plural(packages, 'package')))
+        findings.append(("D005", place, plural(packages, "package")))
     op = CustomOp(integers[_VERSION], integers[_PREFERENCE], chips, inputs, outputs)
     return Container(tuple(findings), memoryview(raw), start + at, op, model)
 

@@ -1,14 +1,14 @@
 """Text -> netlist and findings: read, expand, derive, hold against the rules. What was kept needs none of this."""
 
 from buda_emu.checker.diagnostic import Diagnostic
-from buda_emu.netlist.derive import derive_graphs, derive_programs, derive_queues
-from buda_emu.netlist.expand import expand
+from buda_emu.netlist.derived.expand import expand
+from buda_emu.netlist.derived.fields import derive_graphs, derive_programs, derive_queues
+from buda_emu.netlist.derived.temporal import temporal_graphs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.reader import Document, read_document
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
-from buda_emu.netlist.temporal import temporal_graphs
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 
 __all__ = ["broken_names", "build", "judge"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from buda_emu.netlist.derive import without_derived
+from buda_emu.netlist.derived.fields import without_derived
 from buda_emu.netlist.model import (
     Allocate,
     Deallocate,

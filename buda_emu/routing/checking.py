@@ -27,6 +27,8 @@ ARCHS: Final = ("grayskull", "wormhole_b0")
 
 NOT_JUDGED: Final = "V359"
 """The rule of what no pipes are made for."""
+RECOMMENDED: Final = ("V357", "V358", "V360")
+"""Rules of what net2pipe takes, but recommends less of."""
 
 _OF_STREAMS: Final = {
     "readers_of_a_queue": "V350",

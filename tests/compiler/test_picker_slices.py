@@ -124,11 +124,11 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     """Each slice of the product has all taps, so each part has some taps of each slice."""
     recipe = small_recipe(120, effort="low")
     graph = image("conv")
-    prepared = recipe.prepared(graph)
-    line = Line.of(recipe._tiles(prepared), recipe.device)
+    made = recipe.stopped(graph, "stream_rows").forms[0]
+    line = Line.of(made.tiles, recipe.device)
     parts = fractured(line, 1, 0.001)
     assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in line.ops)
-    compiled = CompiledModel(*recipe._finished(prepared, place(parts, recipe.device, recipe.aim)))
+    compiled = CompiledModel(made.graph, place(parts, recipe.device, recipe.aim), "")
     x = np.random.default_rng(1).standard_normal(SHAPES["conv"]).astype(np.float32)
     np.testing.assert_allclose(
         compiled.run({"x": x})[0], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-4

@@ -53,13 +53,13 @@ def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, roo
 
 def test_where_all_ops_have_room_nothing_changes():
     recipe = Recipe.named()
-    tiles = recipe._tiles(recipe.prepared(tall()))
+    tiles = recipe.stopped(tall(), "state_formats").forms[0].tiles
     assert streamed(tiles, recipe.device) is tiles
 
 
 def test_slices_are_stacked_for_who_reads_them_whole():
     recipe = small(160)
-    tiles = streamed(recipe._tiles(recipe.prepared(tall())), recipe.device)
+    tiles = streamed(recipe.stopped(tall(), "state_formats").forms[0].tiles, recipe.device)
     sliced = {op.name: op.shape[0] for op in tiles.ops.values() if op.shape[0] > 1}
     assert sliced
     for op in tiles.ops.values():

@@ -36,9 +36,7 @@ def _exec() -> Any:
 def _stats() -> Any:
     from buda_emu.gemini.statistics import Statistics
 
-    return document(
-        "Results of buda-emu gemini stats --json", Statistics, links=_LINKS, energy=dict[str, float] | None
-    )
+    return document("Results of buda-emu gemini stats --json", Statistics, links=_LINKS, energy=dict[str, float] | None)
 
 
 def _diff() -> Any:

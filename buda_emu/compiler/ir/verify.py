@@ -5,12 +5,14 @@ from itertools import combinations
 from math import prod
 from typing import Any, Final
 
+from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.spec import CORE, FRONT, declared_problems, graph_problems
 from buda_emu.compiler.ir.text import PLACED, TILE, Ir
 from buda_emu.compiler.ir.tile_rules import attribute_problems, operand_problems
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.placement import Placed, Placement
+from buda_emu.compiler.place.placement import Placed, Placement, Queue
 from buda_emu.compiler.target import FIDELITIES
+from buda_emu.netlist.fields import LAYOUTS, LOCATIONS, QUEUE_TYPES
 from buda_emu.spec.formats import FORMATS
 
 MOST: Final = 20
@@ -89,15 +91,31 @@ def placed_problems(placement: Placement) -> Iterator[str]:
                 yield f"{name}: {use.source}, which it reads, runs in a later epoch"
     yield from _overlaps(placement)
     for name, queue in placement.queues.items():
-        yield from _format_problems(f"queue {name}", (queue.df,))
-        if len(queue.addresses) != prod(queue.blocks.grid):
-            yield f"queue {name}: {len(queue.addresses)} addresses for a grid of {list(queue.blocks.grid)}"
-        if queue.input != "HOST" and queue.input not in placement.ops:
-            yield f"queue {name}: there is no op {queue.input}"
+        problem = next(_queue_problems(placement, queue), None)
+        if problem is not None:
+            yield f"queue {name}: {problem}"
     queues: Mapping[Any, str] = {**placement.between, **placement.held_as}
     for name in queues.values():
         if name not in placement.queues:
             yield f"there is no queue {name}"
+
+
+def _queue_problems(placement: Placement, queue: Queue) -> Iterator[str]:
+    if queue.df not in FORMATS:
+        yield f"there is no format {queue.df}"
+    if len(queue.addresses) != prod(queue.blocks.grid):
+        yield f"{plural(len(queue.addresses), 'address')} for a grid of {list(queue.blocks.grid)}"
+    channels = placement.target.arch.dram_channels if queue.loc == "dram" else placement.target.arch.host_channels
+    if any(not 0 <= channel < channels or address < 0 for channel, address in queue.addresses):
+        yield f"an address that is not in {plural(channels, 'channel')} of {queue.loc}"
+    if queue.loc not in LOCATIONS or queue.type not in QUEUE_TYPES or queue.layout not in LAYOUTS:
+        yield f"there is no {queue.type} of layout {queue.layout} in {queue.loc}"
+    if queue.entries < 1:
+        yield f"{queue.entries} entries"
+    if queue.input != "HOST" and queue.input not in placement.ops:
+        yield f"there is no op {queue.input}"
+    if queue.alias and queue.alias not in placement.queues:
+        yield f"there is no queue {queue.alias}"
 
 
 def _division_problems(placement: Placement, placed: Placed) -> Iterator[str]:

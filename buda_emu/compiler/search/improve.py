@@ -160,7 +160,6 @@ class _Epoch:
         after = self._judged(replace(part, ops=ops))
         return (moved, after) if _cycles(after) < _cycles(before) else (spots, before)
 
-
     def _judged(self, part: Placement) -> Judged:
         self.work.modelled += len(part.ops)
         return judged(part)

@@ -227,9 +227,7 @@ def _limits(epoch: EpochReport) -> Table:
     return Table(columns, rows, "find units" if len(rows) > 8 else "", tall=True)
 
 
-def _ops(
-    netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources
-) -> Table:
+def _ops(netlist: Netlist, run: PerfRun, epoch: EpochReport, steps: Sequence[CriticalStep], sources: Sources) -> Table:
     columns = [
         Column("op", "name"), Column("type", choose=True), Column("cores", "number"),
         Column("cycles", "number", tip="of one input on each core"),

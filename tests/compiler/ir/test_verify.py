@@ -22,6 +22,7 @@ CORE = """core "g":
   z = reduce_max(y) {dim: 1} : float32[2, 1]
   output "z" = z : float32
 """
+OUTSIDE = "Sparse(shape: (3, 3), row: int64[1] = [0], col: int64[1] = [9], weight: float32[1] = [1.0])"
 TILE = """tile "g":
   input x {label: "x", shape: (1, 1, 2), view: (1, 8, 64)}
   constant w {values: float32[1, 64, 32] = 0.5}
@@ -41,8 +42,7 @@ TILE = """tile "g":
         (CORE, "exp(x)", "exp(y)", r"a = exp\(y\).*not: has operands that stand before it"),
         (CORE, "{dim: 1}", "{dim: 7}", "z = reduce_max: "),
         (CORE, "{dim: 1}", "{dam: 1}", "z = reduce_max: its operands or attributes"),
-        (CORE, "add(a, w)", "linear(a) {dim: 1, matrix: Sparse(shape: (3, 3), row: int64[1] = [0], col: int64[1] = [9], "
-         "weight: float32[1] = [1.0])}", "y = linear: entries of its matrix are outside of it"),
+        (CORE, "add(a, w)", f"linear(a) {{dim: 1, matrix: {OUTSIDE}}}", "entries of its matrix are outside"),
         (CORE, '"z" = z', '"z" = q', "output z: there is no node q"),
         (CORE, "exp(x)", "expo(x)", r"a = expo\(x\).*not: is a core op"),
         (TILE, ": [1, 1, 1] with {inner: 2", ": [1, 1, 3] with {inner: 2", r"p = matmul: operand 1 is \[1, 2, 1\]"),

@@ -3,8 +3,7 @@
 from compiler.pass_pairs import becomes
 
 SUM = (
-    "Sparse(shape: (1, 3), row: int64[3] = [0, 0, 0], col: int64[3] = [0, 1, 2], "
-    "weight: float32[3] = [1.0, 1.0, 1.0])"
+    "Sparse(shape: (1, 3), row: int64[3] = [0, 0, 0], col: int64[3] = [0, 1, 2], weight: float32[3] = [1.0, 1.0, 1.0])"
 )
 
 

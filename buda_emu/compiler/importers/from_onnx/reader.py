@@ -391,8 +391,7 @@ class _Reader:
         if not self._refused:
             return
         lines = [
-            f"{what}: {plural(count, 'time')}"
-            + (f", first at {self._places[what]}" * bool(self._places[what]))
+            f"{what}: {plural(count, 'time')}" + (f", first at {self._places[what]}" * bool(self._places[what]))
             for what, count in self._refused.most_common()
         ]
         raise UnsupportedError(f"compile: {self._graph.name}: not supported: " + "; ".join(lines))

@@ -10,9 +10,7 @@ from buda_emu.kernels.tensix.words import FP16, FP32, TILE, Lanes, Setting, Tile
 
 
 @kernel
-def elwmul_tiles(
-    start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, phases: int, setting: Setting
-) -> None:
+def elwmul_tiles(start: int, stop: int, dst: Tiles, srca: Tiles, srcb: Tiles, phases: int, setting: Setting) -> None:
     """dst += srca * srcb, one accumulation for each phase. Items: the tiles.
 
     dst: uint32[n, 1024], Dst images of the setting's mode; srca and srcb: uint32[n, 1024] words. `phases`: bit p is set

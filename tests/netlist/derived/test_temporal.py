@@ -1,7 +1,7 @@
 """NETLIST 1.8."""
 
+from buda_emu.netlist.derived.temporal import temporal_graphs
 from buda_emu.netlist.model import Execute, Graph, Op, Program, Queue
-from buda_emu.netlist.temporal import temporal_graphs
 
 
 def graph(name: str, device: int, **ops: tuple[str, ...]) -> Graph:
