@@ -142,3 +142,10 @@ def test_damaged_files(members, tmp_path):
             (tmp_path / "m.pt2").write_bytes(data)
             with contextlib.suppress(HostError):
                 be.compile(tmp_path / "m.pt2", effort="low")
+
+
+def test_what_torch_deprecates_in_itself_is_not_said(tmp_path):
+    """Tests treat warnings as errors."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    torch.export.save(torch.export.export(model, (torch.ones(1, 4),)), tmp_path / "m.pt2")
+    assert be.compile(tmp_path / "m.pt2", effort="low").netlist.ops
