@@ -138,7 +138,7 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     x = b.input("x", (64, 64), "float32")
     b.graph.outputs = [Output("y", b.matmul(x, b.sigmoid(x)).name, "float32")]
     target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
-    tiles = recipe()._tiles(recipe().prepared(b.graph))
+    tiles = recipe().stopped(b.graph, "state_formats").forms[0].tiles
     assert across(tiles, target, 2, 0.0) is tiles
     found = place(tiles, target, Aim.named("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2

@@ -80,7 +80,7 @@ def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
     """Of a network of 256 rows: the second product begins with the first slice."""
     from buda_emu.compiler.search import cuts, placer
 
-    monkeypatch.setattr(cuts, "_epoch_load", lambda _: (0.0, 0.0))  # else fewer epochs, without slices, are quicker
+    monkeypatch.setattr(cuts, "epoch_load", lambda _: (0.0, 0.0))  # else fewer epochs, without slices, are quicker
 
     def network():
         b = Builder(Graph("network"))

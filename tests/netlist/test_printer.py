@@ -1,6 +1,7 @@
 """Load, print, load gives an equal netlist (docs/netlist.md)."""
 
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -82,5 +83,9 @@ def test_valid_mutants_are_read_again_as_they_were(corpus: Path) -> None:
     """Repeated keys, odd words and values that no compiler writes."""
     for path in sorted((corpus / "mutants").glob("*.yaml")):
         netlist = check(path).netlist
-        if netlist is not None:
+        if netlist is None:
+            continue
+        if any(isnan(op.attributes.relu_threshold) for op in netlist.ops.values()):  # NaN equals nothing
+            assert netlist_text(again(netlist)) == netlist_text(netlist)
+        else:
             assert_same(netlist, again(netlist))

@@ -68,8 +68,9 @@ def _has_type(spec: AttributeSpec, value: Any) -> bool:
     return isinstance(value, _TYPES.get(spec.kind, (object,))) and (not spec.words or value in spec.words)
 
 
-def operand_problems(tiles: TileGraph, op: TileOp) -> Iterator[str]:
-    """A wrong number of operands, a TM that does not divide, an operand or result of another shape (OPS 2, 7)."""
+def operand_problems(tiles: TileGraph, op: TileOp, queues: Mapping[str, str]) -> Iterator[str]:
+    """A wrong number of operands, a TM that does not divide, an operand or result of another shape (OPS 2, 7).
+    `queues`: those that may be read, with the ops that write them."""
     if len(op.shape) != 3 or min(op.shape) < 1:
         yield f"shape {list(op.shape)} is not slices, rows and columns of tiles"
         return
@@ -81,7 +82,7 @@ def operand_problems(tiles: TileGraph, op: TileOp) -> Iterator[str]:
     seen: list[Shape] = []
     for number, use in enumerate(op.uses):
         try:
-            shape = tiles.shape_of(use.source)
+            shape = tiles.shape_of(queues.get(use.source, use.source))
             for tm in use.tms:
                 shape = _behind(tm, shape)
         except (ValueError, TypeError) as error:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from math import prod
+from types import MappingProxyType
 from typing import Any, Final
 
 from buda_emu.checker.text import plural
@@ -38,14 +39,22 @@ def _problems(form: Ir) -> Iterator[str]:
     if not broken:
         yield from declared_problems(form.graph)
     if form.tiles is not None and form.level in (TILE, PLACED):
-        yield from tile_problems(form.tiles)
+        yield from tile_problems(form.tiles, _detours(form))
     if form.placement is not None:
         yield from placed_problems(form.placement)
 
 
-def tile_problems(tiles: TileGraph) -> Iterator[str]:
-    """Of a graph of netlist ops: names, operands, attributes, shapes, formats."""
-    known = {*tiles.inputs, *tiles.constants, *tiles.states}
+def _detours(form: Ir) -> dict[str, str]:
+    """Queues of a placement in which a branch waits for a longer one, with the ops that write them."""
+    if form.placement is None:
+        return {}
+    return {name: queue.input for name, queue in form.placement.queues.items() if queue.input in form.placement.ops}
+
+
+def tile_problems(tiles: TileGraph, queues: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Of a graph of netlist ops: names, operands, attributes, shapes, formats. `queues` may be operands, too; each
+    holds what an op writes."""
+    known = {*tiles.inputs, *tiles.constants, *tiles.states, *queues}
     for name, constant in tiles.constants.items():
         if constant.values.ndim != 3 or any(size % 32 or not size for size in constant.values.shape[1:]):
             yield f"constant {name}: {list(constant.values.shape)} are no slices of whole tiles"
@@ -58,7 +67,7 @@ def tile_problems(tiles: TileGraph) -> Iterator[str]:
         if op.name in known:
             yield f"{op.name}: there is another tensor of that name"
         known.add(op.name)
-        problem = next(attribute_problems(op), None) or next(operand_problems(tiles, op), None)
+        problem = next(attribute_problems(op), None) or next(operand_problems(tiles, op, queues), None)
         if problem is not None:
             yield f"{op.name} = {op.type}: {problem}"
         yield from _format_problems(op.name, (op.precision.df, op.precision.acc_df), op.precision.fidelity)

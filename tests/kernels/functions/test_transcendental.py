@@ -127,7 +127,7 @@ def test_kernel_is_the_scalar_on_the_region(name, runs, length):
     for tile in (1, 2):
         entry = expected[tile // 2, tile % 2]
         entry[region] = [scalar(x) for x in entry[region]]
-    kernel(1, 3, tiles, runs, length)
+    kernel(1, 3, tiles, (runs, length))
     np.testing.assert_array_equal(tiles.view(np.uint32), expected.view(np.uint32))
 
 
