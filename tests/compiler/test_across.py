@@ -139,7 +139,7 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     x = b.input("x", (64, 64), "float32")
     b.graph.outputs = [Output("y", b.matmul(x, b.sigmoid(x)).name, "float32")]
     target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
-    tiles = compilation()._tiles(compilation().prepared(b.graph))
+    tiles = compilation().stopped(b.graph, "state_formats").forms[0].tiles
     assert across(tiles, target, 2, 0.0) is tiles
     found = place(tiles, target, Aim.named("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2
