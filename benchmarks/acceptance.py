@@ -121,7 +121,7 @@ def training(build: Callable[[], small_models.Source], number: int, **words: Any
     module, inputs = build()
     with torch.no_grad():
         target = torch.randn_like(module(*inputs))
-    compiled = be.compile(module, inputs, loss="mse", optimizer=OPTIMIZERS[number % 3], target=target, **words)
+    compiled = be.compile_training(module, inputs, loss="mse", optimizer=OPTIMIZERS[number % 3], target=target, **words)
 
     def check() -> float:
         loss = torch.nn.functional.mse_loss(module(*inputs), target)
@@ -142,7 +142,7 @@ def decoder(width: int, heads: int, layers: int, **words: Any) -> Built:
     """Tokens of a decoder with caches: the share that is torch's."""
     torch.manual_seed(width)
     model = sharpened(GPT(150, width, heads, layers, 64))
-    compiled = be.compile(model, model.window(), keeps=model.keeps(), **words)
+    compiled = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()), **words)
     prompt = torch.randint(0, 150, (5,)).tolist()
     return compiled, lambda: same(model.greedy(prompt, 30), compiled.generate(prompt, 30))
 
@@ -152,7 +152,7 @@ def encoder_and_decoder(width: int, heads: int, layers: int, **words: Any) -> Bu
     torch.manual_seed(width)
     model = sharpened(T5(150, width, heads, layers, 32, 64))
     encode, decode = Encode(model).eval(), Decode(model).eval()
-    compiled = be.compile({
+    compiled = be.compile_programs({
         "encode": be.Program(encode, encode.example(), encode.keeps()),
         "decode": be.Program(decode, decode.example(), decode.keeps()),
     }, **words)  # fmt: skip

@@ -41,7 +41,7 @@ def gpt2(layers=12):
     model.head.weight = model.tokens.weight
     sharpened(model)
     prompt = torch.randint(0, 50257, (20,)).tolist()
-    made = be.compile(model, model.window(), keeps=model.keeps())
+    made = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
     return made, lambda count: model.greedy(prompt, count), lambda count, precision: made.generate(
         prompt, count, precision=precision
     ), ""  # fmt: skip
@@ -52,7 +52,7 @@ def t5(layers=6):
     torch.manual_seed(0)
     model = sharpened(T5(32128, 512, 8, layers, 64, 128))
     encode, decode = Encode(model).eval(), Decode(model).eval()
-    made = be.compile(
+    made = be.compile_programs(
         {
             "encode": be.Program(encode, encode.example(), encode.keeps()),
             "decode": be.Program(decode, decode.example(), decode.keeps()),

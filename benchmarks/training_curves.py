@@ -119,7 +119,7 @@ def by_torch(module, batches, choices, dtype=torch.float32):
 
 def compiled(module, batches, choices, formats):
     """The training's netlist."""
-    return be.compile(module, (batches[0][0],), loss="cross_entropy", **choices, **formats)
+    return be.compile_training(module, (batches[0][0],), loss="cross_entropy", **choices, **formats)
 
 
 def worst_gradient(training, batches, begun, gradients, precision):
@@ -168,7 +168,9 @@ def paces(only):
             found = []
             for effort in ("low", "default"):
                 begin = time.process_time()
-                made = be.compile(module, (x,), loss="cross_entropy", effort=effort, microbatches=count, **choices)
+                made = be.compile_training(
+                    module, (x,), loss="cross_entropy", effort=effort, microbatches=count, **choices
+                )
                 found.append((made.perf().inputs_per_second, time.process_time() - begin, made.placement.epochs))
             (first, quick, _), (best, seconds, epochs) = found
             print(f"| {name} | {count} | {first:.0f} | {best:.0f} | {best / first:.2f} | {epochs} | {quick:.0f} | "

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from buda_emu.api.test import Tested, test
     from buda_emu.compiler.compile import compile  # noqa: A004
     from buda_emu.compiler.generate.caches import Program
+    from buda_emu.compiler.generate.compile_programs import compile_programs
+    from buda_emu.compiler.options import CompileOptions
     from buda_emu.compiler.parted import compile_in_parts
+    from buda_emu.compiler.train.compile_training import compile_training
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
@@ -52,6 +55,9 @@ _LAZY = {
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
     "compile_in_parts": "buda_emu.compiler.parted",
+    "compile_programs": "buda_emu.compiler.generate.compile_programs",
+    "compile_training": "buda_emu.compiler.train.compile_training",
+    "CompileOptions": "buda_emu.compiler.options",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
     "Listener": "buda_emu.runtime.machine.listeners",
@@ -71,6 +77,7 @@ _LAZY = {
 __all__ = [
     "Advice",
     "BudaError",
+    "CompileOptions",
     "DocumentError",
     "Emulator",
     "Explained",
@@ -96,6 +103,8 @@ __all__ = [
     "check",
     "compile",
     "compile_in_parts",
+    "compile_programs",
+    "compile_training",
     "load",
     "load_image",
     "numerics",

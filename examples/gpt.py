@@ -63,7 +63,7 @@ class GPT(nn.Module):
         return torch.zeros(1, n, dtype=torch.int64), torch.arange(n)[None], *[empty] * (2 * len(self.blocks))
 
     def keeps(self):
-        """Which output goes to which cache, as `be.compile` takes it."""
+        """Which output goes to which cache, as `be.Program` takes it."""
         return {1 + number: f"past_{number}" for number in range(2 * len(self.blocks))}
 
     @torch.no_grad()

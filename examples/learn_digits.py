@@ -51,7 +51,7 @@ def main(arguments=None):
     reached = {"torch": accuracy(net)}
     for df in FORMATS:
         net = copy.deepcopy(first)
-        training = be.compile(net, (batches[0][0],), loss="cross_entropy", learning_rate=RATE, df=df)
+        training = be.compile_training(net, (batches[0][0],), loss="cross_entropy", learning_rate=RATE, df=df)
         losses[df] = [training.train_step(x, y, precision="device") for x, y in batches]
         training.load_into(net)
         reached[df] = accuracy(net)

@@ -74,7 +74,9 @@ def main(arguments=None):
     print(f"torch: loss {mean(losses['torch'][-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted", flush=True)
     for precision in given.precision:
         net = copy.deepcopy(first)
-        training = be.compile(net, (batches[0][0],), loss="cross_entropy", optimizer="adam", learning_rate=rate)
+        training = be.compile_training(
+            net, (batches[0][0],), loss="cross_entropy", optimizer="adam", learning_rate=rate
+        )
         own = losses[precision] = [training.train_step(x, y, precision=precision) for x, y in batches]
         training.load_into(net)
         print(f"{precision}: loss {mean(own[-20:]):.3f}, {right(net):.1%} of {UNSEEN} unseen rows sorted", flush=True)

@@ -51,7 +51,7 @@ def main(arguments=None):
         return (cut[:, :-1], places), cut[:, 1:]
 
     x, y = batch()
-    training = be.compile(
+    training = be.compile_training(
         Learning(model), x, loss="cross_entropy", optimizer="adam", learning_rate=lambda step: RATE / (1 + step / 200)
     )
     losses = []
@@ -63,7 +63,7 @@ def main(arguments=None):
     learned = Learning(model)
     training.load_into(learned)
     model.eval()
-    writer = be.compile(model, model.window(), keeps=model.keeps())
+    writer = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
     prompt = "a queue "
     found = writer.generate([LETTERS.index(letter) for letter in prompt], WRITTEN, precision=given.precision)
     print(prompt + "|" + "".join(LETTERS[code] for code in found))

@@ -9,11 +9,12 @@ import tarfile
 
 import numpy as np
 
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
-from buda_emu.compiler.recipe import Recipe
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import check_text
 from small_images import TOP, good, members, netlist_text, parts, values
@@ -48,7 +49,7 @@ def packed(source, tensors, form="BACKEND"):
 
 
 def compiled(graph, folder, **options):
-    model = CompiledModel(*Recipe.named(effort="low", **options).placed(graph))
+    model = CompiledModel(*Compilation.of(CompileOptions(effort="low", **options)).placed(graph))
     return members_of(model.save(folder)[1].read_bytes())
 
 

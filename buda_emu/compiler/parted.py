@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.text import plural
-from buda_emu.compiler.compile import within_memory
+from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.on_host import HostStep, cut, marked
-from buda_emu.compiler.recipe import Recipe
+from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.errors import HostError
 from buda_emu.spec.precision import Precision
 
 
 class PartedModel:
-    """What `compile` returns where operators run on the host. `steps`: parts and the host's work, in order."""
+    """What `compile_in_parts` returns: some operators run on the host. `steps`: parts and the host's work, in order."""
 
     def __init__(self, graph: Graph, steps: Sequence[CompiledModel | HostStep]) -> None:
         self.graph = graph
@@ -75,17 +75,21 @@ class PartedModel:
 
 @within_memory()
 def compile_in_parts(
-    source: Any, inputs: Sequence[Any] | None = None, *, on_host: Sequence[str], **options: Any
+    source: Any,
+    inputs: Sequence[Any] | None = None,
+    *,
+    on_host: Sequence[str],
+    options: CompileOptions | None = None,
+    **words: Unpack[OptionWords],
 ) -> PartedModel:
     """Compile a model of which some operators run on the host, by name: those of the ONNX model, and front-end ops of
-    any (`buda-emu compile --ops`). Options as `compile` has them: arch, df, fidelity, acc_df, mixed, fuse, name, dump.
+    any (`buda-emu compile --ops`). `source`, `inputs` and options as `compile` takes them.
 
     Raises HostError for a name that the model does not have, and what `compile` raises.
     """
-    recipe = Recipe.named(**options)
-    graph = marked(read_model(source, inputs, on_host), on_host)
-    graph = recipe.prepared(graph)
-    steps = [CompiledModel(*recipe.lowered(step)) if isinstance(step, Graph) else step for step in cut(graph)]
+    compilation = Compilation.of(with_words(options, words, "compile_in_parts"))
+    graph = compilation.prepared(marked(read_model(source, inputs, on_host), on_host))
+    steps = [CompiledModel(*compilation.lowered(step)) if isinstance(step, Graph) else step for step in cut(graph)]
     return PartedModel(graph, steps)
 
 

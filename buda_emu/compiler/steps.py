@@ -1,32 +1,41 @@
-"""The compiler by parts: up to a pass, and on from what stands behind one (docs/pipeline.md)."""
+"""The compiler by parts: up to a pass, and on from what stands after one (docs/pipeline.md)."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from buda_emu.compiler.compile import within_memory
+from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.ir.files import read_ir
 from buda_emu.compiler.ir.text import IrFile
+from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 from buda_emu.compiler.pipeline import known
-from buda_emu.compiler.recipe import Recipe
 
 
 @within_memory()
-def compile_until(source: Any, inputs: Sequence[Any] | None = None, *, stop_after: str, **options: Any) -> IrFile:
-    """What stands behind a pass, to look at or to write with `write_ir`. Options as `Recipe.named` has them. Raises
+def compile_until(
+    source: Any,
+    inputs: Sequence[Any] | None = None,
+    *,
+    stop_after: str,
+    options: CompileOptions | None = None,
+    **words: Unpack[OptionWords],
+) -> IrFile:
+    """What stands after a pass, to look at or to write with `write_ir`. Options as `compile` takes them. Raises
     HostError for a name that no pass has, and what `compile` raises."""
-    recipe = Recipe.named(**options)
-    return recipe.stopped(read_model(source, inputs), known(stop_after, "stop_after"))
+    compilation = Compilation.of(with_words(options, words, "compile_until"))
+    return compilation.stopped(read_model(source, inputs), known(stop_after, "stop_after"))
 
 
 @within_memory()
-def compile_from(path: str | Path, **options: Any) -> CompiledModel:
-    """A model of an IR file: the passes behind the one that it was written after. Of ops on tiles the file says itself
+def compile_from(
+    path: str | Path, *, options: CompileOptions | None = None, **words: Unpack[OptionWords]
+) -> CompiledModel:
+    """A model of an IR file: the passes after the one that it was written after. Of ops on tiles the file says itself
     which architecture and formats they are for. Raises IrError for a file that is none, or that breaks a rule of its
     level, and what `compile` raises."""
-    return CompiledModel(*Recipe.named(**options).resumed(read_ir(Path(path))))
+    return CompiledModel(*Compilation.of(with_words(options, words, "compile_from")).resumed(read_ir(Path(path))))
 
 
 __all__: Sequence[str] = ["compile_from", "compile_until"]

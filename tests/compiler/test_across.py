@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compile import compile as compile_model
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower import matmul
 from buda_emu.compiler.lower.layout import TILE
-from buda_emu.compiler.recipe import Recipe
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
 from buda_emu.compiler.target import Aim, Target
@@ -41,8 +42,8 @@ def given(rows=1, width=512):
     return np.random.default_rng(1).standard_normal((rows, width)).astype(np.float32)
 
 
-def recipe(**options):
-    return Recipe.named(**{"df": "Bfp8_b", "fidelity": "LoFi", **options})
+def compilation(**options):
+    return Compilation.of(CompileOptions(**{"df": "Bfp8_b", "fidelity": "LoFi", **options}))
 
 
 def shared(graph, chips, monkeypatch, **options):
@@ -53,7 +54,7 @@ def shared(graph, chips, monkeypatch, **options):
 
     monkeypatch.setattr(placer, "WORTH", (0.0,))
     monkeypatch.setattr(model, "epoch_load", lambda *_: EpochLoad(()))
-    return CompiledModel(*recipe(chips=chips, objective="latency", **options).placed(graph))
+    return CompiledModel(*compilation(chips=chips, objective="latency", **options).placed(graph))
 
 
 def chips_of(compiled):
@@ -62,7 +63,7 @@ def chips_of(compiled):
 
 @pytest.mark.parametrize(("chips", "gated"), [(2, True), (4, False)])
 def test_each_chip_has_its_share_and_the_bits_are_those_of_one(chips, gated, monkeypatch):
-    (expected,) = CompiledModel(*recipe(objective="latency").placed(network(gated=gated)))(given())
+    (expected,) = CompiledModel(*compilation(objective="latency").placed(network(gated=gated)))(given())
     compiled = shared(network(gated=gated), chips, monkeypatch)
     assert compiled.check(strict=True) == ()
     assert set(chips_of(compiled).values()) == set(range(chips))
@@ -91,7 +92,7 @@ def test_what_is_element_wise_between_products_stays_on_its_chip(monkeypatch):
 def test_a_product_in_slices_is_shared_out_by_slices(chips, monkeypatch):
     monkeypatch.setattr(matmul, "WIDE", 8 * TILE)
     monkeypatch.setattr(matmul, "SHARING", 2)
-    (expected,) = CompiledModel(*recipe(objective="latency").placed(network(rows=40)))(given(40))
+    (expected,) = CompiledModel(*compilation(objective="latency").placed(network(rows=40)))(given(40))
     compiled = shared(network(rows=40), chips, monkeypatch)
     assert compiled.check(strict=True) == ()
     parts = [placed.op for placed in compiled.placement.ops.values() if placed.op.name.endswith(".part.0")]
@@ -104,14 +105,14 @@ def test_as_many_rounds_of_inputs_as_were_asked_for(monkeypatch):
     compiled = shared(network(), 2, monkeypatch, microbatch=3)
     assert compiled.check(strict=True) == ()
     many = given(12)
-    one = CompiledModel(*recipe(objective="latency").placed(network()))
+    one = CompiledModel(*compilation(objective="latency").placed(network()))
     np.testing.assert_array_equal(compiled(many)[0], one(many)[0])
 
 
 def test_it_is_taken_where_the_model_says_that_one_input_is_quicker():
     """Constants of some MiB, which one chip's DRAM is busy with."""
     one, two = (
-        CompiledModel(*recipe(chips=chips, objective="latency").placed(network(1024, 4096))) for chips in (1, 2)
+        CompiledModel(*compilation(chips=chips, objective="latency").placed(network(1024, 4096))) for chips in (1, 2)
     )
     assert two.placement.chips == 2
     assert one.perf().cycles > 1.25 * two.perf().cycles  # loading the epochs included, which takes as long
@@ -120,14 +121,14 @@ def test_it_is_taken_where_the_model_says_that_one_input_is_quicker():
 
 @pytest.mark.parametrize("effort", ["low", "default"])
 def test_a_layer_that_exceeds_the_memory_of_a_chip_is_shared_out(effort):
-    own = recipe(chips=2, effort=effort, microbatch=2)
+    own = compilation(chips=2, effort=effort, microbatch=2)
     small = replace(own.device.arch, dram_channel_bytes=0x10000000 + (1 << 20))  # above what the backend keeps
     compiled = CompiledModel(*replace(own, device=replace(own.device, arch=small)).placed(network(1024, 4096)))
     assert compiled.placement.chips == 2
     used = [placed for placed in compiled.placement.ops.values() if placed.op.type == "matmul"]
     assert {placed.chip for placed in used} == {0, 1}
     assert compiled.check(strict=True) == ()
-    alone = replace(recipe(effort=effort), device=replace(own.device, arch=small))
+    alone = replace(compilation(effort=effort), device=replace(own.device, arch=small))
     with pytest.raises(be.UnsupportedError, match="DRAM of one wormhole_b0 is full"):
         alone.placed(network(1024, 4096))
     assert "limit: math alone" in compiled.report()
@@ -138,7 +139,7 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     x = b.input("x", (64, 64), "float32")
     b.graph.outputs = [Output("y", b.matmul(x, b.sigmoid(x)).name, "float32")]
     target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
-    tiles = recipe().stopped(b.graph, "state_formats").forms[0].tiles
+    tiles = compilation().stopped(b.graph, "state_formats").forms[0].tiles
     assert across(tiles, target, 2, 0.0) is tiles
     found = place(tiles, target, Aim.named("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2

@@ -103,4 +103,4 @@ def test_caches_over_several_chips_are_refused():
 
     example = (torch.zeros(32, 32), torch.zeros(32, 32))
     with pytest.raises(HostError, match="takes one chip"):
-        be.compile(Sum().eval(), example, keeps={1: "seen"}, chips=2)
+        be.compile_programs(be.Program(Sum().eval(), example, keeps={1: "seen"}), chips=2)

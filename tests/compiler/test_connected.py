@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import InputQueue, TileGraph, TileOp, Use
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.routed import make_routable
-from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.search import improve
 from buda_emu.compiler.search.connected import Way, connected, ways
 from buda_emu.compiler.search.line import Line
@@ -81,10 +82,10 @@ def attention():
 
 
 def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
-    recipe = Recipe.named(df="Bfp8_b", fidelity="LoFi", microbatch=64)
-    compiled = CompiledModel(*recipe.placed(attention()))
+    compilation = Compilation.of(CompileOptions(df="Bfp8_b", fidelity="LoFi", microbatch=64))
+    compiled = CompiledModel(*compilation.placed(attention()))
     monkeypatch.setattr(improve, "ways", lambda *_: [])
-    before = CompiledModel(*recipe.placed(attention()))
+    before = CompiledModel(*compilation.placed(attention()))
     assert len(before.placement.detours) > len(compiled.placement.detours)
     assert sum(compiled.perf().run.programs().values()) < sum(before.perf().run.programs().values())
     (told,) = [part for part in compiled.report().split("\n\n") if "chosen by streams" in part]
@@ -101,5 +102,5 @@ def test_a_softmax_goes_from_core_to_core_and_the_report_says_how(monkeypatch):
 @needs_vendor_router
 @pytest.mark.parametrize("arch", ARCHS)
 def test_the_vendor_takes_grids_that_are_chosen_by_streams(arch, tmp_path):
-    recipe = Recipe.named(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64)
-    assert refusal(CompiledModel(*recipe.placed(attention())).text, arch, tmp_path) == ""
+    compilation = Compilation.of(CompileOptions(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64))
+    assert refusal(CompiledModel(*compilation.placed(attention())).text, arch, tmp_path) == ""

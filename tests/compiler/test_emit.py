@@ -31,5 +31,5 @@ def test_copies_pipelines_and_block_formats_too(options):
 def test_a_training_and_its_loops_too():
     torch = pytest.importorskip("torch")
     module = torch.nn.Sequential(torch.nn.Linear(40, 50), torch.nn.ReLU(), torch.nn.Linear(50, 10))
-    compiled = be.compile(module, [torch.ones(4, 40)], loss="mse", optimizer="adam", target=torch.zeros(4, 10))
+    compiled = be.compile_training(module, [torch.ones(4, 40)], loss="mse", optimizer="adam", target=torch.zeros(4, 10))
     assert_text_says_the_same(compiled)

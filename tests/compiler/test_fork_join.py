@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.lower.tiles import TileOp, Use
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.fork_join import Edge, Pipeline, lacks
-from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.search.judge import judged
 from buda_emu.compiler.search.report import report
 
@@ -145,8 +146,8 @@ def made(images, rows, effort="default"):
     y = b.exp(x)
     last = b.subtract(y, b.reduce_largest(y, axes=[0]))
     b.graph.outputs = [Output("out", last.name, "float32")]
-    recipe = Recipe.named(effort=effort)
-    return CompiledModel(*recipe.placed(b.graph))
+    compilation = Compilation.of(CompileOptions(effort=effort))
+    return CompiledModel(*compilation.placed(b.graph))
 
 
 def test_a_model_is_given_room_in_l1():

@@ -45,7 +45,7 @@ class Mean(torch.nn.Module):
 
 def test_an_output_of_a_caches_shape_replaces_it():
     first = torch.full((3, 40), 8.0)
-    m = be.compile(Mean(), (torch.zeros(3, 40), first), keeps={1: "seen"})
+    m = be.compile_programs(be.Program(Mean(), (torch.zeros(3, 40), first), keeps={1: "seen"}))
     assert m.check(strict=True) == ()
     x = np.arange(120, dtype=np.float32).reshape(3, 40)
     (once,), (twice,) = m(x), m(x)
@@ -60,7 +60,7 @@ def decoder(layers, width):
     """With caches of four windows."""
     torch.manual_seed(0)
     model = example("gpt").GPT(96, width, 2, layers, 128).eval()
-    return be.compile(model, model.window(), keeps=model.keeps())
+    return be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
 
 
 @pytest.mark.parametrize(("layers", "width"), [(1, 64), pytest.param(2, 128, marks=pytest.mark.slow)])
@@ -78,7 +78,7 @@ def test_a_decoder_layer_that_fits_is_one_epoch_and_a_step_is_quicker_than_with_
 
 
 def test_an_op_that_writes_a_cache_stays_whole_where_others_run_in_slices():
-    m = be.compile(Mean(), (torch.zeros(256, 40), torch.zeros(256, 40)), keeps={1: "seen"})
+    m = be.compile_programs(be.Program(Mean(), (torch.zeros(256, 40), torch.zeros(256, 40)), keeps={1: "seen"}))
     tiles = m.placement.given
     cut = streamed(tiles, m.placement.target, 2)
     assert any(cut.ops[name].shape[0] == 2 for name in cut.ops)
@@ -101,7 +101,9 @@ class Looked(torch.nn.Module):
 
 def test_parameters_that_stay_in_l1_are_loaded_from_all_channels_alike():
     torch.manual_seed(0)
-    m = be.compile(Looked().eval(), (torch.zeros(32, dtype=torch.int64), torch.zeros(32, 384)), keeps={1: "seen"})
+    m = be.compile_programs(
+        be.Program(Looked().eval(), (torch.zeros(32, dtype=torch.int64), torch.zeros(32, 384)), keeps={1: "seen"})
+    )
     for epoch in judged(m.placement).run.epochs:
         loads = [0] * m.placement.target.arch.dram_channels
         largest = 0
@@ -116,7 +118,7 @@ def test_a_gpt_generates_what_torch_does():
     gpt = example("gpt")
     torch.manual_seed(0)
     model = sharpened(gpt.GPT(61, 48, 3, 2, 96))
-    m = be.compile(model, model.window(), keeps=model.keeps())
+    m = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
     assert m.check(strict=True) == ()
     prompt = [3, 1, 4, 1, 5, 9, 2, 6] * 5
     expected = model.greedy(prompt, 50)
@@ -130,7 +132,7 @@ def test_the_windows_of_a_prompt_are_one_run():
     gpt = example("gpt")
     torch.manual_seed(1)
     model = sharpened(gpt.GPT(40, 32, 2, 1, 96))
-    m = be.compile(model, model.window(), keeps=model.keeps())
+    m = be.compile_programs(be.Program(model, model.window(), keeps=model.keeps()))
     tokens = torch.randint(0, 40, (1, 96))
     with torch.no_grad():
         expected = model(tokens, torch.arange(96)[None])[0].numpy()
@@ -146,7 +148,7 @@ def test_a_t5_generates_what_torch_does():
     torch.manual_seed(0)
     model = sharpened(t5.T5(50, 32, 2, 1, 20, 64))
     encode, decode = t5.Encode(model).eval(), t5.Decode(model).eval()
-    m = be.compile(
+    m = be.compile_programs(
         {
             "encode": be.Program(encode, encode.example(), encode.keeps()),
             "decode": be.Program(decode, decode.example(), decode.keeps()),
@@ -179,11 +181,11 @@ class Appended(torch.nn.Module):
 )
 def test_what_does_not_fit_a_cache_is_refused(kept, keeps, complaint):
     with pytest.raises(be.HostError, match=complaint):
-        be.compile(Appended(kept), (torch.ones(2, 8), torch.zeros(2, 8)), keeps=keeps)
+        be.compile_programs(be.Program(Appended(kept), (torch.ones(2, 8), torch.zeros(2, 8)), keeps=keeps))
 
 
 def test_rounds_are_within_slots_and_queues():
-    m = be.compile(Appended(4), (torch.ones(2, 8), torch.zeros(2, 8)), keeps={1: "cache"})
+    m = be.compile_programs(be.Program(Appended(4), (torch.ones(2, 8), torch.zeros(2, 8)), keeps={1: "cache"}))
     x = np.ones((2, 8), np.float32)
     with pytest.raises(be.HostError, match="write_index 2 for 1 rounds; its caches have 2 slots"):
         m(x, write_index=2)

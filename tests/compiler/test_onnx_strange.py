@@ -193,7 +193,7 @@ def test_where_memory_ends_the_model_is_refused(monkeypatch):
     def full(*_):
         raise MemoryError("Unable to allocate 8 GiB")
 
-    monkeypatch.setattr("buda_emu.compiler.pipeline.lower", full)
+    monkeypatch.setattr("buda_emu.compiler.compilation.run", full)
     with pytest.raises(UnsupportedError, match="compile: not enough memory for the model: Unable to allocate 8 GiB"):
         be.compile(model([RELU]))
 

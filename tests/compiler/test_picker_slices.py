@@ -6,14 +6,15 @@ from itertools import product
 import numpy as np
 import pytest
 
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import L1_RESERVED
-from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.search.fracture import fractured
 from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.search.placer import place
@@ -52,7 +53,7 @@ def image(kind):
 
 def small_recipe(kibibytes, arch="wormhole_b0", grid=(2, 2), **options):
     """For a chip of few cores with little room."""
-    own = Recipe.named(**{"microbatch": 2, "arch": arch, **options})
+    own = Compilation.of(CompileOptions(**{"microbatch": 2, "arch": arch, **options}))
     device = replace(own.device.arch, l1_bytes=L1_RESERVED + (kibibytes << 10), grid=grid)
     return replace(own, device=replace(own.device, arch=device))
 
@@ -83,7 +84,7 @@ def taken(compiled, arch, folder):
 def test_what_fits_no_grid_gives_other_slices_with_the_same_bits(kind, room, effort, grid, arch, tmp_path):
     graph = image(kind)
     compiled = on_small_chip(graph, room, arch, grid, effort=effort)
-    whole = CompiledModel(*Recipe.named(microbatch=2, arch=arch, effort="low").placed(image(kind)))
+    whole = CompiledModel(*Compilation.of(CompileOptions(microbatch=2, arch=arch, effort="low")).placed(image(kind)))
     assert max(r * c for _, r, c in pickers(compiled)) < max(r * c for _, r, c in pickers(whole))
     x = np.random.default_rng(1).standard_normal(SHAPES[kind]).astype(np.float32)
     (found,) = compiled.run({"x": x})
@@ -96,7 +97,9 @@ def test_what_fits_no_grid_gives_other_slices_with_the_same_bits(kind, room, eff
 def test_many_slices_of_few_rows_are_put_below_each_other(tmp_path):
     """961 slices of 2 tile rows: a core had 30752 strips to hold."""
     graph = image("flat")
-    compiled = CompiledModel(*Recipe.named(arch="grayskull", effort="low", microbatch=2).placed(graph))
+    compiled = CompiledModel(
+        *Compilation.of(CompileOptions(arch="grayskull", effort="low", microbatch=2)).placed(graph)
+    )
     assert pickers(compiled)[0] == (31, 62, 1)
     x = np.random.default_rng(1).standard_normal(SHAPES["flat"]).astype(np.float32)
     np.testing.assert_allclose(
@@ -113,7 +116,9 @@ def test_the_first_convolution_of_a_residual_network_alone(arch, tmp_path):
     w = b.constant(np.random.default_rng(0).standard_normal((64, 3, 7, 7)).astype(np.float32) / 8)
     y = b.conv(b.input("x", (1, 3, 224, 224), "float32"), w, strides=(2, 2), pads=((3, 3),) * 2, dilations=(1, 1))
     b.graph.outputs = [Output("y", y.name, "float32")]
-    compiled = CompiledModel(*Recipe.named(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64).placed(b.graph))
+    compiled = CompiledModel(
+        *Compilation.of(CompileOptions(arch=arch, df="Bfp8_b", fidelity="LoFi", microbatch=64)).placed(b.graph)
+    )
     (output,) = compiled.placement.tiles.outputs.values()
     assert compiled.placement.ops[output.op].op.shape == (1, 2, 392)
     assert compiled.perf().inputs_per_second > 2000
@@ -122,13 +127,13 @@ def test_the_first_convolution_of_a_residual_network_alone(arch, tmp_path):
 
 def test_taps_of_slices_are_shared_out_over_several_pickers():
     """Each slice of the product has all taps, so each part has some taps of each slice."""
-    recipe = small_recipe(120, effort="low")
+    compilation = small_recipe(120, effort="low")
     graph = image("conv")
-    made = recipe.stopped(graph, "stream_rows").forms[0]
-    line = Line.of(made.tiles, recipe.device)
+    made = compilation.stopped(graph, "stream_rows").forms[0]
+    line = Line.of(made.tiles, compilation.device)
     parts = fractured(line, 1, 0.001)
     assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in line.ops)
-    compiled = CompiledModel(made.graph, place(parts, recipe.device, recipe.aim), "")
+    compiled = CompiledModel(made.graph, place(parts, compilation.device, compilation.aim), "")
     x = np.random.default_rng(1).standard_normal(SHAPES["conv"]).astype(np.float32)
     np.testing.assert_allclose(
         compiled.run({"x": x})[0], evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-4

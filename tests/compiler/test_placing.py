@@ -210,14 +210,15 @@ def one_line(*, taps=9, channels=64, groups=64):
 @pytest.mark.parametrize("groups", [1, 64])
 def test_a_slow_picker_is_cut_whatever_product_reads_it(groups, monkeypatch):
     """Depthwise products, too; the same but for the order of the sums."""
+    from buda_emu.compiler.compilation import Compilation
     from buda_emu.compiler.compiled import CompiledModel
     from buda_emu.compiler.graph.evaluate import evaluate
-    from buda_emu.compiler.recipe import Recipe
+    from buda_emu.compiler.options import CompileOptions
     from buda_emu.compiler.search import forms
 
     graph = one_line(groups=groups)
     monkeypatch.setattr(forms, "FRACTURES", (0.0,))
-    compiled = CompiledModel(*Recipe.named(microbatch=1).placed(graph))
+    compiled = CompiledModel(*Compilation.of(CompileOptions(microbatch=1)).placed(graph))
     products = [placed.op for placed in compiled.placement.ops.values() if placed.op.name.count(".part.")]
     assert {op.type for op in products} == {"matmul" if groups == 1 else "depthwise"}
     assert len(products) == 9

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Output
 from buda_emu.compiler.graph.spec import CORE, check_graph
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.memory import DRAM_BASE, MemoryFullError, buffer_bytes
-from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.train.recompute import AGAIN, Crossing, _work
 from buda_emu.compiler.train.stored import between_programs, fitted
 
@@ -125,7 +126,7 @@ def trained(steps=2, **options):
     """A training with its losses, gradients and state after a few steps in precision ideal."""
     torch.manual_seed(0)
     module, x, y = Net(), torch.randn(6, 1, 6, 6), torch.randint(0, 3, (6,))
-    training = be.compile(module, (x[:2],), loss="cross_entropy", optimizer="adam", microbatches=3,
+    training = be.compile_training(module, (x[:2],), loss="cross_entropy", optimizer="adam", microbatches=3,
                           effort="low", **options)  # fmt: skip
     losses = [training.train_step(x, y) for _ in range(steps)]
     return training, losses, {**training.gradients(), **training.state()}
@@ -158,22 +159,22 @@ def test_what_does_not_fit_the_chip_is_computed_again():
     def graph():
         return training_graph(Net(), (torch.randn(2, 1, 6, 6),), None, choices)
 
-    recipe = Recipe.named(effort="low")
-    (_, found, _), stored = fitted(recipe, graph(), 64, None)
+    compilation = Compilation.of(CompileOptions(effort="low"))
+    (_, found, _), stored = fitted(compilation, graph(), 64, None)
     assert stored.again == ()
-    arch = recipe.device.arch
+    arch = compilation.device.arch
     queues = [queue for queue in found.queues.values() if queue.loc == "dram"]
     taken = sum(buffer_bytes(found.target, queue) * prod(queue.blocks.grid) for queue in queues)
     small = replace(arch, dram_channel_bytes=DRAM_BASE + int(0.8 * taken / arch.dram_channels))
-    recipe = replace(recipe, device=replace(recipe.device, arch=small))
+    compilation = replace(compilation, device=replace(compilation.device, arch=small))
     with pytest.raises(MemoryFullError):
-        recipe.placed(graph(), entries=64)
-    _, spared = fitted(recipe, graph(), 64, None)
+        compilation.placed(graph(), entries=64)
+    _, spared = fitted(compilation, graph(), 64, None)
     assert spared.again
     assert spared.bytes < stored.bytes
-    none = replace(recipe.device.arch, dram_channel_bytes=DRAM_BASE)
+    none = replace(compilation.device.arch, dram_channel_bytes=DRAM_BASE)
     with pytest.raises(be.UnsupportedError, match="is full"):
-        fitted(replace(recipe, device=replace(recipe.device, arch=none)), graph(), 64, None)
+        fitted(replace(compilation, device=replace(compilation.device, arch=none)), graph(), 64, None)
 
 
 class Remembering(torch.nn.Module):
@@ -193,4 +194,4 @@ class Remembering(torch.nn.Module):
 @pytest.mark.parametrize(("mib", "complaint"), [(-1, "activations_mib=-1"), (1e-9, "at least .* have to be stored")])
 def test_limits_that_make_no_sense_are_refused(mib, complaint):
     with pytest.raises(be.HostError, match=complaint):
-        be.compile(Remembering(), (torch.randn(4, 8),), loss="mse", activations_mib=mib)
+        be.compile_training(Remembering(), (torch.randn(4, 8),), loss="mse", activations_mib=mib)

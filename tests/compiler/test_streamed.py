@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.compiled import CompiledModel
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.evaluate import evaluate
 from buda_emu.compiler.graph.graph import Graph, Output
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import L1_RESERVED
 from buda_emu.compiler.place.streamed import fits, streamed
-from buda_emu.compiler.recipe import Recipe
 
 
 def tall(rows=1024, width=64, wide=256):
@@ -30,7 +31,7 @@ def tall(rows=1024, width=64, wide=256):
 
 def small(kibibytes, **options):
     """A chip of few cores with little room."""
-    own = Recipe.named(**{"microbatch": 1, **options})
+    own = Compilation.of(CompileOptions(**{"microbatch": 1, **options}))
     arch = replace(own.device.arch, l1_bytes=L1_RESERVED + (kibibytes << 10), grid=(2, 2))
     return replace(own, device=replace(own.device, arch=arch))
 
@@ -38,28 +39,28 @@ def small(kibibytes, **options):
 @pytest.mark.parametrize(("effort", "rows", "room"), [("low", 1024, 160), ("default", 256, 64)])
 def test_what_fits_no_grid_runs_in_slices_with_the_same_values(effort, rows, room):
     graph = tall(rows)
-    recipe = small(room, effort=effort, microbatch=2)
-    compiled = CompiledModel(*recipe.placed(graph))
+    compilation = small(room, effort=effort, microbatch=2)
+    compiled = CompiledModel(*compilation.placed(graph))
     ops = [placed.op for placed in compiled.placement.ops.values()]
     assert any(op.type == "matmul" and op.shape[0] > 1 for op in ops)
-    assert all(fits(recipe.device, op) for op in ops)
+    assert all(fits(compilation.device, op) for op in ops)
     assert [item for item in compiled.check(strict=True) if item.severity == "error"] == []
     x = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float32)
     (found,) = compiled.run({"x": x})
     np.testing.assert_allclose(found, evaluate(graph, {"x": x})[graph.outputs[0].value], rtol=1e-4, atol=1e-5)
-    whole = CompiledModel(*Recipe.named(microbatch=2, effort=effort).placed(tall(rows)))
+    whole = CompiledModel(*Compilation.of(CompileOptions(microbatch=2, effort=effort)).placed(tall(rows)))
     np.testing.assert_array_equal(whole.run({"x": x})[0], found)
 
 
 def test_where_all_ops_have_room_nothing_changes():
-    recipe = Recipe.named()
-    tiles = recipe.stopped(tall(), "state_formats").forms[0].tiles
-    assert streamed(tiles, recipe.device) is tiles
+    compilation = Compilation.of(CompileOptions())
+    tiles = compilation.stopped(tall(), "state_formats").forms[0].tiles
+    assert streamed(tiles, compilation.device) is tiles
 
 
 def test_slices_are_stacked_for_who_reads_them_whole():
-    recipe = small(160)
-    tiles = streamed(recipe.stopped(tall(), "state_formats").forms[0].tiles, recipe.device)
+    compilation = small(160)
+    tiles = streamed(compilation.stopped(tall(), "state_formats").forms[0].tiles, compilation.device)
     sliced = {op.name: op.shape[0] for op in tiles.ops.values() if op.shape[0] > 1}
     assert sliced
     for op in tiles.ops.values():
@@ -91,7 +92,9 @@ def test_slices_make_a_single_input_quicker_and_change_no_bit(monkeypatch):
         return b.graph
 
     def compiled():
-        return CompiledModel(*Recipe.named(objective="latency", df="Bfp8_b", fidelity="LoFi").placed(network()))
+        return CompiledModel(
+            *Compilation.of(CompileOptions(objective="latency", df="Bfp8_b", fidelity="LoFi")).placed(network())
+        )
 
     x = np.random.default_rng(1).standard_normal((256, 512)).astype(np.float32)
     sliced = compiled()

@@ -55,7 +55,7 @@ def follows(training, module, optimizer, steps, loss=torch.nn.functional.mse_los
 def test_steps_are_those_of_torch(name, options, own):
     module = net()
     x, y = batches(4)
-    training = be.compile(
+    training = be.compile_training(
         module, (x[0],), loss="mse", optimizer=name, learning_rate=0.05, optimizer_options=options
     )  # fmt: skip
     assert training.check(strict=True) == ()
@@ -68,7 +68,9 @@ def test_float32_copies_take_steps_that_the_format_cannot_hold():
     module = net()
     first = {name: item.detach().numpy().copy() for name, item in module.named_parameters()}
     both = {
-        df: be.compile(module, (x[0],), loss="mse", optimizer="adam", learning_rate=1e-4, optimizer_df=df, effort="low")
+        df: be.compile_training(
+            module, (x[0],), loss="mse", optimizer="adam", learning_rate=1e-4, optimizer_df=df, effort="low"
+        )
         for df in ("", "Float32")
     }
     assert both["Float32"].check(strict=True) == ()
@@ -100,7 +102,7 @@ def test_float32_copies_take_steps_that_the_format_cannot_hold():
 @pytest.mark.parametrize("options", [{"df": "Float16"}, {"arch": "grayskull"}, {"optimizer_df": "Bfp8_b"}])
 def test_float32_copies_stand_beside_some_formats_only(options):
     with pytest.raises(be.HostError, match="optimizer_df"):
-        be.compile(net(), (batches(1)[0][0],), loss="mse", **{"optimizer_df": "Float32", **options})
+        be.compile_training(net(), (batches(1)[0][0],), loss="mse", **{"optimizer_df": "Float32", **options})
 
 
 @pytest.mark.parametrize(("options", "expected"), [
@@ -108,7 +110,7 @@ def test_float32_copies_stand_beside_some_formats_only(options):
     ({"arch": "grayskull"}, "Float16_b"),
 ])  # fmt: skip
 def test_a_training_sums_in_float32_where_the_chip_can(options, expected):
-    training = be.compile(net(), (batches(1)[0][0],), loss="mse", **options, effort="low")
+    training = be.compile_training(net(), (batches(1)[0][0],), loss="mse", **options, effort="low")
     assert {op.acc_df for op in training.netlist.ops.values()} == {expected}
 
 
@@ -117,7 +119,7 @@ def test_gradients_on_the_chip_do_not_drift_with_its_exponential():
     classes."""
     torch.manual_seed(0)
     module, x, y = torch.nn.Linear(40, 7), torch.randn(32, 40), torch.randint(0, 7, (32,))
-    training = be.compile(module, (x,), loss="cross_entropy", df="Float32", chip_softmax=True, effort="low")
+    training = be.compile_training(module, (x,), loss="cross_entropy", df="Float32", chip_softmax=True, effort="low")
     training.train_step(x, y, precision="device")
     torch.nn.functional.cross_entropy(module(x), y).backward()
     found, expected = training.gradients()["bias"], module.bias.grad.numpy()
@@ -128,7 +130,7 @@ def test_gradients_on_the_chip_do_not_drift_with_its_exponential():
 def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
     module = net()
     x, y = batches(3, 24)
-    training = be.compile(
+    training = be.compile_training(
         module, (x[0][:8],), loss="mse", microbatches=3, learning_rate=lambda step: 0.1 / (step + 1)
     )  # fmt: skip
     assert training.check(strict=True) == ()
@@ -143,7 +145,7 @@ def test_microbatches_are_one_step_and_a_schedule_gives_the_rate():
 def test_the_search_takes_microbatches_through_an_epoch_together_and_changes_no_bit():
     x, y = batches(3, 24)
     first, found = (
-        be.compile(net(), (x[0][:8],), loss="mse", optimizer="adam", microbatches=3, effort=effort)
+        be.compile_training(net(), (x[0][:8],), loss="mse", optimizer="adam", microbatches=3, effort=effort)
         for effort in ("low", "default")
     )
     assert found.check(strict=True) == ()
@@ -163,7 +165,8 @@ def test_a_forward_pass_that_writes_a_state_takes_one_microbatch_after_the_other
     torch.manual_seed(0)
     module, x, y = Remembering(), torch.randn(4, 8), torch.randn(4, 8)
     first, found = (
-        be.compile(module, (x[:2],), loss="mse", microbatches=2, effort=effort) for effort in ("low", "default")
+        be.compile_training(module, (x[:2],), loss="mse", microbatches=2, effort=effort)
+        for effort in ("low", "default")
     )
     assert (found.placement.microbatch, found.placement.rounds) == (1, 2)
     assert found.perf().cycles <= first.perf().cycles
@@ -174,7 +177,7 @@ def test_a_snapshot_is_resumed_with_the_same_bits(tmp_path):
     x, y = batches(4)
 
     def made():
-        return be.compile(net(), (x[0],), loss="mse", optimizer="adam", learning_rate=0.05)
+        return be.compile_training(net(), (x[0],), loss="mse", optimizer="adam", learning_rate=0.05)
 
     first, second = made(), made()
     for number in range(2):
@@ -190,7 +193,7 @@ def test_a_snapshot_is_resumed_with_the_same_bits(tmp_path):
 
 def test_a_damaged_snapshot_is_refused(tmp_path):
     x, y = batches(1)
-    training = be.compile(net(), (x[0],), loss="mse", effort="low")
+    training = be.compile_training(net(), (x[0],), loss="mse", effort="low")
     with pytest.raises(be.HostError, match="no step has been made"):
         training.snapshot(tmp_path / "none")
     with zipfile.ZipFile(tmp_path / "odd", "w") as archive:
@@ -204,7 +207,7 @@ def test_a_damaged_snapshot_is_refused(tmp_path):
 def test_parameters_go_to_the_module_and_back():
     x, y = batches(1)
     module = net()
-    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
+    training = be.compile_training(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
     training.train_step(x[0], y[0])
     changed = training.parameters()
     training.close()
@@ -233,7 +236,7 @@ def test_parameters_go_to_the_module_and_back():
 )
 def test_wrong_words_are_refused(options, complaint):
     with pytest.raises(be.HostError, match=complaint):
-        be.compile(net(), (batches(1)[0][0],), **options)
+        be.compile_training(net(), (batches(1)[0][0],), **options)
 
 
 class Residual(torch.nn.Module):
@@ -283,7 +286,7 @@ def test_backward_passes_of_layers_are_those_of_torch(make, shape):
     module = make()
     x = torch.randint(0, 19, (2, *shape)) if make is Words else torch.randn(2, *shape)
     y = torch.randint(0, 19, (2, *shape)) if make is Words else torch.randint(0, 7, (2, shape[0]))
-    training = be.compile(module, (x[0],), loss="cross_entropy", learning_rate=0.1, effort="low")
+    training = be.compile_training(module, (x[0],), loss="cross_entropy", learning_rate=0.1, effort="low")
     assert training.check(strict=True) == ()
     loss = torch.nn.functional.cross_entropy
     follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True), loss)
@@ -301,7 +304,7 @@ def test_kernels_of_whole_tiles_are_kept_as_products_read_them():
     torch.manual_seed(5)
     layers = torch.nn.Conv2d(32, 32, 3, padding=1), torch.nn.Conv2d(32, 32, 2, stride=2)
     module, x, y = torch.nn.Sequential(*layers), torch.randn(2, 1, 32, 4, 4), torch.randn(2, 1, 32, 2, 2)
-    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
+    training = be.compile_training(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
     assert training.check(strict=True) == ()
     tiles = training.placement.tiles
     state = tiles.state("0.weight")
@@ -331,7 +334,7 @@ def test_a_tied_parameter_has_one_gradient_and_others_none():
     torch.manual_seed(3)
     module = Tied()
     x, y = torch.randint(0, 19, (2, 2, 5)), torch.randn(2, 2, 5, 19)
-    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.5, effort="low")
+    training = be.compile_training(module, (x[0],), loss="mse", learning_rate=0.5, effort="low")
     assert set(training.gradients()) == {"table.weight"}
     optimizer = torch.optim.SGD([module.table.weight], lr=0.5)
     for step in range(2):
@@ -361,7 +364,7 @@ class Scaled(torch.nn.Module):
 def test_a_number_is_a_parameter():
     module = Scaled()
     x, y = torch.randn(3, 40, 3), torch.randn(3, 40, 3)
-    training = be.compile(module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.1, effort="low")
+    training = be.compile_training(module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.1, effort="low")
     follows(training, module, torch.optim.Adam(module.parameters(), lr=0.1), zip(x, y, strict=True))
 
 
@@ -384,7 +387,7 @@ def test_a_backward_pass_reads_states_as_its_forward_pass_found_them(microbatche
     torch.manual_seed(0)
     module = Remembering()
     x, y = torch.randn(2, 6, 8), torch.randn(2, 6, 8)
-    training = be.compile(
+    training = be.compile_training(
         module, (x[0][: 6 // microbatches],), loss="mse", microbatches=microbatches, learning_rate=0.1,
         effort="low",
     )  # fmt: skip
@@ -429,7 +432,7 @@ def test_backward_passes_of_images_that_grow_are_those_of_torch(make):
     x = torch.randn(2, 2, 2, 4, 3)
     with torch.no_grad():
         y = torch.randn(2, *module(x[0]).shape)
-    training = be.compile(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
+    training = be.compile_training(module, (x[0],), loss="mse", learning_rate=0.1, effort="low")
     assert training.check(strict=True) == ()
     follows(training, module, torch.optim.SGD(module.parameters(), lr=0.1), zip(x, y, strict=True))
 
@@ -437,8 +440,8 @@ def test_backward_passes_of_images_that_grow_are_those_of_torch(make):
 def test_dropout_that_is_on_is_refused():
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
     with pytest.raises(be.UnsupportedError, match=r"dropout.*random: call eval\(\)"):
-        be.compile(module, (torch.ones(2, 4),), loss="mse", effort="low")
-    assert be.compile(module.eval(), (torch.ones(2, 4),), loss="mse", effort="low").check(strict=True) == ()
+        be.compile_training(module, (torch.ones(2, 4),), loss="mse", effort="low")
+    assert be.compile_training(module.eval(), (torch.ones(2, 4),), loss="mse", effort="low").check(strict=True) == ()
 
 
 def test_an_optimizer_may_take_several_epochs():
@@ -446,7 +449,7 @@ def test_an_optimizer_may_take_several_epochs():
     layers = [torch.nn.Linear(70, 70) for _ in range(4)]
     x, y = torch.randn(2, 4, 70), torch.randn(2, 4, 70)
     module = torch.nn.Sequential(*layers)
-    training = be.compile(
+    training = be.compile_training(
         module, (x[0],), loss="mse", optimizer="adam", learning_rate=0.01, microbatches=2, fuse=False, effort="low"
     )  # fmt: skip
     assert len(training.placement.programs["opt_0"]) > 1
@@ -459,7 +462,7 @@ def test_an_optimizer_may_take_several_epochs():
 
 def test_a_constant_that_readers_cut_differently_is_pushed_to_each_of_its_queues():
     x, _ = batches(1)
-    training = be.compile(net(), (x[0],), loss="mse", effort="low")
+    training = be.compile_training(net(), (x[0],), loss="mse", effort="low")
     constants = [queue for queue in training.placement.queues.values() if queue.role == "constant"]
     again = replace(constants[0], name=f"{constants[0].name}.cut1")
     training.placement.queues[again.name] = again

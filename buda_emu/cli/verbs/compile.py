@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from buda_emu.compiler.compiled import CompiledModel
+    from buda_emu.compiler.options import CompileOptions
     from buda_emu.compiler.parted import PartedModel
     from buda_emu.compiler.pipeline import Observer
 
@@ -128,12 +129,14 @@ def _observer(args: argparse.Namespace) -> "Observer":
     return Observer(show=say, printed=frozenset(printed), verify=args.verify_each)
 
 
-def _options(args: argparse.Namespace, observer: "Observer") -> dict[str, Any]:
-    return {
-        "arch": args.arch or DEFAULT_ARCH, "df": args.df, "fidelity": args.fidelity, "acc_df": args.acc_df,
-        "mixed": args.mixed, "fuse": not args.no_fuse, "observer": observer, "effort": args.effort,
-        "objective": args.objective, "chips": args.chips, "microbatch": args.microbatch,
-    }  # fmt: skip
+def _options(args: argparse.Namespace, observer: "Observer") -> "CompileOptions":
+    from buda_emu.compiler.options import CompileOptions
+
+    return CompileOptions(
+        arch=args.arch or DEFAULT_ARCH, df=args.df, fidelity=args.fidelity, acc_df=args.acc_df, mixed=args.mixed,
+        fuse=not args.no_fuse, effort=args.effort, objective=args.objective, chips=args.chips,
+        microbatch=args.microbatch, observer=observer,
+    )  # fmt: skip
 
 
 def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel | PartedModel":
@@ -141,14 +144,14 @@ def _compiled(args: argparse.Namespace, observer: "Observer") -> "CompiledModel 
     if args.on_host:
         from buda_emu.compiler.parted import compile_in_parts
 
-        return compile_in_parts(args.file, on_host=args.on_host, **options)
+        return compile_in_parts(args.file, on_host=args.on_host, options=options)
     if args.start_from is not None:
         from buda_emu.compiler.steps import compile_from
 
-        return compile_from(args.start_from, **options)
+        return compile_from(args.start_from, options=options)
     from buda_emu.compiler.compile import compile as compile_model
 
-    return compile_model(args.file, **options)
+    return compile_model(args.file, options=options)
 
 
 def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
@@ -159,7 +162,7 @@ def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
 
     if args.on_host:
         raise HostError("compile: --stop-after does not go with --on-host: a part of a model is no model")
-    found = compile_until(args.file, stop_after=args.stop_after, **_options(args, observer))
+    found = compile_until(args.file, stop_after=args.stop_after, options=_options(args, observer))
     if args.output is None:
         say(print_file(found)[0].rstrip())
         return 0

@@ -17,7 +17,7 @@ from buda_emu.spec.precision import Precision
 
 
 class CompiledPrograms(CompiledModel):
-    """What `compile` returns for modules with caches. `parts`: by the name that a program was given."""
+    """What `compile_programs` returns. `parts`: by the name that a program was given."""
 
     def __init__(self, graph: Graph, placement: Placement, title: str, parts: Mapping[str, Part]) -> None:
         super().__init__(graph, placement, title)

@@ -16,7 +16,7 @@ from buda_emu.errors import HostError
 def training_graph(module: Any, inputs: Sequence[Any] | None, target: Any, choices: Choices) -> Graph:
     """The graph of all three programs. Raises HostError, UnsupportedError."""
     if inputs is None:
-        raise HostError("compile: training needs example inputs: compile(module, (tensor, ...), loss=...)")
+        raise HostError("compile: training needs example inputs: compile_training(module, (tensor, ...), loss=...)")
     graph = joint_graph(module, inputs, target, choices.loss, choices.microbatches)
     add_optimizer(graph, choices.optimizer, choices.options, choices.df)
     return graph

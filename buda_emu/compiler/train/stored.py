@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from buda_emu.checker.text import plural
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.place.memory import MemoryFullError, buffer_bytes
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.train.recompute import Crossing
 from buda_emu.errors import HostError
 
@@ -32,14 +32,14 @@ class Stored:
 
 
 def fitted(
-    recipe: Recipe, graph: Graph, entries: int, mib: float | None
+    compilation: Compilation, graph: Graph, entries: int, mib: float | None
 ) -> tuple[tuple[Graph, Placement, str], Stored]:
     """A placed training that computes as little again as memory allows: what is stored is measured in the queues of the
     placement, and less is stored until it fits. `mib` of DRAM may be taken, None: what the chip has. Raises
     UnsupportedError, HostError where it cannot."""
     if mib is not None and mib < 0:
         raise HostError(f"compile: activations_mib={mib}")
-    graph = recipe.prepared(graph)
+    graph = compilation.prepared(graph)
     crossing = Crossing(graph)
     share, done = 1.0, ("",)
     while True:
@@ -50,9 +50,9 @@ def fitted(
             continue
         done = again
         made = crossing.applied(again)
-        for effort in dict.fromkeys(("low", recipe.aim.effort)):  # what does not fit is not searched
+        for effort in dict.fromkeys(("low", compilation.aim.effort)):  # what does not fit is not searched
             try:
-                found = replace(recipe, aim=replace(recipe.aim, effort=effort)).lowered(made, entries=entries)
+                found = replace(compilation, aim=replace(compilation.aim, effort=effort)).lowered(made, entries=entries)
             except MemoryFullError:
                 if last:
                     raise
@@ -63,7 +63,7 @@ def fitted(
                 if last:
                     raise HostError(f"compile: activations_mib={mib}: at least {size / MIB:.2f} MiB have to be stored")
                 break
-            if effort == recipe.aim.effort:
+            if effort == compilation.aim.effort:
                 return found, Stored(size, tuple(queues), again)
 
 

@@ -26,7 +26,7 @@ _MACHINE, _NOTES = "machine", "training.json"
 
 
 class CompiledTraining(CompiledModel):
-    """What `compile` returns with a loss.
+    """What `compile_training` returns.
 
     `learning_rate` may be set between steps, or be a function of the step (from 0); `step` counts the steps that were
     made. `stored`: what lies in memory between the passes, and what is computed again instead.

@@ -6,12 +6,13 @@ from functools import cache
 
 import pytest
 
+from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.ir.text import FRONT, Ir, parse_file, parse_ir, print_file
 from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import NAMES, Context, file_of, run
-from buda_emu.compiler.recipe import Recipe
 from buda_emu.errors import BudaError, InternalError
 
 CORE = """core "g":
@@ -141,13 +142,13 @@ def _one(rng, pattern, line, change):
 def test_broken_ir_is_refused_or_does_no_harm(count):
     rng = random.Random(37)
     texts = {name: print_file(file) for name, file in whole().items()}
-    recipe = Recipe.named(effort="low")
+    compilation = Compilation.of(CompileOptions(effort="low"))
     refused = 0
     for _ in range(count):
         text, arrays = texts[rng.choice(list(texts))]
         edited = broken(rng, text)
         try:
-            recipe.resumed(parse_file(edited, arrays))
+            compilation.resumed(parse_file(edited, arrays))
         except InternalError as error:
             pytest.fail(f"{error}:\n{_difference(text, edited)}")
         except BudaError:

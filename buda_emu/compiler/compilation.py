@@ -1,24 +1,34 @@
-"""How a model becomes netlist ops on cores: all that a caller chose, and the parts of the pipeline that are run."""
+"""One compilation: what the options say, resolved and held against the chip, and the parts of the pipeline that run."""
 
-from collections.abc import Callable
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from os import PathLike
 
 from buda_emu.compiler.cluster import Chips, chips_of
 from buda_emu.compiler.graph.graph import Graph
 from buda_emu.compiler.ir.text import CORE, FRONT, Ir, IrFile
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.ir.verify import problems
-from buda_emu.compiler.mixed import Mixed, Rule, read_rules
+from buda_emu.compiler.mixed import Rule, read_rules
+from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
 from buda_emu.compiler.target import Aim, Target
-from buda_emu.errors import InternalError
+from buda_emu.errors import InternalError, UnsupportedError
+
+
+@contextmanager
+def within_memory() -> Generator[None]:
+    """Raises UnsupportedError where this machine has not the memory that a model takes."""
+    try:
+        yield
+    except MemoryError as error:
+        raise UnsupportedError(f"compile: not enough memory for the model{f': {error}' * bool(str(error))}") from error
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a graph becomes a placed one: all that a caller chose; `observer` looks on."""
+class Compilation:
+    """How a graph becomes a placed one; `observer` looks on."""
 
     device: Target
     aim: Aim
@@ -28,47 +38,42 @@ class Recipe:
     observer: Observer = field(default_factory=Observer)
 
     @staticmethod
-    def named(
-        *, arch: str = "wormhole_b0", df: str = "Float16_b", fidelity: str = "HiFi3", acc_df: str = "",
-        mixed: Mixed = None, fuse: bool = True, name: str = "", dump: Callable[[str, Graph], None] | None = None,
-        effort: str = "default", objective: str = "throughput",
-        chips: int | str | PathLike[str] = 1, microbatch: int | None = None, observer: Observer | None = None,
-    ) -> "Recipe":  # fmt: skip
-        """From the words of `compile`. Raises HostError for a wrong one."""
-        device = Target.named(arch, df, fidelity, acc_df)
-        given = chips_of(chips, arch)
+    def of(options: CompileOptions) -> "Compilation":
+        """Raises HostError for an option whose value does not exist, or that does not go with the others."""
+        device = Target.named(options.arch, options.df, options.fidelity, options.acc_df)
+        given = chips_of(options.chips, options.arch)
         if isinstance(given, Chips):
-            aim = Aim.named(effort, objective, len(given.ids), microbatch, given.ids)
+            aim = Aim.named(options.effort, options.objective, len(given.ids), options.microbatch, given.ids)
             device = device.harvested(given.harvested)
         else:
-            aim = Aim.named(effort, objective, given, microbatch)
-        observer = observer or Observer(dump=dump)
-        return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, observer)
+            aim = Aim.named(options.effort, options.objective, given, options.microbatch)
+        observer = options.observer or Observer(dump=options.dump)
+        return Compilation(device, aim, tuple(read_rules(options.mixed, device)), options.fuse, options.name, observer)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The graph behind all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
+        """The graph after all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
         which the whole model is quickest."""
         graph.name = self.name or graph.name
         return self._finished(run([Ir(FRONT, graph)], self._context(entries), self.observer))
 
     def prepared(self, graph: Graph) -> Graph:
-        """The graph behind all passes on graphs, of several kinds of windows with those of the fewest cycles by
+        """The graph after all passes on graphs, of several kinds of windows with those of the fewest cycles by
         themselves."""
         graph.name = self.name or graph.name
         return run([Ir(FRONT, graph)], self._context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
     def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The same of a graph behind all passes on graphs."""
+        """The same of a graph after all passes on graphs."""
         forms = run([Ir(CORE, graph)], self._context(entries), self.observer, after=LAST_ON_GRAPHS)
         return self._finished(forms)
 
     def stopped(self, graph: Graph, after: str) -> IrFile:
-        """What stands behind a pass."""
+        """What stands after a pass."""
         graph.name = self.name or graph.name
         return file_of(after, run([Ir(FRONT, graph)], self._context(), self.observer, stop=after), self._context())
 
     def resumed(self, file: IrFile) -> tuple[Graph, Placement, str]:
-        """As `placed`, from what stands behind a pass; a file of ops on tiles says itself what they are for. Raises
+        """As `placed`, from what stands after a pass; a file of ops on tiles says itself what they are for. Raises
         IrError for IR that breaks a rule of its level."""
         known(file.after, "after")
         for form in file.forms:
