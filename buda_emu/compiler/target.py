@@ -103,7 +103,7 @@ class Target:
 
     @property
     def has_int8(self) -> bool:
-        """Whether there are products of whole numbers (V030, V141)."""
+        """Whether there are products of integers (V030, V141)."""
         return self.arch.name != "grayskull"
 
 

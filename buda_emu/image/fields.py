@@ -141,11 +141,11 @@ def flag(value: Any) -> bool:
 
 
 def whole(low: int, high: int) -> Reader:
-    """A whole number from `low` to `high`."""
+    """An integer from `low` to `high`."""
 
     def read(value: Any) -> int:
         if type(value) is not int or not low <= value <= high:
-            raise FieldError(f"a whole number from {low} to {high}")
+            raise FieldError(f"an integer from {low} to {high}")
         return value
 
     return read

@@ -69,10 +69,10 @@ core("abs", "absolute value", same, lambda x: np.abs(x) if x.dtype != bool else 
 core("square", "x * x", same, lambda x: x * x, family="elementwise")
 core("power", "x to a whole power `exp` of at least 1", same, lambda x, exp: x**exp, family="elementwise")
 _WHOLE: dict[str, tuple[Callable[..., Any], str]] = {
-    "round": (np.rint, "nearest whole number, halves to even"),
-    "floor": (np.floor, "the whole number below, or x itself"),
-    "ceil": (np.ceil, "the whole number above, or x itself"),
-    "truncate": (np.trunc, "the whole number towards 0"),
+    "round": (np.rint, "nearest integer, halves to even"),
+    "floor": (np.floor, "the integer below, or x itself"),
+    "ceil": (np.ceil, "the integer above, or x itself"),
+    "truncate": (np.trunc, "the integer towards 0"),
 }
 for _name, (_function, _doc) in _WHOLE.items():
     core(_name, _doc, same, _float(_function), family="elementwise")

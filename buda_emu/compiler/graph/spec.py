@@ -47,11 +47,11 @@ _BEFORE: Final = "has operands that stand before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
         "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of whole numbers": _sized,
+        "has a shape of integers": _sized,
     },
     CORE: {
         "is a core op": _core, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of whole numbers": _sized, "depends on an input": _computed,
+        "has a shape of integers": _sized, "depends on an input": _computed,
     },
 }  # fmt: skip
 """By stage: what must hold of every node."""

@@ -12,7 +12,7 @@ AGAIN: Final = ".again"
 """Behind the name of a value that the backward pass computes itself."""
 TILE: Final = 32
 UNIT: Final = 1000
-"""Of work and prices in a cut: they have to be whole numbers there."""
+"""Of work and prices in a cut: they have to be integers there."""
 DEAREST: Final = 1e9
 """Price of a stored tile at which all that can be is computed again."""
 CLOSE: Final = 1.1

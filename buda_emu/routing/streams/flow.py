@@ -105,7 +105,7 @@ def _each(order: list[Node], count: Callable[[Node], int]) -> None:
     for node in order:
         node.iterations = count(node)
         if node.iterations < 1:
-            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are no whole number of iterations")
+            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations")
 
 
 def _takes_epoch_at_once(leaf: Node) -> bool:

@@ -7,7 +7,7 @@ Elements of a format, separated by blanks (`formats.py` interprets them):
     word           that word                                   any( a b? )    such clauses in any order
     ()  ()?        a list of values in parentheses             %   %*         one value; values with commas
     <name>         an attribute in angle brackets (or a string), kept as `name`
-    [name] [name]? a list of whole numbers                     @name @name?   a symbol
+    [name] [name]? a list of integers                     @name @name?   a symbol
     word=name      an attribute behind a word, `:` between them or not
     =name  name    an attribute behind `=`; a bare attribute   , name         further ones behind commas
     :T :T?         types behind a colon                        :=T            of the results

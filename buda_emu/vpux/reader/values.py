@@ -126,10 +126,10 @@ class ValueReader:
         return Symbol(tuple(part.strip('"') for part in re.findall(r'@("[^"]*"|[\w$.-]+)', text)))
 
     def integers(self) -> tuple[int, ...]:
-        """`[1, 2]`. Raises ReadError for anything but whole numbers."""
+        """`[1, 2]`. Raises ReadError for anything but integers."""
         found = self._list("[", "]")
         if any(not isinstance(item, int) or isinstance(item, bool) for item in found):
-            raise self._scanner.fail("expected a list of whole numbers")
+            raise self._scanner.fail("expected a list of integers")
         return tuple(item for item in found if isinstance(item, int))
 
     def _list(self, start: str, stop: str) -> tuple[Attribute, ...]:
@@ -154,7 +154,7 @@ class ValueReader:
             return _float_of_bits(value, of) if of.startswith(("f", "bf")) else value
         if digits.isdecimal() and not of.startswith(("f", "bf")):
             if len(digits) > 40:
-                raise self._scanner.fail("a whole number of more than 40 digits")
+                raise self._scanner.fail("an integer of more than 40 digits")
             return int(text)
         return float(text)
 
@@ -340,7 +340,7 @@ def _space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, int | No
 
 def _strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
     if not isinstance(part, tuple) or not all(isinstance(item, int) for item in part):
-        raise scanner.fail("strides are a list of whole numbers")
+        raise scanner.fail("strides are a list of integers")
     return tuple(item for item in part if isinstance(item, int))
 
 

@@ -153,7 +153,7 @@ def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
         yield from [(t, rows, columns)] * len(op.inputs)
     elif op.type == "matmul" and own.identity:
         yield (None, None, None)
-        yield (None, inner, columns)  # strips are numbered m_k * t + s: of each t the same whole number
+        yield (None, inner, columns)  # strips are numbered m_k * t + s: of each t the same integer
     elif op.type == "matmul":
         slices = t * own.z if own.accumulate else t
         yield (slices, rows, inner)
