@@ -60,7 +60,7 @@ def compile(  # noqa: A001 - as be.compile
     `arch`, `df` (of activations and parameters), `fidelity` and `acc_df` as in netlists; `mixed`: other ones for some
     ops, as maps {match: pattern of names, df, acc_df, fidelity} or a YAML file of them. `fuse`: biases, activations and
     chains of element-wise ops are put into one netlist op where the rules allow. `dump` is given the name of each pass
-    on graphs and the graph behind it; `observer` looks at all passes (docs/pipeline.md), instead.
+    on graphs and the graph after it; `observer` looks at all passes (docs/pipeline.md), instead.
 
     `effort` ("low", "default", "high") is how long placing searches, `objective` ("throughput", "latency", "cores") for
     what; `chips` is over how many the model is cut or copied, or the path of a cluster's file; `microbatch` how many

@@ -46,29 +46,29 @@ class Recipe:
         return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, observer)
 
     def placed(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The graph behind all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
+        """The graph after all passes, its netlist ops on cores, and a title. Of several kinds of windows those with
         which the whole model is quickest."""
         graph.name = self.name or graph.name
         return self._finished(run([Ir(FRONT, graph)], self._context(entries), self.observer))
 
     def prepared(self, graph: Graph) -> Graph:
-        """The graph behind all passes on graphs, of several kinds of windows with those of the fewest cycles by
+        """The graph after all passes on graphs, of several kinds of windows with those of the fewest cycles by
         themselves."""
         graph.name = self.name or graph.name
         return run([Ir(FRONT, graph)], self._context(), self.observer, stop=LAST_ON_GRAPHS)[0].graph
 
     def lowered(self, graph: Graph, *, entries: int = 2) -> tuple[Graph, Placement, str]:
-        """The same of a graph behind all passes on graphs."""
+        """The same of a graph after all passes on graphs."""
         forms = run([Ir(CORE, graph)], self._context(entries), self.observer, after=LAST_ON_GRAPHS)
         return self._finished(forms)
 
     def stopped(self, graph: Graph, after: str) -> IrFile:
-        """What stands behind a pass."""
+        """What stands after a pass."""
         graph.name = self.name or graph.name
         return file_of(after, run([Ir(FRONT, graph)], self._context(), self.observer, stop=after), self._context())
 
     def resumed(self, file: IrFile) -> tuple[Graph, Placement, str]:
-        """As `placed`, from what stands behind a pass; a file of ops on tiles says itself what they are for. Raises
+        """As `placed`, from what stands after a pass; a file of ops on tiles says itself what they are for. Raises
         IrError for IR that breaks a rule of its level."""
         known(file.after, "after")
         for form in file.forms:

@@ -1,4 +1,4 @@
-"""The compiler by parts: up to a pass, and on from what stands behind one (docs/pipeline.md)."""
+"""The compiler by parts: up to a pass, and on from what stands after one (docs/pipeline.md)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from buda_emu.compiler.recipe import Recipe
 
 @within_memory()
 def compile_until(source: Any, inputs: Sequence[Any] | None = None, *, stop_after: str, **options: Any) -> IrFile:
-    """What stands behind a pass, to look at or to write with `write_ir`. Options as `Recipe.named` has them. Raises
+    """What stands after a pass, to look at or to write with `write_ir`. Options as `Recipe.named` has them. Raises
     HostError for a name that no pass has, and what `compile` raises."""
     recipe = Recipe.named(**options)
     return recipe.stopped(read_model(source, inputs), known(stop_after, "stop_after"))
@@ -23,7 +23,7 @@ def compile_until(source: Any, inputs: Sequence[Any] | None = None, *, stop_afte
 
 @within_memory()
 def compile_from(path: str | Path, **options: Any) -> CompiledModel:
-    """A model of an IR file: the passes behind the one that it was written after. Of ops on tiles the file says itself
+    """A model of an IR file: the passes after the one that it was written after. Of ops on tiles the file says itself
     which architecture and formats they are for. Raises IrError for a file that is none, or that breaks a rule of its
     level, and what `compile` raises."""
     return CompiledModel(*Recipe.named(**options).resumed(read_ir(Path(path))))

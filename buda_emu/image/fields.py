@@ -127,7 +127,7 @@ def text(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """A string, or an enum's member as `{"__enum__": "Class.Member"}`: what is behind the last dot (NETLIST 8)."""
+    """A string, or an enum's member as `{"__enum__": "Class.Member"}`: what is after the last dot (NETLIST 8)."""
     if isinstance(value, dict) and value.keys() == {"__enum__"}:
         return text(value["__enum__"]).rpartition(".")[2]
     return text(value)

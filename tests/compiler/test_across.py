@@ -20,7 +20,7 @@ from buda_emu.timing.transfers.loading import EpochLoad
 
 
 def network(width=512, hidden=1024, rows=1, *, gated=False):
-    """Two products by constants with an activation between, and what was added before behind it."""
+    """Two products by constants with an activation between, and what was added before, after that."""
     b = Builder(Graph("g"))
     rng = np.random.default_rng(0)
 

@@ -107,7 +107,7 @@ def test_many_slices_of_few_rows_are_put_below_each_other(tmp_path):
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_the_first_convolution_of_a_residual_network_alone(arch, tmp_path):
-    """What leaves it is in the host's order behind a transpose, whatever windows it reads: no picker is left, or one of
+    """What leaves it is in the host's order after a transpose, whatever windows it reads: no picker is left, or one of
     the rows that the windows' outputs stand in."""
     b = Builder(Graph("head"))
     w = b.constant(np.random.default_rng(0).standard_normal((64, 3, 7, 7)).astype(np.float32) / 8)

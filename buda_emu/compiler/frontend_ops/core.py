@@ -274,11 +274,11 @@ core("expand", "dimensions of size 1 repeated", _expand_shape, lambda x, shape: 
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:
     first = shapes[0]
     rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
-    _need(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not behind each other along {dim}")
+    _need(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not one after another along {dim}")
     return (*first[:dim], sum(shape[dim] for shape in shapes), *first[dim + 1 :])
 
 
-core("concat", "operands behind each other along one dimension", _concat_shape,
+core("concat", "operands one after another along one dimension", _concat_shape,
      lambda *xs, dim: np.concatenate(xs, dim), family="moves")  # fmt: skip
 core("embedding", "rows of a constant table by indices that are an input of the model",
      lambda table, index: (*index, *table[1:]), lambda table, index: table[index], family="index")  # fmt: skip

@@ -71,7 +71,7 @@ def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
 def check_graph(graph: Graph, stage: str, where: str) -> None:
     """Raises InternalError naming pass, node and rule."""
     for problem in graph_problems(graph, stage):
-        raise InternalError(f"behind {where}: {problem}")
+        raise InternalError(f"after {where}: {problem}")
 
 
 DTYPES: Final = frozenset({

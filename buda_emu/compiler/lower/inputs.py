@@ -88,7 +88,7 @@ def _picked(low: Lowering, name: str) -> tuple[Node, tuple[int, ...]]:
 
 
 def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
-    """An untilizing nop and the host's queue behind it (FRONTEND 3.4)."""
+    """An untilizing nop and the host's queue after it (FRONTEND 3.4)."""
     node = low.graph[output.value]
     low.node = node
     if node.op == "constant":

@@ -22,7 +22,7 @@ Tm = tuple[str, ...] | tuple[str, int] | tuple[str, str, int]
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Shape behind one TM (OPS 7)."""
+    """Shape after one TM (OPS 7)."""
     t, r, c = shape
     if tm[0] == "transpose":
         return t, c, r

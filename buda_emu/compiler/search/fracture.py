@@ -112,7 +112,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
 
 
 def _stem(taken: set[str], stem: str) -> str:
-    """With a number behind it the name of nothing."""
+    """With a number after it the name of nothing."""
     while any(name.startswith(f"{stem}.") for name in taken):
         stem += "_"
     return stem

@@ -106,7 +106,7 @@ class Line:
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """[i]: the first op behind i of another program; programs share no epoch (FRONTEND 5)."""
+        """[i]: the first op after i of another program; programs share no epoch (FRONTEND 5)."""
         count = len(self.ops)
         found = np.full(count + 1, count, np.int64)
         for number in range(count - 2, -1, -1):

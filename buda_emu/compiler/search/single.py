@@ -166,7 +166,7 @@ class _Prices:
 
 
 def _epochs_from(line: Line, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
-    """The epochs that begin with op i: the op behind each, and the cycles that it takes at the best price."""
+    """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
     dram, every = speeds(line.target.arch.name).dram, prod(line.target.arch.grid)
     begin, each = epoch_load(line.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))

@@ -132,7 +132,7 @@ class _Parser:
         return found
 
     def _after(self, closing: str) -> "re.Match[str]":
-        """Behind an entry: the closing mark, or what follows a comma."""
+        """After an entry: the closing mark, or what follows a comma."""
         token = self._next()
         if token["mark"] == ",":
             return self._next()

@@ -144,7 +144,7 @@ class ValueReader:
         return tuple(found)
 
     def _number(self, text: str) -> int | float:
-        """A number, read as the type behind it says."""
+        """A number, read as the type after it says."""
         of = self._skip_type()
         digits = text.lstrip("-")
         if of == "i1":
@@ -159,7 +159,7 @@ class ValueReader:
         return float(text)
 
     def _skip_type(self) -> str:
-        """The name of a type behind a colon."""
+        """The name of a type after a colon."""
         return self.type().text if self._scanner.take(":") else ""
 
     def _dialect_attribute(self) -> Attribute:
@@ -188,7 +188,7 @@ class ValueReader:
 
     # --------------------------------------------------------------------------------------------------- types
     def types(self) -> tuple[Type, ...]:
-        """One type, several behind each other, or several in parentheses. Raises ReadError."""
+        """One type, several one after another, or several in parentheses. Raises ReadError."""
         scanner = self._scanner
         if not scanner.take("("):
             found = [self.type()]

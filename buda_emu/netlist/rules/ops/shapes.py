@@ -77,7 +77,7 @@ def queue_shape(ctx: Context, queue: Queue) -> Findings:
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Shape behind one TM. Raises ValueError where it does not divide."""
+    """Shape after one TM. Raises ValueError where it does not divide."""
     t, rows, columns = shape
     if tm.name == "transpose":
         return t, columns, rows
