@@ -4,6 +4,8 @@ import contextlib
 import io
 import json
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -142,3 +144,11 @@ def test_damaged_files(members, tmp_path):
             (tmp_path / "m.pt2").write_bytes(data)
             with contextlib.suppress(HostError):
                 be.compile(tmp_path / "m.pt2", effort="low")
+
+
+def test_what_torch_deprecates_in_itself_is_not_said(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    torch.export.save(torch.export.export(model, (torch.ones(1, 4),)), tmp_path / "m.pt2")
+    command = [sys.executable, "-m", "buda_emu", "compile", "--effort", "low", str(tmp_path / "m.pt2")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Warning" not in done.stderr

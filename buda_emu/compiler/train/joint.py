@@ -13,7 +13,7 @@ from buda_emu.compiler.importers.from_torch.origin import array_of
 from buda_emu.compiler.importers.from_torch.reader import (
     Reader,
     apart,
-    decompositions,
+    decomposed,
     dtype_name,
 )
 from buda_emu.compiler.train.choices import BACKWARD, GRADIENT
@@ -98,7 +98,7 @@ def _joint(whole: Any, arguments: tuple[Any, ...], reached: set[str]) -> Any:
                 node.meta["val"].requires_grad_(False)
         joint: Any = _export_forward_backward(program)
         with torch.no_grad():
-            return joint.run_decompositions(decompositions())
+            return decomposed(joint)
 
 
 def _target(module: Any, inputs: Sequence[Any], loss: str | Loss) -> Any:

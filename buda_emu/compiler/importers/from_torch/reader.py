@@ -1,5 +1,6 @@
 """PyTorch models: torch.export traces them and takes operators apart to core ATen; each node goes to its handler."""
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,8 +62,14 @@ def apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
 def read_program(program: Any, name: str) -> Graph:
     """The graph of an ExportedProgram. Raises UnsupportedError naming every operator."""
     with torch.no_grad():
-        program = program.run_decompositions(decompositions())
+        program = decomposed(program)
     return Reader(program, name).read()
+
+
+def decomposed(program: Any) -> Any:
+    """An ExportedProgram in core ATen, without what torch says of deprecations in its own code."""
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
+        return program.run_decompositions(decompositions())
 
 
 def decompositions() -> Any:
