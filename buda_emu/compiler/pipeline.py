@@ -31,7 +31,7 @@ from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
-from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
+from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, InternalError
 
 IMPORT: Final = "import"
@@ -47,7 +47,7 @@ class Context:
     of inputs that queues have room for."""
 
     target: Target = DEFAULT
-    aim: Aim = ONE_BY_ONE
+    aim: Objective = ONE_BY_ONE
     rules: tuple[Rule, ...] = ()
     fuse: bool = True
     entries: int = 2

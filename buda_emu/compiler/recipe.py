@@ -12,7 +12,7 @@ from buda_emu.compiler.ir.verify import problems
 from buda_emu.compiler.mixed import Mixed, Rule, read_rules
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 from buda_emu.errors import InternalError
 
 
@@ -21,7 +21,7 @@ class Recipe:
     """How a graph becomes a placed one: all that a caller chose; `observer` looks on."""
 
     device: Target
-    aim: Aim
+    aim: Objective
     rules: tuple[Rule, ...]
     fuse: bool
     name: str
@@ -38,10 +38,10 @@ class Recipe:
         device = Target.named(arch, df, fidelity, acc_df)
         given = chips_of(chips, arch)
         if isinstance(given, Chips):
-            aim = Aim.named(effort, objective, len(given.ids), microbatch, given.ids)
+            aim = Objective.named(effort, objective, len(given.ids), microbatch, given.ids)
             device = device.harvested(given.harvested)
         else:
-            aim = Aim.named(effort, objective, given, microbatch)
+            aim = Objective.named(effort, objective, given, microbatch)
         observer = observer or Observer(dump=dump)
         return Recipe(device, aim, tuple(read_rules(mixed, device)), fuse, name, observer)
 

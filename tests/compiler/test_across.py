@@ -15,7 +15,7 @@ from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.recipe import Recipe
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 from buda_emu.timing.transfers.loading import EpochLoad
 
 
@@ -140,7 +140,7 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
     tiles = recipe()._tiles(recipe().prepared(b.graph))
     assert across(tiles, target, 2, 0.0) is tiles
-    found = place(tiles, target, Aim.named("default", "latency", 2, None))  # cut over two, as ever
+    found = place(tiles, target, Objective.named("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2
 
 

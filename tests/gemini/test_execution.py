@@ -147,7 +147,7 @@ def test_dialect_b_is_not_executed():
         (drop("c1/quant_info"), "no 'quant_info'"),
         (put("c1/quant_info/output_scale", "x"), "'output_scale' is a number"),
         (put("c1/previous_layer", ["p1"]), "circle"),
-        (put("a1/previous_layer", ["c1"]), "of 1 operands"),
+        (put("a1/previous_layer", ["c1"]), "of 1 operand"),
         (put("c2/input_shape/0", [1, 8, 12, 11]), "reads"),
         (drop("c1"), "conv|operand|reads|operands"),
     ],
