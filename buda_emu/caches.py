@@ -131,7 +131,7 @@ def read_kept(file: str, magic: bytes, most_bytes: int) -> memoryview | None:
 
 
 def write_kept(file: str, magic: bytes, payload: bytes, most_bytes: int) -> None:
-    """Write a file whole or not at all, behind `magic` and a checksum of its name and bytes, where its folder is
+    """Write a file whole or not at all, after `magic` and a checksum of its name and bytes, where its folder is
     `usable`.
 
     Files of that folder that were not used for longest are removed, until all take no more than `most_bytes`.

@@ -136,7 +136,7 @@ class Stopped:
         for number, wait in enumerate(self.waiting[:_SHOWN_WAITS]):
             yield f"  {'waiting:' if number == 0 else '':13} {wait}"
         if len(self.waiting) > _SHOWN_WAITS:
-            yield f"  {'':13} and {len(self.waiting) - _SHOWN_WAITS} more ops behind these"
+            yield f"  {'':13} and {len(self.waiting) - _SHOWN_WAITS} more ops after these"
         if self.queue is not None:
             yield from _queue_lines(self.queue)
         if self.cause:

@@ -17,7 +17,7 @@ needs_states = pytest.mark.skipif(
 
 @contextmanager
 def own_state() -> Iterator[None]:
-    """What is set meanwhile on this thread is forgotten behind it."""
+    """What is set meanwhile on this thread is forgotten after it."""
     library = ctypes.PyDLL(None)
     before = ctypes.create_string_buffer(256)
     library.fegetenv(before)

@@ -30,7 +30,7 @@ def _place(document, pointer):
 
 
 def put(pointer, value):
-    """An edit: a value at a place, `-` behind a list's last."""
+    """An edit: a value at a place, `-` after a list's last."""
 
     def edit(document):
         place, key = _place(document, pointer)

@@ -34,7 +34,7 @@ def text(number: int, others: Sequence[str] = ()) -> str:
     documents = [*SMALL * 3, *others]
     if draw.random() < 0.05:
         documents = OWN
-    before, programs, behind = _parted(draw.choice(documents))
+    before, programs, after = _parted(draw.choice(documents))
     programs = copy.deepcopy(programs)
     for program in programs:
         for name in program:
@@ -46,12 +46,12 @@ def text(number: int, others: Sequence[str] = ()) -> str:
                 body = _mutated(draw, body, executes)
             program[name] = body
     lines = "\n".join(f"  - {_written(program)}" for program in programs)
-    return f"{before}programs:\n{lines}\n{behind}"
+    return f"{before}programs:\n{lines}\n{after}"
 
 
 @cache
 def _parted(document: str) -> tuple[str, list[dict[str, Any]], str]:
-    """What stands before the programs, these, and what stands behind; all words stay words."""
+    """What stands before the programs, these, and what stands after; all words stay words."""
     start = re.search(r"^programs:", document, re.MULTILINE)
     assert start is not None
     end = re.search(r"^\S", document[start.end() :], re.MULTILINE)

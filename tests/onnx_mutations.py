@@ -343,7 +343,7 @@ def attributes(stream, model, files):
 
 @odd
 def axis(stream, model, files):
-    """Negative and huge: attributes, and whole numbers that are held."""
+    """Negative and huge: attributes, and integers that are held."""
     found = [item for node in model.graph.node for item in node.attribute if item.type in (2, 7)]
     held = [item for item in model.graph.initializer if item.data_type == 7]
     number = stream.choice([-1, -2, -9, 5, 64, 1 << 31, 1 << 62, -(1 << 63), (1 << 63) - 1, 0, 1 << 33, 40_000])

@@ -60,7 +60,7 @@ class _Text:
         return self._starts[node.line - 1] + node.column - 1
 
     def end(self, node: nodes.Node) -> int:
-        """Behind its last character. Raises UnwritableError."""
+        """After its last character. Raises UnwritableError."""
         start = self.start(node)
         if isinstance(node, nodes.Scalar):
             if node.end_column <= node.column + 1 and len(node.text) > 1:
@@ -72,7 +72,7 @@ class _Text:
         return max((self.end(child) for child in children), default=start)
 
     def _closed(self, start: int) -> int:
-        """Behind the bracket that closes the one at `start`; quotes and comments hold none."""
+        """After the bracket that closes the one at `start`; quotes and comments hold none."""
         depth, at = 0, start
         for found in _FLOW.finditer(self.text, start):
             word, at = found[0], found.end()
@@ -112,7 +112,7 @@ def _below(node: nodes.Node | None, key: str | int) -> nodes.Node | None:
 
 
 def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], value: str) -> tuple[int, int, str]:
-    """A key that was not written, behind the last one of its map."""
+    """A key that was not written, after the last one of its map."""
     if not isinstance(node, nodes.Mapping) or not node.pairs:
         raise UnwritableError(f"there is no map to write {path[0]} into")
     for key in reversed(path[1:]):
@@ -121,6 +121,6 @@ def _added(text: _Text, node: nodes.Node | None, path: Sequence[str | int], valu
     end = text.end(last)
     if text.text[text.start(node)] == "{":
         return end, end, f", {path[0]}: {value}"
-    found = _BREAK.search(text.text, end)  # a comment stays behind the value it stands behind
+    found = _BREAK.search(text.text, end)  # a comment stays after the value it follows
     line_end = found.start() if found is not None else len(text.text)
     return line_end, line_end, f"\n{' ' * (first.column - 1)}{path[0]}: {value}"

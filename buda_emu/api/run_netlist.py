@@ -19,7 +19,6 @@ from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.host.exchange import OutputParts
 from buda_emu.runtime.host.host_io import Readout
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.default import InputBlock
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters, parameter_names
 from buda_emu.verify.inputs.input_used import InputUsed
@@ -34,6 +33,7 @@ from buda_emu.verify.inputs.of_image import (
 )
 from buda_emu.verify.inputs.push import push
 from buda_emu.verify.origin import Flaw, Flaws, began
+from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:  # with what it imports, a part of a small netlist's run

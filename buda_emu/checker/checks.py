@@ -59,7 +59,7 @@ class Check:
 
 
 def in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks so that each comes behind those whose findings make it superfluous, else as they were given."""
+    """The checks so that each comes after those whose findings make it superfluous, else as they were given."""
     makers: dict[str, list[Check]] = {}
     for check in checks:
         makers.setdefault(check.rule.id, []).append(check)

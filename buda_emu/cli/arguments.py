@@ -186,7 +186,7 @@ def parameter(text: str) -> tuple[str, str]:
 
 
 def positive(text: str) -> int:
-    """argparse type: a whole number of 1 or more."""
+    """argparse type: an integer of 1 or more."""
     number = natural(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
@@ -194,9 +194,9 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """argparse type: a whole number of 0 or more."""
+    """argparse type: an integer of 0 or more."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
     return int(text)
 
 

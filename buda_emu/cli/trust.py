@@ -23,7 +23,7 @@ NEVER: Final[Mapping[str, str]] = {
 LOWERS: Final = "memory-limit"
 """The option that a settings file may lower, and not raise."""
 FILE_WORDS: Final = frozenset({"FILE", "FILE.npy", "DIR", "OLD", "OTHER", "RAW", "MODEL"})
-"""Metavars of options that name a file or folder, alone or behind `NAME=`."""
+"""Metavars of options that name a file or folder, alone or after `NAME=`."""
 _FILE_OR_NUMBER: Final = "chips"
 """The option that names a file where it is no number."""
 _OTHERS: Final = 0o022  # write permission of the group and of everybody

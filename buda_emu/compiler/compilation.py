@@ -13,7 +13,7 @@ from buda_emu.compiler.mixed import Rule, read_rules
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import LAST_ON_GRAPHS, Context, Observer, file_of, known, run
 from buda_emu.compiler.place.placement import Placement
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 from buda_emu.errors import InternalError, UnsupportedError
 
 
@@ -31,7 +31,7 @@ class Compilation:
     """How a graph becomes a placed one; `observer` looks on."""
 
     device: Target
-    aim: Aim
+    aim: Objective
     rules: tuple[Rule, ...]
     fuse: bool
     name: str
@@ -43,10 +43,10 @@ class Compilation:
         device = Target.named(options.arch, options.df, options.fidelity, options.acc_df)
         given = chips_of(options.chips, options.arch)
         if isinstance(given, Chips):
-            aim = Aim.named(options.effort, options.objective, len(given.ids), options.microbatch, given.ids)
+            aim = Objective.named(options.effort, options.objective, len(given.ids), options.microbatch, given.ids)
             device = device.harvested(given.harvested)
         else:
-            aim = Aim.named(options.effort, options.objective, given, options.microbatch)
+            aim = Objective.named(options.effort, options.objective, given, options.microbatch)
         observer = options.observer or Observer(dump=options.dump)
         return Compilation(device, aim, tuple(read_rules(options.mixed, device)), options.fuse, options.name, observer)
 

@@ -274,7 +274,7 @@ class CompiledModel:
     def report(self) -> str:
         """Where the modelled time goes: beside the first legal choice and the limits of cores, DRAM and the host link,
         and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
-        from buda_emu.compiler.search.judge import judged
+        from buda_emu.compiler.search.evaluate import judged
         from buda_emu.compiler.search.placer import first_placement
         from buda_emu.compiler.search.report import report
 

@@ -19,7 +19,7 @@ def _one(graph: Graph, node: Node, rng: np.random.Generator) -> Array:
 
 
 def below(graph: Graph, node: Node) -> int:
-    """What whole numbers of an input are below: the rows of the smallest table that it indexes, else 2."""
+    """The exclusive upper bound of an input's integers: the rows of the smallest table that it indexes, else 2."""
     return min((_rows(graph, name) for name in _reached(graph, node.name)), default=2)
 
 

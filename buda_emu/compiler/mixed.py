@@ -71,7 +71,7 @@ def assign(tiles: TileGraph, rules: Sequence[Rule]) -> None:
     they take (V-rules of `reduce`, FRONTEND 3.5), so they have the format of their operand's op."""
     for op in tiles.ops.values() if rules else ():
         if op.precision != Precision():
-            continue  # whole numbers, and what becomes of them, have the only formats that they can have
+            continue  # integers, and what becomes of them, have the only formats that they can have
         df, acc, fidelity = "", "", ""
         for rule in rules:
             if rule.fits(op):

@@ -31,7 +31,7 @@ from buda_emu.compiler.passes.slice_products import slice_products
 from buda_emu.compiler.place.fork_room import give_room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.placer import place_best
-from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
+from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.errors import HostError, InternalError
 
 IMPORT: Final = "import"
@@ -47,7 +47,7 @@ class Context:
     of inputs that queues have room for."""
 
     target: Target = DEFAULT
-    aim: Aim = ONE_BY_ONE
+    aim: Objective = ONE_BY_ONE
     rules: tuple[Rule, ...] = ()
     fuse: bool = True
     entries: int = 2
@@ -172,8 +172,8 @@ def known(name: str, option: str) -> str:
 
 @dataclass(slots=True)
 class Observer:
-    """Who looks on. `show` is given the text behind the passes `printed`, `dump` each pass of levels front and core
-    and the graph behind it; where the search has yet to choose, both wait until it has. `verify`: every IR is verified;
+    """Who looks on. `show` is given the text after the passes `printed`, `dump` each pass of levels front and core
+    and the graph after it; where the search has yet to choose, both wait until it has. `verify`: every IR is verified;
     `seconds` that each pass took."""
 
     show: Callable[[str], None] | None = None
@@ -213,7 +213,7 @@ def _call(function: Callable[..., None], *arguments: object) -> Callable[[], Non
 def run(
     forms: Sequence[Ir], context: Context, observer: Observer | None = None, *, after: str = IMPORT, stop: str = ""
 ) -> list[Ir]:
-    """The forms behind pass `stop`, "" all, of forms that stand behind pass `after`. Raises UnsupportedError for what
+    """The forms after pass `stop`, "" all, of forms that stand after pass `after`. Raises UnsupportedError for what
     the device cannot do, InternalError where a pass breaks a rule."""
     observer = observer or Observer()
     found = list(forms)
@@ -246,7 +246,7 @@ def _cheaply(name: str, forms: Sequence[Ir]) -> None:
 
 
 def between(after: str, stop: str = "") -> Iterable[Pass]:
-    """The passes that stand behind one, up to another. Raises HostError where `stop` is not behind `after`."""
+    """The passes that stand after one, up to another. Raises HostError where `stop` is not after `after`."""
     first, last = NAMES.index(after), NAMES.index(stop) if stop else len(PASSES)
     if last < first:
         raise HostError(f"pass {stop} is done already: the IR stands after {after}")
@@ -254,12 +254,12 @@ def between(after: str, stop: str = "") -> Iterable[Pass]:
 
 
 def core_graph(graph: Graph, target: Target = DEFAULT) -> Graph:
-    """The graph behind all passes on graphs; of several kinds of windows those of the fewest cycles by themselves."""
+    """The graph after all passes on graphs; of several kinds of windows those of the fewest cycles by themselves."""
     return run([Ir(FRONT, graph)], Context(target), stop=LAST_ON_GRAPHS)[0].graph
 
 
 def file_of(after: str, forms: Sequence[Ir], context: Context) -> IrFile:
-    """What stands behind a pass, to be written."""
+    """What stands after a pass, to be written."""
     return IrFile(after, tuple(forms), context.target if forms[0].level in (TILE, PLACED) else None)
 
 

@@ -103,12 +103,12 @@ class Target:
 
     @property
     def has_int8(self) -> bool:
-        """Whether there are products of whole numbers (V030, V141)."""
+        """Whether there are products of integers (V030, V141)."""
         return self.arch.name != "grayskull"
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Objective:
     """What is placed for (docs/placing.md). `effort`: how long is searched; `objective`: most inputs per second, the
     shortest time of one input, or the fewest cores; `chips` that the model is cut over; `microbatch`: inputs that go
     through an epoch before the next begins; unless it is `firm`, fewer where memory is full; `ids` of the chips, where
@@ -129,7 +129,7 @@ class Aim:
     @staticmethod
     def named(
         effort: str, objective: str, chips: int, microbatch: int | None, ids: tuple[int, ...] = ()
-    ) -> "Aim":  # fmt: skip
+    ) -> "Objective":  # fmt: skip
         """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
         for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
             if word not in words:
@@ -140,8 +140,8 @@ class Aim:
         for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= most:
                 raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
-        return Aim(effort, objective, chips, microbatch, firm, ids, work=Work.of(effort))
+        return Objective(effort, objective, chips, microbatch, firm, ids, work=Work.of(effort))
 
 
-ONE_BY_ONE = Aim("low", microbatch=1)
+ONE_BY_ONE = Objective("low", microbatch=1)
 """The first legal choice, for programs that follow each other on states in rams."""

@@ -99,5 +99,5 @@ def assume(
 
 def _positive(value: Any, name: str) -> int:
     if not isinstance(value, int) or not 0 < value < _MOST:
-        raise HostError(f"{name} is a whole number from 1 to {_MOST - 1}, not {value!r}")
+        raise HostError(f"{name} is an integer from 1 to {_MOST - 1}, not {value!r}")
     return value

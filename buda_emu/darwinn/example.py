@@ -153,7 +153,7 @@ def _output(layout: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _rows_in_two_tiles(item: Example) -> dict[str, list[int]]:
-    """The grid's right half lies behind its left half."""
+    """The grid's right half lies after its left half."""
     half = item.grid // 2
     local = [x % half * item.channels for x in range(item.grid)]
     return {

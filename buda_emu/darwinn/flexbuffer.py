@@ -70,7 +70,7 @@ class Value:
         return count
 
     def _item(self, at: int, count: int, number: int) -> "Value":
-        """An element of an untyped vector: the types stand behind the values."""
+        """An element of an untyped vector: the types stand after the values."""
         packed = self._number(at + count * self.inner + number, 1)
         return Value(self.data, packed >> 2, at + number * self.inner, self.inner, 1 << (packed & 3))
 

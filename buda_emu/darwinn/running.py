@@ -138,7 +138,7 @@ def _returned(main: Executable, layer: Layer, array: Array, steps: list[Descript
 
 
 def _whole(package: Package, inputs: Mapping[str, Any], twin: Twin, pairing: Pairing) -> dict[str, Array]:
-    """The compiled model: CPU operators before, the device, CPU operators behind."""
+    """The compiled model: CPU operators before, the device, CPU operators after."""
     if package.model is None:
         raise HostError("a bare package has no CPU operators: give the .tflite that holds it, or run without whole")
     compiled = Twin(package.model)

@@ -86,7 +86,7 @@ def summarise(package: Package) -> Summary:
 
 
 def cpu_operators(model: tflite.Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the operators before and behind the first custom operator of the Edge TPU."""
+    """Names of the operators before and after the first custom operator of the Edge TPU."""
     before: list[str] = []
     after: list[str] = []
     found = before

@@ -25,7 +25,7 @@ def groups_1(root: object, controller: str) -> Iterator[str]:
 
 
 def number(text: str) -> int | None:
-    """A whole number, None for anything else."""
+    """An integer, None for anything else."""
     return int(text) if text.strip().isdecimal() else None
 
 

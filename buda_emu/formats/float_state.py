@@ -2,7 +2,7 @@
 
 Other libraries change it for the whole thread (torch.set_flush_denormal, code that was linked with -ffast-math), and
 then a float32 below 2^-126 is zero. `exact_floats` sets the state that IEEE 754 has by default around a call, and what
-the caller had behind it.
+the caller had after it.
 """
 
 import ctypes

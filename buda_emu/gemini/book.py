@@ -19,7 +19,7 @@ BOOK.declare(
     source="GEMINI 2, 3",
 )  # fmt: skip
 BOOK.declare(
-    "G003", "error", "a box is not four whole numbers with 0 <= lower <= upper",
+    "G003", "error", "a box is not four integers with 0 <= lower <= upper",
     why="Boxes are inclusive ranges N C H W; a workload is a list of both corners.",
     wrong='"lower": [0, 8, 0, 0], "upper": [0, 7, 3, 3]', right='"lower": [0, 0, 0, 0], "upper": [0, 7, 3, 3]',
     source="GEMINI 2",

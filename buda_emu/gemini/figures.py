@@ -12,7 +12,7 @@ from buda_emu.timeline.waits import BUSY, END
 
 @dataclass(frozen=True, slots=True)
 class CoreTime:
-    """Cycles of a core: they add up to the total. `rest`: behind its last workload. `waits`: by what it waited for."""
+    """Cycles of a core: they add up to the total. `rest`: after its last workload. `waits`: by what it waited for."""
 
     core: int
     compute: int

@@ -127,7 +127,7 @@ def text(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """A string, or an enum's member as `{"__enum__": "Class.Member"}`: what is behind the last dot (NETLIST 8)."""
+    """A string, or an enum's member as `{"__enum__": "Class.Member"}`: what is after the last dot (NETLIST 8)."""
     if isinstance(value, dict) and value.keys() == {"__enum__"}:
         return text(value["__enum__"]).rpartition(".")[2]
     return text(value)
@@ -141,11 +141,11 @@ def flag(value: Any) -> bool:
 
 
 def whole(low: int, high: int) -> Reader:
-    """A whole number from `low` to `high`."""
+    """An integer from `low` to `high`."""
 
     def read(value: Any) -> int:
         if type(value) is not int or not low <= value <= high:
-            raise FieldError(f"a whole number from {low} to {high}")
+            raise FieldError(f"an integer from {low} to {high}")
         return value
 
     return read

@@ -64,7 +64,7 @@ _lists: Final = listed(listed(whole(-_MOST, _MOST)), len(Windows._fields))
 
 
 def windows(value: Any) -> Windows:
-    """From five lists of whole numbers. Raises FieldError for anything else."""
+    """From five lists of integers. Raises FieldError for anything else."""
     found = Windows(*_lists(value))
     rank = len(found.sizes)
     if sorted(found.perm) != list(range(rank + 2)):

@@ -10,7 +10,7 @@ class Limits:
     members: int = 200_000  # files and folders
     total_bytes: int = 256 << 30  # of all members, unpacked
     json_bytes: int = 16 << 20  # of one JSON member
-    header_bytes: int = 1 << 20  # of a tar's extension header, or behind its end
+    header_bytes: int = 1 << 20  # of a tar's extension header, or after its end
     directory_bytes: int = 24 << 20  # of a zip's central directory
     ratio: int = 100  # times: unpacked to packed, of a zip larger than `ratio_from` unpacked
     ratio_from: int = 256 << 20

@@ -61,7 +61,7 @@ _extent: Final = listed(positive, 3)
 class ModelInput:
     """A queue that one input of the model goes to. `extent` [t, rows, columns] of the queue in elements, `view` the
     leading part of it that is filled; `gather`: of the flat input, where not all of it; `indices`: words; `below`:
-    whole numbers that the model takes are 0 up to this; `windows`: what is laid side by side first."""
+    integers that the model takes are 0 up to this; `windows`: what is laid side by side first."""
 
     queue: str = needed(text)
     label: str = needed(text)
@@ -102,7 +102,7 @@ class ModelInput:
         return np.concatenate([self.to_queue(item) for item in given])
 
     def made_up(self, stream: "np.random.Generator") -> "Array":
-        """An input of the model: normal numbers for floats, else whole numbers that it takes."""
+        """An input of the model: normal numbers for floats, else integers that it takes."""
         import numpy as np
 
         kind = np.dtype(self.dtype)

@@ -129,7 +129,7 @@ def _problem(entry: TensorEntry) -> str:
         return ""
     size = FORMATS[entry.format].flat_bytes
     if size != entry.itemsize:
-        return f"elements of {entry.format} have {size or 'no whole number of'} bytes, not {entry.itemsize}"
+        return f"elements of {entry.format} have {size or 'not a whole number of'} bytes, not {entry.itemsize}"
     step = entry.itemsize
     for count, stride in zip(reversed(shape), reversed(entry.strides), strict=True):
         if count > 1 and stride != step:

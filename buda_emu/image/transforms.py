@@ -208,7 +208,7 @@ def _embedding_indices(name: str, array: Array, original: Sequence[int], queue: 
     """Indices [w, n] or [n] as the words of tiles: filled up to whole tiles of rows, then groups of 32 swapped with
     their places, so that an index lies where the device looks for it (FRONTEND 7)."""
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or prod(original[1:-1]) != 1:
-        raise HostError(f"{name}: EmbeddingIndex takes whole numbers [w, n], not {array.dtype} {list(array.shape)}")
+        raise HostError(f"{name}: EmbeddingIndex takes integers [w, n], not {array.dtype} {list(array.shape)}")
     rows = tile_rows(queue)
     indices = array.reshape(-1, array.shape[-1]).astype(np.uint32)
     indices = np.pad(indices, ((0, 0), (0, -indices.shape[1] % TILE)))

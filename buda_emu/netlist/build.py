@@ -36,9 +36,9 @@ def judge(
     read = {item.rule for item in findings}
     findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read)]
     if "test-config" in netlist.sections:
-        from buda_emu.netlist.testing import config as test_config  # only where it is needed: check is quick
+        from buda_emu.netlist.testing import config as harness_config  # only where it is needed: check is quick
 
-        findings += test_config.findings(path, netlist.sections, strict=strict)
+        findings += harness_config.findings(path, netlist.sections, strict=strict)
     if "performance-check" in netlist.sections:
         from buda_emu.netlist.testing import performance_check
 

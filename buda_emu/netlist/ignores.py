@@ -1,6 +1,6 @@
 """Comments in a netlist that silence findings: `# buda: ignore[V154]` (docs/ci.md).
 
-Behind something a comment speaks of its line, alone on a line of the next one that is no comment, and as
+A comment after something speaks of its line, alone on a line of the next one that is no comment, and as
 `# buda: ignore-file[...]` of the whole document. What refuses a netlist cannot be ignored.
 """
 
@@ -89,7 +89,7 @@ def _comments(lines: Sequence[str]) -> Iterator[_Ignore]:
 
 
 def _following(lines: Sequence[str]) -> list[int]:
-    """For each line the number of the first one behind it that holds something, or of the one behind the last."""
+    """For each line the number of the first one after it that holds something, or of the one after the last."""
     found = [len(lines) + 1] * (len(lines) + 1)
     for index in range(len(lines) - 1, -1, -1):
         text = lines[index].lstrip()

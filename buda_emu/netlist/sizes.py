@@ -25,7 +25,7 @@ def entry_bytes(queue: Queue, arch: Arch, headers: bool) -> int:
 
 
 def buffer_bytes(queue: Queue, netlist: Netlist, ops: Mapping[str, Op] | None = None) -> int:
-    """Bytes of one buffer: all its entries behind the queue header. `ops` saves indexing the netlist's ops again."""
+    """Bytes of one buffer: all its entries after the queue header. `ops` saves indexing the netlist's ops again."""
     headers = has_tile_headers(queue, netlist.ops if ops is None else ops)
     return entry_bytes(queue, netlist.arch, headers) * queue.entries + netlist.arch.alignment
 

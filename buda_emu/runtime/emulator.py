@@ -147,7 +147,7 @@ class Emulator:
         takes. Three dimensions are [entries, rows, cols], two are one entry (NETLIST 7.4).
 
         Elements: float32; other floats, halves and integers are converted as FORMATS 3.10 says; RawUInt formats take
-        integers. A queue takes entries in order behind its write pointer, as room appears within `timeout` seconds,
+        integers. A queue takes entries in order after its write pointer, as room appears within `timeout` seconds,
         without a time-out all of them or none; a ram takes them in slots `slot`, slot+1, ... (default 0).
 
         Raises HostTimeoutError (a HostError) when the queue is full, HostError: unknown name, wrong shape or type,

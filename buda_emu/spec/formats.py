@@ -84,7 +84,7 @@ NETLIST_FORMATS: Final[tuple[str, ...]] = tuple(spec.name for spec in _TABLE if 
 
 
 def is_integer(name: str) -> bool:
-    """Whether values are whole numbers: Int8, UInt8, UInt16, Int32."""
+    """Whether values are integers: Int8, UInt8, UInt16, Int32."""
     return FORMATS[name].kind == "int"
 
 

@@ -44,9 +44,9 @@ def _chain(tasks: Tasks, timing: Timing, heads: dict[int, int]) -> Iterator[str]
             return
         server = servers[0]
         head = heads[int(timing.unit[server])]
-        behind = f", which stands behind {tasks.label(head)}" if head != server else ""
+        after = f", which stands after {tasks.label(head)}" if head != server else ""
         if len(seen) <= _SHOWN:
-            yield f"{text}: {tasks.label(server)} would give it{behind}"
+            yield f"{text}: {tasks.label(server)} would give it{after}"
         task = head
     yield f"and {tasks.label(task)} closes the circle"
 

@@ -30,7 +30,7 @@ class Tasks:
     A **unit** does one task at a time, in the order in which they were added. A **counted object** holds tokens: tasks
     give some when they end, and take some, or wait until so many were ever given, before they start. A token bucket, a
     buffer with room for n tiles (n tokens that readers give back), a barrier of n tasks and a fence are all of these.
-    Times are whole numbers of any one unit, such as clock cycles.
+    Times are integers of any one unit, such as clock cycles.
     """
 
     def __init__(self) -> None:

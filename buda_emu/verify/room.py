@@ -18,7 +18,7 @@ _ENTRY_COPIES = 5  # of an entry: made up as float64, as float32, as tiles, as t
 def foreseen(netlist: Netlist, programs: Sequence[Program], parameters: Mapping[str, str]) -> Walked | None:
     """What these programs are going to do; None when they fail without data already: the run says it with more.
 
-    Raises ProgramError for more instructions than a run may take: that is said before the work, not behind it.
+    Raises ProgramError for more instructions than a run may take: that is said before the work, not after it.
     """
     try:
         return walked(netlist, programs, parameters)

@@ -26,7 +26,7 @@ class Arch:
     dma_channels: bool = False
     """Has each DMA port a queue for each of DDR and CMX?"""
     slice_in_address: bool = True
-    """Do kernels see all slices of CMX behind each other, or their own at one address?"""
+    """Do kernels see all slices of CMX one after another, or their own at one address?"""
 
     def available_barriers(self, tiles: int) -> int:
         """Barriers that a schedule on so many tiles may use at one time."""

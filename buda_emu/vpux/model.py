@@ -225,12 +225,12 @@ class Op:
         return self.operands.get(word, ())
 
     def integer(self, name: str, default: int) -> int:
-        """An attribute that is a whole number, else the default."""
+        """An attribute that is an integer, else the default."""
         found = self.attributes.get(name)
         return int(found) if isinstance(found, int) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """An attribute that is a list of whole numbers."""
+        """An attribute that is a list of integers."""
         found = self.attributes.get(name)
         if not isinstance(found, tuple):
             return None

@@ -69,7 +69,7 @@ def search_of(*epochs):
 def test_a_step_that_makes_the_programs_slower_is_none():
     search, before = search_of((100.0, 5_000.0), (60.0, 3_000.0))
     _, shorter = search_of((90.0, 4_000.0), (60.0, 3_000.0))
-    _, longer = search_of((90.0, 5_100.0), (60.0, 3_000.0))  # a faster pace behind a longer way in
+    _, longer = search_of((90.0, 5_100.0), (60.0, 3_000.0))  # a faster pace after a longer way in
     assert search._is_better(before, shorter, 0)
     assert search._gains(before, shorter, 0)
     assert not search._is_better(before, longer, 0)

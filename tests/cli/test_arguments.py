@@ -57,7 +57,7 @@ def _own(verb):
     [
         (arguments.parameter, "n", "is not NAME=VALUE"),
         (arguments.parameter, "=4", "is not NAME=VALUE"),
-        (arguments.natural, "-1", "is not a whole number of 0 or more"),
+        (arguments.natural, "-1", "is not an integer of 0 or more"),
         (arguments.positive, "0", "must be at least 1"),
         (arguments.seconds, "nan", "is not a number of seconds above 0"),
         (arguments.seconds, "0", "is not a number of seconds above 0"),

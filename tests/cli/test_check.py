@@ -181,7 +181,7 @@ def test_a_netlist_from_standard_input(root, monkeypatch, capsys):
 
 
 def test_an_image_is_known_by_what_it_holds(tmp_path):
-    """A tar says what it is behind its first name, mode and sizes: at byte 257."""
+    """A tar says what it is after its first name, mode and sizes: at byte 257."""
     for name, before in (("a", 257), ("b", 256)):
         (tmp_path / name).write_bytes(bytes(before) + b"ustar" + bytes(300))
     assert [kind_of(str(tmp_path / name)).name for name in "ab"] == ["image", "netlist"]

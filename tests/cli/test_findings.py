@@ -79,8 +79,8 @@ def test_what_is_bound_to_fail_is_an_error_at_its_place(verb, broken, said, tmp_
 
 
 def test_what_no_program_executes_is_no_error(tmp_path):
-    from buda_emu.verify.certain import require_runnable
     from buda_emu.verify.inputs.entries import chosen_programs
+    from buda_emu.verify.preflight import require_runnable
 
     netlist = be.load(written(tmp_path, size=(2, 1)))
     with pytest.raises(NetlistError, match="V179"):

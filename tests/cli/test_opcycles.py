@@ -48,7 +48,7 @@ def test_vendor_model(table, capsys):
     ("lines", "header", "words", "code"),
     [
         (["nop,1,1,1,1,Float16_b,", "nop,1,0,1,1,Float16_b,"], HEADER, "row 3: mblock_n: 0 is not between 1", 2),
-        (["nop,1,x,1,1,Float16_b,"], HEADER, "row 2: mblock_n: 'x' is not a whole number", 2),
+        (["nop,1,x,1,1,Float16_b,"], HEADER, "row 2: mblock_n: 'x' is not an integer", 2),
         (["nop,1,1,1,1"], HEADER, "row 2: 5 cells under a header of 7", 2),
         (["fused_op,1,1,1,1,Float16_b,"], HEADER, "row 2: op_type: fused_op has no cost", 3),
         (["nop,1"], "op_type,mblock_m", "row 1: the header lacks mblock_n, ublock_rt, ublock_ct", 2),

@@ -150,7 +150,7 @@ def test_verbose_names_the_file(place, capsys):
 @pytest.mark.skipif(os.name == "nt", reason="no permissions")
 @pytest.mark.parametrize("name", ["buda-emu.toml", "pyproject.toml"])
 def test_a_file_that_others_can_write_is_passed_over(name, place, capsys):
-    """Wherever it lies, and behind a link, too."""
+    """Wherever it lies, and after a link, too."""
     file = place.parent / "elsewhere.toml"
     file.write_text("[tool.buda-emu.check]\nstrict = true" if name == "pyproject.toml" else "[check]\nstrict = true")
     file.chmod(0o666)

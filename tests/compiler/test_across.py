@@ -16,12 +16,12 @@ from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.search.across import across
 from buda_emu.compiler.search.placer import place
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 from buda_emu.timing.transfers.loading import EpochLoad
 
 
 def network(width=512, hidden=1024, rows=1, *, gated=False):
-    """Two products by constants with an activation between, and what was added before behind it."""
+    """Two products by constants with an activation between, and what was added before, after that."""
     b = Builder(Graph("g"))
     rng = np.random.default_rng(0)
 
@@ -141,7 +141,7 @@ def test_what_has_no_columns_to_share_stays_as_it_is():
     target = Target.named("wormhole_b0", "Float16_b", "HiFi3")
     tiles = compilation().stopped(b.graph, "state_formats").forms[0].tiles
     assert across(tiles, target, 2, 0.0) is tiles
-    found = place(tiles, target, Aim.named("default", "latency", 2, None))  # cut over two, as ever
+    found = place(tiles, target, Objective.named("default", "latency", 2, None))  # cut over two, as ever
     assert found.stages <= 2
 
 

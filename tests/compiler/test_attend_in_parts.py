@@ -1,4 +1,4 @@
-"""Caches and what is behind them stay apart; columns of a product are a product by columns."""
+"""Caches and what is after them stay apart; columns of a product are a product by columns."""
 
 import numpy as np
 import pytest

@@ -14,8 +14,8 @@ from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.routed import make_routable
 from buda_emu.compiler.search import improve
+from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.connected import Way, connected, ways
-from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.target import Target
 from vendor_router import ARCHS, needs_vendor_router, refusal
 
@@ -27,13 +27,13 @@ def crowded():
     """A line of a nop and another that reads it, and a placement with the first on one core, the other on all."""
     ops = {name: TileOp(name, "nop", [Use(source)], SHAPE) for name, source in (("x", "a"), ("y0", "x"))}
     tiles = TileGraph(ops, inputs={"a": InputQueue("a", "a", SHAPE, (1, 320, 256))})
-    return Line.of(tiles, TARGET), routed({"x": (1, 1), "y0": (10, 8)}, tiles)
+    return CandidateTable.of(tiles, TARGET), routed({"x": (1, 1), "y0": (10, 8)}, tiles)
 
 
 def routed(grids, tiles):
     found = Placement(TARGET, tiles)
     for name, grid in grids.items():
-        line = Line.of(tiles, TARGET)
+        line = CandidateTable.of(tiles, TARGET)
         blocks = next(item.blocks for item in line.found[line.index[name]] if item.blocks.grid == grid)
         found.ops[name] = Placed(tiles.ops[name], blocks, 0, (0, 0))
     make_routable(found)

@@ -15,7 +15,7 @@ from buda_emu.compiler.lower.tiles import TileOp, Use
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.fork_join import Edge, Pipeline, lacks
-from buda_emu.compiler.search.judge import judged
+from buda_emu.compiler.search.evaluate import judged
 from buda_emu.compiler.search.report import report
 
 

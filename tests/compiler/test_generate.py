@@ -11,7 +11,7 @@ import pytest
 import buda_emu as be
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search import cuts, placer
-from buda_emu.compiler.search.judge import judged
+from buda_emu.compiler.search.evaluate import judged
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")

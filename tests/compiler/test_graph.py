@@ -94,7 +94,7 @@ def test_the_spec_of_a_stage_names_pass_node_and_rule():
     b, x = started(2, 3)
     graph = ended(b, b.softmax(x, dim=-1))
     check_graph(graph, FRONT, "import")
-    with pytest.raises(InternalError, match=r"behind import: softmax = softmax\(x\).*is a core op"):
+    with pytest.raises(InternalError, match=r"after import: softmax = softmax\(x\).*is a core op"):
         check_graph(graph, CORE, "import")
 
 

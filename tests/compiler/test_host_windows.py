@@ -128,7 +128,7 @@ def test_an_input_with_another_reader_stays_as_it_is():
     ("fields", "said"),
     [
         ([[0, 1, 2], [1], [1], [0]], "windows: .* is not a list of 5"),
-        ([[0, 1, 2], [1], [1], [0], ["4"]], "windows/4/0: '4' is not a whole number"),
+        ([[0, 1, 2], [1], [1], [0], ["4"]], "windows/4/0: '4' is not an integer"),
         ([[0, 1, 1], [1], [1], [0], [4]], "windows/0: .* is not an order of 3 dimensions"),
         ([[0, 1, 2], [1], [0], [0], [4]], "windows/2: .* is not strides of 1 and more"),
         ([[0, 1, 2], [1], [1], [0], [4, 4]], "windows/4: .* is not counts of 1 dimensions of space"),

@@ -1,4 +1,4 @@
-"""Quantised models as whole numbers of 8 bits on the device, against onnxruntime."""
+"""Quantised models as integers of 8 bits on the device, against onnxruntime."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def expected(made, x):
 
 
 def gemm(kind, zero, opset=17):
-    """relu(x W + b), times V; whole numbers in units of both scales as bias."""
+    """relu(x W + b), times V; integers in units of both scales as bias."""
     rng = np.random.default_rng(0)
     point = np.array(zero, kind)
     first, held = around("x", 1 / 32, point)
@@ -114,7 +114,7 @@ def convolution(zero):
 
 
 def test_what_a_padded_convolution_adds_is_no_number_of_the_tensor():
-    """The zero point is far from 0: so is the whole number that stands for what is beside the picture."""
+    """The zero point is far from 0: so is the integer that stands for what is beside the picture."""
     made, x = convolution(90), below(80, (1, 3, 12, 9))
     compiled = be.compile(made)
     assert compiled.check() == ()

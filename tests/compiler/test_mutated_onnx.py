@@ -148,7 +148,7 @@ class Case:
 
 
 def outcome(path, case, tell):
-    """`compiled`, or the kind of a documented error; behind a line feed what is wrong."""
+    """`compiled`, or the kind of a documented error; after a line feed what is wrong."""
     try:
         compiled = be.compile(path, effort=case.effort, arch=case.arch)
     except InternalError:

@@ -195,7 +195,7 @@ def test_other_values_that_are_no_numbers_are_refused(nodes, complaint):
 
 
 def test_positions_counted_from_a_mask():
-    """As RoBERTa has them: whole numbers of 64 bits, counted in 32."""
+    """As RoBERTa has them: integers of 64 bits, counted in 32."""
     nodes = [
         ("Cast", ["ids"], ["short"], {"to": TensorProto.INT32}), ("CumSum", ["short", "axis"], ["sum"], {}),
         ("Cast", ["sum"], ["y"], {"to": TensorProto.FLOAT}),

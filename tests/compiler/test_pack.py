@@ -5,7 +5,7 @@ from typing import Any
 
 from buda_emu.compiler.place.blocks import Blocks
 from buda_emu.compiler.place.candidates import Choice
-from buda_emu.compiler.place.decision import Spot
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.pack import widened
 from buda_emu.compiler.target import Target
 
@@ -24,7 +24,7 @@ def test_cores_that_are_free_go_where_each_gains_most():
         ops=[SimpleNamespace(name="a"), SimpleNamespace(name="b")], index={"a": 0, "b": 1}, best=best,
         target=Target.named("wormhole_b0", "Float16_b", "HiFi3"),
     )  # fmt: skip
-    spots = {"a": Spot(best[0][0], 3, 0, (0, 0)), "b": Spot(best[1][0], 3, 0, (0, 1))}
+    spots = {"a": PlacementDecision(best[0][0], 3, 0, (0, 0)), "b": PlacementDecision(best[1][0], 3, 0, (0, 1))}
     found = widened(line, spots)
     assert {name: (spot.choice.blocks.grid, spot.epoch) for name, spot in found.items()} == {
         "a": ((4, 4), 3), "b": ((1, 2), 3)

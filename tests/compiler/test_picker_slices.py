@@ -15,8 +15,8 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import L1_RESERVED
+from buda_emu.compiler.search.candidate_table import Line
 from buda_emu.compiler.search.fracture import fractured
-from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.search.placer import place
 from vendor_router import ARCHS, AVAILABLE, refusal
 

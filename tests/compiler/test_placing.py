@@ -5,9 +5,9 @@ import pytest
 
 import buda_emu as be
 from buda_emu.compiler.compile import compile as compile_model
-from buda_emu.compiler.place.room import Room
-from buda_emu.compiler.search.judge import judged
-from buda_emu.compiler.target import Aim
+from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.target import Objective
 from buda_emu.netlist.load import check_text
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.timing.model import model_netlist
@@ -57,7 +57,7 @@ def cells(compiled):
 
 
 def test_a_room_gives_the_first_free_rectangle():
-    room = Room(3, 4)
+    room = CoreGrid(3, 4)
     assert room.take((2, 3)) == (0, 0)
     assert room.take((3, 1)) == (0, 3)
     assert room.take((2, 1)) is None
@@ -181,8 +181,8 @@ def test_wrong_words_are_refused(stack, options, message):
 
 
 def test_words_become_an_aim():
-    assert Aim.named("high", "latency", 2, None) == Aim("high", "latency", 2, 1)
-    assert Aim.named("low", "throughput", 1, 5) == Aim("low", "throughput", 1, 5, firm=True)
+    assert Objective.named("high", "latency", 2, None) == Objective("high", "latency", 2, 1)
+    assert Objective.named("low", "throughput", 1, 5) == Objective("low", "throughput", 1, 5, firm=True)
 
 
 def test_the_report_names_the_limits_and_what_each_epoch_waits_for(stack):
@@ -232,11 +232,11 @@ def test_an_op_that_finds_no_room_stands_turned_by_a_quarter(stack):
     """Seven rows of cores beside seven by seven: only a column is left of the chip's eight, and rows below."""
     from dataclasses import replace
 
-    from buda_emu.compiler.search.line import Line
+    from buda_emu.compiler.search.candidate_table import CandidateTable
     from buda_emu.compiler.search.pack import on_chip
 
     compiled = be.compile(stack, effort="low")
-    line = Line.of(compiled.placement.given, compiled.placement.target)
+    line = CandidateTable.of(compiled.placement.given, compiled.placement.target)
     choice = line.found[0][0]
 
     def shape(*grid):

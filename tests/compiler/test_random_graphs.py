@@ -297,7 +297,7 @@ JUMPS = {
 }  # fmt: skip
 GROW = {"reduce_sum", "reduce_sum_square", "reduce_l1", "cumsum", "matmul", "linear", "conv", "convolution",
         "conv_transpose", "reduce_product", "reduce_l2", "attention", "square", "resize"}  # fmt: skip
-"""What is brought back to around 1 behind them."""
+"""What is brought back to around 1 after them."""
 
 
 class Shown(Graph):

@@ -63,7 +63,7 @@ def test_slices_that_come_later_come_through_the_same_pipes():
 
 # ---------------------------------------------------------------------------------------------------- beside the vendor
 class Edge(NamedTuple):
-    """An op `made`, another one that reads it as its operand number `operand` behind stacks."""
+    """An op `made`, another one that reads it as its operand number `operand` after stacks."""
 
     made: TileOp
     made_as: Blocks

@@ -115,7 +115,7 @@ def test_a_training_sums_in_float32_where_the_chip_can(options, expected):
 
 
 def test_gradients_on_the_chip_do_not_drift_with_its_exponential():
-    """Of a bias behind cross_entropy: shares that do not add up to 1 would leave a part in it that is the same for all
+    """Of a bias after cross_entropy: shares that do not add up to 1 would leave a part in it that is the same for all
     classes."""
     torch.manual_seed(0)
     module, x, y = torch.nn.Linear(40, 7), torch.randn(32, 40), torch.randint(0, 7, (32,))

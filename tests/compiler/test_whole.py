@@ -1,4 +1,4 @@
-"""Whole numbers near real ones, on all chips and in all precisions, against numpy."""
+"""Integers near real ones, on all chips and in all precisions, against numpy."""
 
 import numpy as np
 import pytest

@@ -198,7 +198,7 @@ def test_scratch_that_is_read_before_it_is_written():
 def test_scratch_that_nothing_orders_races():
     assert ("race", "scratch", 64) in kinds_of(replay([package(edit=scratch("out", "in"))], [0], link="usb3"))
     both = replay([package(edit=scratch("out", "fence", "in"))], [0, 0], link="usb3")
-    assert kinds_of(both) == []  # a request's outputs are behind its computing, which is behind its scratch
+    assert kinds_of(both) == []  # a request's outputs are after its computing, which is after its scratch
 
 
 def test_requests_of_the_examples_have_no_hazards():

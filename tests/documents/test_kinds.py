@@ -1,4 +1,4 @@
-"""Every kind of document behind one protocol: told by what it holds, opened, checked, summed up, timed."""
+"""Every kind of document through one protocol: told by what it holds, opened, checked, summed up, timed."""
 
 import gzip
 

@@ -92,7 +92,7 @@ def test_a_stop_names_what_is_waited_for():
     swapped = [put(f"0/{place}/tensor_order", order) for place, order in (
         ("0/buffer/0", 2), ("1/buffer/0", 2), ("1/buffer/2", 0), ("2/buffer/0", 0))]  # fmt: skip
     (first, *_) = run("third_tile", *swapped).mismatches
-    assert "stopped: it waits for load of transfer 4 to core 0, behind weight of transfer 2 to core 0" in str(first)
+    assert "stopped: it waits for load of transfer 4 to core 0, after weight of transfer 2 to core 0" in str(first)
 
 
 UNSUPPORTED = [

@@ -121,14 +121,14 @@ def test_every_field_that_is_wrong_is_told_with_its_place(tmp_path):
     path = write(tmp_path / "x.tti", tar_bytes(members(content, files)))
     found = {item.pointer: item.message for item in check_image(path).diagnostics}
     assert found == {
-        f"{STATE}/post_const_eval_constants/c/dim": "9 is not a whole number from 1 to 4",
+        f"{STATE}/post_const_eval_constants/c/dim": "9 is not an integer from 1 to 4",
         f"{STATE}/post_const_eval_parameters/w/bin":
             "../w.bin: a part of its name is empty, '.' or '..', or ends in ' ' or '.'",
-        f"{STATE}/ordered_input_shapes/0/2": "'x' is not a whole number from 1 to 2147483647",
+        f"{STATE}/ordered_input_shapes/0/2": "'x' is not an integer from 1 to 2147483647",
         f"{STATE}/netlist_filename": "this field is missing",
-        f"{STATE}/output_host_tms/a~1b/vstack_factor": "0 is not a whole number from 1 to 2147483647",
+        f"{STATE}/output_host_tms/a~1b/vstack_factor": "0 is not an integer from 1 to 2147483647",
         "arch": "this field is missing",
-        "chip_ids/1": "-1 is not a whole number from 0 to 2147483647",
+        "chip_ids/1": "-1 is not an integer from 0 to 2147483647",
         "training": "'no' is not true or false",
         "grid_size": "[1] is not a list of 2",
     }  # fmt: skip
@@ -141,4 +141,4 @@ def test_rounds_that_no_image_has(count, tmp_path):
     """A program loops over them: a million took minutes."""
     content, files = parts(microbatch_count=count)
     (found,) = check_image(write(tmp_path / "x.tti", tar_bytes(members(content, files)))).diagnostics
-    assert (found.pointer, found.message) == ("microbatch_count", f"{count} is not a whole number from 1 to 65536")
+    assert (found.pointer, found.message) == ("microbatch_count", f"{count} is not an integer from 1 to 65536")

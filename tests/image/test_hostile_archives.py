@@ -353,7 +353,7 @@ def test_archives_cut_anywhere(pack, tmp_path):
 
 
 def test_data_behind_the_end(tmp_path):
-    refused(tmp_path, tar_bytes(good()) + tar_bytes({f"{TOP}/hidden": b"x"}), "image-archive", "behind the end mark")
+    refused(tmp_path, tar_bytes(good()) + tar_bytes({f"{TOP}/hidden": b"x"}), "image-archive", "after the end mark")
 
 
 def test_a_zip_behind_something_else(tmp_path):

@@ -202,7 +202,7 @@ def test_indices_of_an_embedding(batch, tmp_path):
     if batch == 1:
         assert np.array_equal(found.host_input("ids", indices[0]), expected)
     for wrong in (indices.astype(float), np.zeros((1, 1, 40), int)):
-        with pytest.raises(HostError, match="EmbeddingIndex takes whole numbers"):
+        with pytest.raises(HostError, match="EmbeddingIndex takes integers"):
             found.host_input("ids", wrong)
 
 

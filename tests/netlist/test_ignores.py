@@ -17,7 +17,7 @@ def found(text: str, case: Case = SMALL, **options: bool) -> list[tuple[str, str
 
 
 def with_comment(text: str, line: int, comment: str, alone: bool = False) -> str:
-    """A comment behind a line, or alone above it."""
+    """A comment after a line, or alone above it."""
     lines = text.split("\n")
     if alone:
         lines.insert(line - 1, f"    {comment}")

@@ -34,7 +34,7 @@ def readers(n: int) -> str:
 
 
 def graphs(n: int, device: Callable[[int], int] = lambda _: 0) -> str:
-    """Each executed once, one behind the other."""
+    """Each executed once, one after the other."""
     return text(
         [
             line

@@ -67,7 +67,7 @@ def test_an_epoch_is_complete_when_all_its_graphs_were_executed() -> None:
 
 
 def test_what_counts_inputs_stops_where_the_run_does() -> None:
-    """Settings of a ram are evaluated, too: the endloop behind is never reached."""
+    """Settings of a ram are evaluated, too: the endloop after is never reached."""
     wrong = netlist(
         b.ADD, ("", B, B.replace("rd_ptr_global: $z", "rd_ptr_global: $zz")), ("", "    - loop: $p_n\n", "")
     )

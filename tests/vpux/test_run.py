@@ -208,7 +208,7 @@ def test_a_descriptor_moves_bytes_plane_by_plane() -> None:
     for plane, k in itertools.product(range(2), range(6)):
         want[plane * 16 + k] = x[plane + k // 4 * 8 + k % 4]
     assert out.tolist() == want.tolist()
-    with pytest.raises(ProgramError, match="srcWidth of its descriptor is no whole number"):
+    with pytest.raises(ProgramError, match="srcWidth of its descriptor is not an integer"):
         vpux.run(document(text.replace("srcWidth = 4 : i64", "srcWidth = true")), inputs={0: x})
 
 
@@ -341,8 +341,8 @@ def test_an_axis_of_a_layer_counts_from_either_side(axis: int, op: str) -> None:
         ("axisInd = 3", "axisInd 3 of 3 dimensions: -3 to 2 are there"),
         ("axisInd = -4", "axisInd -4 of 3 dimensions"),
         ("", "has no axisInd"),
-        ("axisInd = 1.0", "axisInd is no whole number"),
-        ("axisInd = true", "axisInd is no whole number"),
+        ("axisInd = 1.0", "axisInd is not an integer"),
+        ("axisInd = true", "axisInd is not an integer"),
         ("axisInd = -1, padSize = 5", "5 elements of padding in a dimension of 4"),
     ],
 )

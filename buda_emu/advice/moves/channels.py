@@ -115,7 +115,7 @@ def _loads(here: Situation, chip: int) -> _Loads:
 
 
 def _edits(here: Situation, moves: Mapping[tuple[str, int], int], chip: int) -> Iterator[Edit]:
-    """The lists of the queues, whose buffers get room behind all others of their new channels."""
+    """The lists of the queues, whose buffers get room after all others of their new channels."""
     room = Channels(here.variant, chip, here.evaluator.chip.dram_channels)
     for name in dict.fromkeys(name for name, _ in moves):
         queue: Queue = here.variant.netlist.queues[name]

@@ -9,7 +9,7 @@ _FIRST = 0x10000000  # of a channel that no queue lies in: above what the backen
 
 
 class Channels:
-    """The DRAM of one chip, as a netlist's queues lie in it; addresses are given out behind the last of each."""
+    """The DRAM of one chip, as a netlist's queues lie in it; addresses are given out after the last of each."""
 
     def __init__(self, variant: Variant, chip: int, count: int) -> None:
         self._end = dict.fromkeys(range(count), _FIRST)

@@ -95,4 +95,4 @@ def _opt_level(given: int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise RuntimeError(f"TT_BACKEND_OPT_LEVEL={text!r} is not a whole number") from None
+        raise RuntimeError(f"TT_BACKEND_OPT_LEVEL={text!r} is not an integer") from None

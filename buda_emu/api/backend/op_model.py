@@ -43,7 +43,7 @@ class OpModelDesc:
 
 
 def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
-    """Cycles for one input, a whole number of at least 1. Raises RuntimeError where the vendor's model does."""
+    """Cycles for one input, an integer of at least 1. Raises RuntimeError where the vendor's model does."""
     from buda_emu.timing.op.vendor import vendor_cycles
 
     try:
@@ -53,7 +53,7 @@ def get_op_model_execution_cycles(desc: OpModelDesc) -> int:
 
 
 def get_op_model_param(desc: OpModelDesc, name: str) -> int:
-    """One weight of the set that the op takes, cut to a whole number. An unknown name: 0, and a warning (NETLIST 12).
+    """One weight of the set that the op takes, cut to an integer. An unknown name: 0, and a warning (NETLIST 12).
 
     Raises RuntimeError where `get_op_model_execution_cycles` does.
     """

@@ -21,7 +21,7 @@ def get_io_size_in_bytes(
     tile_height: int = 32,
     tile_width: int = 32,
 ) -> int:
-    """Bytes of one buffer of a queue: its entries behind the queue header. Raises RuntimeError for an unknown format.
+    """Bytes of one buffer of a queue: its entries after the queue header. Raises RuntimeError for an unknown format.
 
     The names, misspelt as they are, and the order of the arguments are those of the compiled module.
     """

@@ -17,7 +17,7 @@ def push_input(
 @overload
 def push_input(desc: DramIODesc, tensor: TilizedTensorDesc, timeout_s: float, ptr: int) -> BackendStatusCode: ...
 def push_input(desc: DramIODesc, tensor: Any, *arguments: Any, **named: Any) -> BackendStatusCode:
-    """Write a tensor [w, z, r, c], or packed entries, into a queue behind its last entry, or into slots `ptr`, `ptr`+1,
+    """Write a tensor [w, z, r, c], or packed entries, into a queue after its last entry, or into slots `ptr`, `ptr`+1,
     ... of a ram.
 
     `push_one` changes nothing: w decides. A full queue is waited for `timeout_s` seconds, then it is TimeoutError; with

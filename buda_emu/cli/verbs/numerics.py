@@ -52,10 +52,10 @@ def main(args: argparse.Namespace) -> int:
     opened = open_file(args.file, args.arch, cache=args.cache, allow_pickle=args.allow_pickle)
     netlist = opened.to_run
     from buda_emu.report.terminal.numerics import numerics_lines
-    from buda_emu.verify.certain import require_runnable
     from buda_emu.verify.inputs.entries import chosen_programs
     from buda_emu.verify.observed import rounding_warnings
     from buda_emu.verify.op_by_op.numerics import explain
+    from buda_emu.verify.preflight import require_runnable
 
     require_runnable(netlist, chosen_programs(netlist, args.program))
     if not args.quiet:

@@ -125,9 +125,9 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     # numpy and the kernels: only for a netlist that is sound
     from buda_emu.api.run_netlist import run_netlist
     from buda_emu.jit.kernel import cache_folder, compilations
-    from buda_emu.verify.certain import require_runnable
     from buda_emu.verify.inputs.entries import chosen_programs
     from buda_emu.verify.observed import rounding_warnings
+    from buda_emu.verify.preflight import require_runnable
 
     require_runnable(netlist, chosen_programs(netlist, args.program))
     if not args.quiet:

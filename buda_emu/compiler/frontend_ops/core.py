@@ -69,10 +69,10 @@ core("abs", "absolute value", same, lambda x: np.abs(x) if x.dtype != bool else 
 core("square", "x * x", same, lambda x: x * x, family="elementwise")
 core("power", "x to a whole power `exp` of at least 1", same, lambda x, exp: x**exp, family="elementwise")
 _WHOLE: dict[str, tuple[Callable[..., Any], str]] = {
-    "round": (np.rint, "nearest whole number, halves to even"),
-    "floor": (np.floor, "the whole number below, or x itself"),
-    "ceil": (np.ceil, "the whole number above, or x itself"),
-    "truncate": (np.trunc, "the whole number towards 0"),
+    "round": (np.rint, "nearest integer, halves to even"),
+    "floor": (np.floor, "the integer below, or x itself"),
+    "ceil": (np.ceil, "the integer above, or x itself"),
+    "truncate": (np.trunc, "the integer towards 0"),
 }
 for _name, (_function, _doc) in _WHOLE.items():
     core(_name, _doc, same, _float(_function), family="elementwise")
@@ -274,11 +274,11 @@ core("expand", "dimensions of size 1 repeated", _expand_shape, lambda x, shape: 
 def _concat_shape(*shapes: Shape, dim: int) -> Shape:
     first = shapes[0]
     rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
-    _need(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not behind each other along {dim}")
+    _need(len(rest) == 1, f"{', '.join(str(list(shape)) for shape in shapes)} not one after another along {dim}")
     return (*first[:dim], sum(shape[dim] for shape in shapes), *first[dim + 1 :])
 
 
-core("concat", "operands behind each other along one dimension", _concat_shape,
+core("concat", "operands one after another along one dimension", _concat_shape,
      lambda *xs, dim: np.concatenate(xs, dim), family="moves")  # fmt: skip
 core("embedding", "rows of a constant table by indices that are an input of the model",
      lambda table, index: (*index, *table[1:]), lambda table, index: table[index], family="index")  # fmt: skip

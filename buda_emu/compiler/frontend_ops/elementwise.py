@@ -135,7 +135,7 @@ def gelu(b: Builder, x: Node, *, approximate: str = "none") -> Node:
     return b.multiply(x, b.sigmoid(b.multiply(x, _polynomial(b, z, _GELU))))
 
 
-# ----------------------------------------------------------------------------------------- whole numbers, powers
+# ----------------------------------------------------------------------------------------- integers, powers
 @_op
 def sign(b: Builder, x: Node) -> Node:
     """(x > 0) - (x < 0)"""
@@ -155,7 +155,7 @@ def modulo(b: Builder, x: Node, y: Node, *, truncated: bool = False) -> Node:
 
 @_op
 def whole_quotient(b: Builder, x: Node, y: Node, *, below: bool = False) -> Node:
-    """how often y goes into x as a whole number, towards 0, or at or below x / y"""
+    """how often y goes into x as an integer, towards 0, or at or below x / y"""
     if below:
         _, x, y = _above_0(b, x, y)
         times, _ = _divided(b, x, y)

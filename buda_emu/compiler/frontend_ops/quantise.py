@@ -1,4 +1,4 @@
-"""Whole numbers with a scale (FRONTEND 2)."""
+"""Integers with a scale (FRONTEND 2)."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _op = composite("quantise")
 
 @_op
 def quantize(b: Builder, x: Node, scale: Node, zero: Node, *, type: str) -> Node:
-    """round(x / scale) + zero, halves to even, within the range of a type of whole numbers"""
+    """round(x / scale) + zero, halves to even, within the range of a type of integers"""
     bounds = np.iinfo(np.dtype(type))
     whole = b.add(b.round(b.divide(x, scale), dtype="float32"), zero, dtype="float32")
     return b.retyped(b.clip(whole, low=float(bounds.min), high=float(bounds.max)), type)

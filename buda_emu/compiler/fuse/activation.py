@@ -1,4 +1,4 @@
-"""GELU with tanh behind a product runs on the product's own core, before it is packed (OPS 6.1)."""
+"""GELU with tanh after a product runs on the product's own core, before it is packed (OPS 6.1)."""
 
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.tiles import TileGraph

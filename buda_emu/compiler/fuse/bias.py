@@ -25,7 +25,7 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
 
 
 def is_product(op: TileOp) -> bool:
-    """Whether nothing has been put behind the product yet."""
+    """Whether nothing has been put after the product yet."""
     return op.type in PRODUCTS and not any(op.attrs.get(key) for key in _TAKEN)
 
 

@@ -12,7 +12,7 @@ from buda_emu.spec.ops import OP_TYPES
 
 _FAMILIES: Final = ("binary", "unary", "sfpu")
 _LAST: Final = ("exp",)
-"""FRONTEND 3.3: the search ends behind them, so they may only be the last of a fused op."""
+"""FRONTEND 3.3: the search ends after them, so they may only be the last of a fused op."""
 Wanted = Callable[[TileOp, list[TileOp]], bool]
 
 

@@ -1,5 +1,5 @@
-"""Products of whole numbers of 8 bits (OPS 6.1): of a tensor that comes from `dequantization`, and of weights that are
-whole numbers times one factor for each column."""
+"""Products of integers of 8 bits (OPS 6.1): of a tensor that comes from `dequantization`, and of weights that are
+integers times one factor for each column."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +14,7 @@ from buda_emu.compiler.target import Precision
 
 _MOST: Final = 127  # OPS 4.3
 _OFF: Final = 1e-4
-"""What a weight may be off a whole number: float32 rounds it by 127 / 2^23."""
+"""What a weight may be off an integer: float32 rounds it by 127 / 2^23."""
 _LARGEST: Final = 1 << 30
 Floats = NDArray[np.float32]
 
@@ -96,7 +96,7 @@ def _moved(tiles: TileGraph, op: TileOp) -> Use | None:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """`codes` [t, rows, columns] of whole numbers, times `unit` [t, 1, columns]."""
+    """`codes` [t, rows, columns] of integers, times `unit` [t, 1, columns]."""
 
     codes: Floats
     unit: Floats
@@ -149,7 +149,7 @@ def _join_rows(tiles: TileGraph) -> None:
 
 
 def _in_units(row: Constant, scale: Constant) -> Floats | None:
-    """A row of numbers as whole numbers of units; None where it is not one row, or not whole."""
+    """A row of numbers as integers of units; None where it is not one row, or not whole."""
     if row.values.shape != scale.values.shape or (row.values != row.values[:, :1]).any():
         return None
     found = row.values / scale.values.astype(np.float64)

@@ -36,7 +36,7 @@ class CompiledPrograms(CompiledModel):
         self, inputs: Sequence[Sequence[Any]], *, precision: Precision = "ideal", program: str = "",
         write_index: int = 0,
     ) -> list[tuple[Array, ...]]:  # fmt: skip
-        """Several rounds in one run, each in the slot behind that of the one before."""
+        """Several rounds in one run, each in the slot after that of the one before."""
         name, part = self._part(program)
         count = len(inputs)
         if not 1 <= count <= self._entries(part):
@@ -83,7 +83,7 @@ class CompiledPrograms(CompiledModel):
         self, prompt: Sequence[int], count: int, *, precision: Precision = "ideal", program: str = "",
         stop: int | None = None,
     ) -> list[int]:  # fmt: skip
-        """Tokens behind a prompt, each the likeliest one: at most `count`, none behind `stop`.
+        """Tokens after a prompt, each the likeliest one: at most `count`, none after `stop`.
 
         The program's module takes a window of tokens [1, n] and their positions [1, n], reads what the slots of earlier
         windows hold from its caches, and gives scores [1, n, tokens]. The prompt's windows are one run, slot after slot
@@ -147,7 +147,7 @@ class CompiledPrograms(CompiledModel):
 
 
 def _window(tokens: Sequence[int], window: int, width: int) -> tuple[Array, Array]:
-    """Tokens, zeros behind the last one, and positions."""
+    """Tokens, zeros after the last one, and positions."""
     own = list(tokens[window * width : (window + 1) * width])
     positions = np.arange(window * width, (window + 1) * width)[None]
     return np.asarray([own + [0] * (width - len(own))]), positions

@@ -131,7 +131,7 @@ class Builder:
         return self.unique(f"{self.scope}.{op}" if self.scope else op)
 
     def unique(self, name: str) -> str:
-        """`name` as a netlist can have it, with a number behind it where that is taken."""
+        """`name` as a netlist can have it, with a number after it where that is taken."""
         name = safe_name(name)
         if name not in self.graph.nodes and name not in self._counts:
             self._counts[name] = 0

@@ -86,7 +86,7 @@ class Origin(Protocol):
 
 @dataclass(slots=True)
 class Graph:
-    """`nodes` by name, every node behind its operands. `inputs` are nodes of op "input", in the model's order.
+    """`nodes` by name, every node after its operands. `inputs` are nodes of op "input", in the model's order.
     `origin`: of a graph that was just imported."""
 
     name: str = "model"

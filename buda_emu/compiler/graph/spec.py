@@ -47,11 +47,11 @@ _BEFORE: Final = "has operands that stand before it"
 STAGES: Final[Mapping[str, Mapping[str, Rule]]] = {
     FRONT: {
         "is a front-end op": _declared, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of whole numbers": _sized,
+        "has a shape of integers": _sized,
     },
     CORE: {
         "is a core op": _core, _BEFORE: _defined, "holds its value": _value,
-        "has a shape of whole numbers": _sized, "depends on an input": _computed,
+        "has a shape of integers": _sized, "depends on an input": _computed,
     },
 }  # fmt: skip
 """By stage: what must hold of every node."""
@@ -71,7 +71,7 @@ def graph_problems(graph: Graph, stage: str) -> Iterator[str]:
 def check_graph(graph: Graph, stage: str, where: str) -> None:
     """Raises InternalError naming pass, node and rule."""
     for problem in graph_problems(graph, stage):
-        raise InternalError(f"behind {where}: {problem}")
+        raise InternalError(f"after {where}: {problem}")
 
 
 DTYPES: Final = frozenset({

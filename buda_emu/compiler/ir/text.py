@@ -7,7 +7,7 @@
       x = input {label: "x"} : float32[1, 100]
       ..
 
-Ops on tiles stand behind the core graph that they were made of, which names the model's inputs, outputs and layers.
+Ops on tiles stand after the core graph that they were made of, which names the model's inputs, outputs and layers.
 Lines that begin with # are comments.
 """
 
@@ -63,7 +63,7 @@ def _compared(placement: Placement | None) -> object:
 
 @dataclass(frozen=True, slots=True)
 class IrFile:
-    """The forms of a model that stand behind pass `after`, several where the search has yet to choose; `target` from
+    """The forms of a model that stand after pass `after`, several where the search has yet to choose; `target` from
     level tile on."""
 
     after: str

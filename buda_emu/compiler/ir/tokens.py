@@ -51,14 +51,14 @@ class Tokens:
         return self.kind in ("sign", "name") and self._word == sign
 
     def take(self, sign: str) -> bool:
-        """The same, and behind it then."""
+        """The same, and after it then."""
         found = self.at(sign)
         if found:
             self._next()
         return found
 
     def need(self, sign: str) -> None:
-        """Behind a sign that has to come next."""
+        """After a sign that has to come next."""
         if not self.take(sign):
             self.fail(f"{sign!r} is missing before {self._word!r}" if self._word else f"{sign!r} is missing")
 

@@ -88,7 +88,7 @@ def _picked(low: Lowering, name: str) -> tuple[Node, tuple[int, ...]]:
 
 
 def emit_output(low: Lowering, output: Output, taken: set[str]) -> None:
-    """An untilizing nop and the host's queue behind it (FRONTEND 3.4)."""
+    """An untilizing nop and the host's queue after it (FRONTEND 3.4)."""
     node = low.graph[output.value]
     low.node = node
     if node.op == "constant":
@@ -145,14 +145,14 @@ def _in_order(layout: Layout) -> bool:
 
 
 def constant_value(low: Lowering, node: Node) -> Value:
-    """A constant as a value of the device. Raises UnsupportedError for whole numbers that float32 does not hold."""
+    """A constant as a value of the device. Raises UnsupportedError for integers that float32 does not hold."""
     floats = np.asarray(node.value, np.float32)
     if node.value.dtype.kind in "iu":
         fits = np.abs(floats) < 2.0**63
         wrong = node.value[np.where(fits, floats, 0).astype(np.int64) != node.value]
         if wrong.size:
             raise UnsupportedError(
-                f"{low.name()}: the constant {wrong[0]} is not exact in float32, in which the device has whole numbers"
+                f"{low.name()}: the constant {wrong[0]} is not exact in float32, in which the device has integers"
             )
     layout = standard(node.shape)
     held = np.zeros(layout.extent, np.float32)

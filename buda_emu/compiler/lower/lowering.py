@@ -140,7 +140,7 @@ class Lowering:
         return replace(value, source=self._real[key].source, tms=())
 
     def through(self, value: Value, tm: Tm, layout: Layout) -> Value:
-        """The value behind one more TM."""
+        """The value after one more TM."""
         value = self.real(value)
         if after(tm, value.tiles) != replace(value, layout=layout).tiles:
             raise InternalError(f"TM {tm} on {value.tiles} for {layout}")

@@ -1,4 +1,4 @@
-"""Whole numbers of 8 bits: from float32 and back (OPS 6.4, V103)."""
+"""Integers of 8 bits: from float32 and back (OPS 6.4, V103)."""
 
 from typing import Final
 
@@ -51,7 +51,7 @@ def _zero(node: Node) -> float:
 
 
 def requantised(tiles: TileGraph, source: str, like: TileOp) -> list[TileOp]:
-    """Ops that make the whole numbers again of a tensor that holds real ones of the grid of `like`, a `dequantization`:
+    """Ops that make the integers again of a tensor that holds real ones of the grid of `like`, a `dequantization`:
     it has been moved since. The last one gives them."""
     scale = tiles.constants[like.uses[1].source]
     factor = Constant(f"{source}.factor", 1 / scale.values, "scale")

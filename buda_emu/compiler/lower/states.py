@@ -55,7 +55,7 @@ def _as_columns(shape: tuple[int, ...]) -> Layout:
 
 
 def _in_slots(shape: tuple[int, ...], slots: int, dim: int) -> Layout:
-    """Slot behind slot along t, each of them as a value of its own would be."""
+    """Slot after slot along t, each of them as a value of its own would be."""
     part = standard(tuple(size // slots if place == dim else size for place, size in enumerate(shape)))
     t, rows, columns = part.extent
     dims = list(part.dims)

@@ -22,7 +22,7 @@ Tm = tuple[str, ...] | tuple[str, int] | tuple[str, str, int]
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Shape behind one TM (OPS 7)."""
+    """Shape after one TM (OPS 7)."""
     t, r, c = shape
     if tm[0] == "transpose":
         return t, c, r
@@ -60,7 +60,7 @@ class Use:
 class Constant:
     """What a queue holds: values [t, rows, columns] in elements. `kind`: "value" in the model's format, "picker" of a
     few bits where it is 0 and 1, "words" of an encoding, "table" of an embedding, row by row; "codes", "sums" and
-    "scale" of products of whole numbers."""
+    "scale" of products of integers."""
 
     name: str
     values: Words

@@ -1,4 +1,4 @@
-"""Whole numbers near real ones: floor, ceil, round and truncate, each one fused op of additions and clamps.
+"""Integers near real ones: floor, ceil, round and truncate, each one fused op of additions and clamps.
 
 Adding 1.5 * 2^p and subtracting it again leaves a multiple of 2^(p - n) near x, n being the bits of fraction of a sum:
 23 in float32, as golden computes, 10 where the chip's adder aligns its operands, 7 where Dst is bf16 (DEVICE_NUMERICS
@@ -6,8 +6,8 @@ Adding 1.5 * 2^p and subtracting it again leaves a multiple of 2^(p - n) near x,
 that left once more with p = n + 2 and n of the chip; what float32 left, no more than a half, is clamped to 0 before.
 Numbers too large for that have no fraction in n + 1 bits, and what is missing of them is added last.
 
-The sums may round to either side, twice or halves away from 0: what x is above or below the whole number is exact, and
-its sign is all that floor and ceil need. For round the whole number is an even one, so that its halves stay with it.
+The sums may round to either side, twice or halves away from 0: what x is above or below the integer is exact, and
+its sign is all that floor and ceil need. For round the integer is an even one, so that its halves stay with it.
 
 All numbers of 8 bits are right on all chips. Of 11 bits (Float32 and Float16 on the chip) some are taken for their
 neighbour: 2^m less one unit, as the adder aligns it to 2^m, and such odd multiples beside a half.
@@ -98,13 +98,13 @@ class _Steps:
         return self.do("subtract", self.do("add", x, middle), middle)
 
     def near(self, x: Use | str, doubled: bool = False) -> str:
-        """A whole number less than 1 from x; `doubled`: an even one less than 1.5 from it, or x itself."""
+        """An integer less than 1 from x; `doubled`: an even one less than 1.5 from it, or x itself."""
         found = self.summed(x, 23 + doubled)
         left = self.do("subtract", *self.apart(x, found, 1.25 if doubled else 0.75))
         rough = self.summed(left, self.adder.bits + 2 + doubled)
         fine = self.summed(self.do("subtract", left, rough), self.adder.bits + doubled)
         found = self.do("add", self.do("add", found, rough), fine)
-        # whole numbers still, of numbers that have no room for a fraction
+        # still integers, of numbers that have no room for a fraction
         above, below = self.apart(x, found, 1.75 if doubled else 0.875)
         return self.do("subtract", self.do("add", found, above), below)
 

@@ -1,4 +1,4 @@
-"""What comes of a cache and what is put behind it stay apart until a sum is taken over both: attention over cached and
+"""What comes of a cache and what is put after it stay apart until a sum is taken over both: attention over cached and
 own keys moves no key and no score to put them side by side.
 
 `q cat(K, k)^T` is q K^T and q k^T; what works element by element works on both; the largest of both is the larger of
@@ -34,7 +34,7 @@ class _Apart:
 
 
 def attend_in_parts(graph: Graph) -> Graph:
-    """Concats of caches with what is behind them are left out where all that reads them can do with the parts."""
+    """Concats of caches with what is after them are left out where all that reads them can do with the parts."""
     refused: set[str] = set()
     while True:
         found = _Plan.of(graph, refused)
@@ -151,7 +151,7 @@ def _product(graph: Graph, node: Node, cuts: Sequence[Cut | None], shapes: Seque
 
 
 def _reshaped(cut: Cut, before: Shape, after: Shape) -> Cut | None:
-    """The dimension where it is behind as much as before, and as long."""
+    """The dimension where it is after as much as before, and as long."""
     for dim, size in enumerate(after):
         if size == before[cut.dim] and prod(after[:dim]) == prod(before[: cut.dim]):
             return replace(cut, dim=dim)

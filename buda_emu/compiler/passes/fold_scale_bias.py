@@ -1,4 +1,4 @@
-"""Factors and terms of each channel behind a product go into its weights and one bias (FRONTEND 0.3): norms of
+"""Factors and terms of each channel after a product go into its weights and one bias (FRONTEND 0.3): norms of
 inference, scales, several biases."""
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def fold_scale_bias(graph: Graph) -> Graph:
 
 
 def rounds(term: Array) -> bool:
-    """Whether a term is so large that adding it takes something away, on purpose: nothing may be added behind it."""
+    """Whether a term is so large that adding it takes something away, on purpose: nothing may be added after it."""
     return not (np.abs(term) <= _LARGEST).all()
 
 
@@ -39,7 +39,7 @@ def _channel(product: Node) -> int:
 
 
 def _chain(graph: Graph, users: dict[str, list[str]], shown: set[str], product: Node) -> list[tuple[Node, Array]]:
-    """The ops behind a product that act on each channel by itself, each with its numbers."""
+    """The ops after a product that act on each channel by itself, each with its numbers."""
     found: list[tuple[Node, Array]] = []
     node, place = product, _channel(product)
     weights = graph[product.inputs[1]]

@@ -1,4 +1,4 @@
-"""What is rounded to whole numbers of 8 bits and scaled back becomes the two ops that the device has for it."""
+"""What is rounded to integers of 8 bits and scaled back becomes the two ops that the device has for it."""
 
 from dataclasses import dataclass, replace
 
@@ -22,7 +22,7 @@ class _Codes:
 
 def fuse_quantize_dequantize(graph: Graph) -> Graph:
     """`dequantize(quantize(x, s, z), s, z)` becomes `from_int8(to_int8(x, 1 / s), s)`, where nobody else reads the
-    whole numbers, and s and z are one number each."""
+    integers, and s and z are one number each."""
     shown = {output.value for output in graph.outputs}
     nodes = dict(graph.nodes)
     made: dict[str, Node] = {}

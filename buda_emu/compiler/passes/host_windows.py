@@ -9,7 +9,7 @@ device windows of m of the k taps at the convolution's stride s, fewer taps are 
 which is a convolution of stride 1 and dilation m / s, for every m that s divides; for m = k it is a product. Windows
 at f times the stride hold what f outputs read: the kernel is f - 1 strides longer, and its f copies, each a stride
 further, give f times the channels, which are then taken for places again. That costs the host fewer bytes, and whoever
-reads the places behind it more.
+reads the places after it more.
 
 Which of them pays hangs on all that follows: those are offered that no others undercut in the cycles of the host link,
 and in those of picker and product, and the search estimates the whole model with each (docs/placing.md).
@@ -224,7 +224,7 @@ def _by_channel(conv: Node, term: Node) -> bool:
 
 
 def _in_phases(graph: Graph, made: dict[str, Node], after: list[Node], cut: Cut) -> dict[str, Node]:
-    """The convolution to all channels of all phases, what is behind it, and the phases as places again: under the name
+    """The convolution to all channels of all phases, what is after it, and the phases as places again: under the name
     of the last one."""
     conv, last = after[0], after[-1]
     batch, channels, *space = conv.shape

@@ -1,5 +1,5 @@
 """Columns that are taken of a product by constants are a product by those columns: queries, keys and values of one
-product become three, and nothing is moved behind it."""
+product become three, and nothing is moved after it."""
 
 from dataclasses import replace
 

@@ -9,11 +9,11 @@ from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.queues import add_queues
 from buda_emu.compiler.place.regrid import encoded
 from buda_emu.compiler.place.routed import make_routable
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class PlacementDecision:
     """Where an op stands, and how it is divided; `turned`: its rows of cores stand side by side (grid_transpose);
     `why` it is divided so, where that is not for its time alone."""
 
@@ -31,7 +31,9 @@ class Spot:
         return (columns, rows) if self.turned else (rows, columns)
 
 
-def placed(tiles: TileGraph, target: Target, spots: Mapping[str, Spot], aim: Aim, rounds: int = 2) -> Placement:
+def placed(
+    tiles: TileGraph, target: Target, spots: Mapping[str, PlacementDecision], aim: Objective, rounds: int = 2
+) -> Placement:
     """The placement with its queues, in rounds and copies as the aim has them. Raises MemoryFullError."""
     made = replace(tiles, ops=dict(tiles.ops), constants=dict(tiles.constants))
     found = Placement(target, made, microbatch=aim.microbatch, copies=aim.copies, step=aim.step)
@@ -70,4 +72,4 @@ def with_columns(op: TileOp, columns: int) -> TileOp:
     return replace(op, uses=uses)
 
 
-__all__: Sequence[str] = ["Spot", "placed", "with_columns"]
+__all__: Sequence[str] = ["PlacementDecision", "placed", "with_columns"]

@@ -74,7 +74,7 @@ def wanted(op: TileOp, operand: int, source: Shape, given: Slices) -> Slices:
 
 
 def before(use: Use, count: Slices) -> Slices:
-    """Slices in front of the TMs for so many behind them."""
+    """Slices in front of the TMs for so many after them."""
     for tm in reversed(use.tms):
         if tm[0] in ("hslice", "vslice"):
             count = -(-count // int(tm[-1]))
@@ -106,7 +106,7 @@ def lacks(pipeline: Pipeline) -> Iterator[Lack]:
 
 
 def _of_fork(pipeline: Pipeline, fork: str) -> Iterator[Lack]:
-    # Slices of the fork that each op behind it needs for its first 1, 2, ... slices, and how many ops lie between.
+    # Slices of the fork that each op after it needs for its first 1, 2, ... slices, and how many ops lie between.
     needed: dict[str, Slices] = {fork: np.arange(pipeline.slices(fork) + 1)}
     depth: dict[str, int] = {fork: 0}
     for name in pipeline.ops:

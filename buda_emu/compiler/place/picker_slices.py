@@ -34,7 +34,7 @@ class Slices:
         """An operand as its reader knows it."""
         if self.gathered or self.wide:
             tms = (("hstack" if self.wide else "vslice", self.count), *use.tms)
-        elif self.together > 1:  # (group, part, member), the members side by side: the parts are stacked behind that
+        elif self.together > 1:  # (group, part, member), the members side by side: the parts are stacked after that
             tms = (*use.tms[:1], ("vstack", self.count), *use.tms[1:])
         else:
             tms = (("vstack", self.count), *use.tms)

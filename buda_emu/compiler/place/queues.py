@@ -153,7 +153,7 @@ def _common(readers: Iterable[Placed], axis: int, size: int) -> int:
 
 
 _HELD = {"codes": "Int8", "sums": "Int32", "scale": "Float32"}
-"""Formats of constants of products of whole numbers (V102, V103)."""
+"""Formats of constants of products of integers (V102, V103)."""
 
 
 def _constant(found: Placement, name: str, readers: Sequence[Placed]) -> tuple[str, str, Blocks]:

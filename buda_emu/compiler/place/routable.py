@@ -69,7 +69,7 @@ class _Stack:
     along_columns: bool = True
     far: bool = False
     ordered: bool = True
-    """No other TM stands behind a stack, and none is there twice."""
+    """No other TM stands after a stack, and none is there twice."""
 
     @staticmethod
     def of(tms: tuple[Tm, ...]) -> "_Stack":
@@ -99,22 +99,22 @@ def slices_held(blocks: Blocks) -> int:
     return max(1, blocks.buf_size_mb // 2)
 
 
-def stack_problem(held: int, t: int, tms: tuple[Tm, ...], behind: Shape, reader: View) -> str:
+def stack_problem(held: int, t: int, tms: tuple[Tm, ...], after: Shape, reader: View) -> str:
     """Why slices cannot be stacked on the way, "" where they can. `held` slices of the producer's `t` are in its buffer
-    at a time; `behind`: the operand's shape after its TMs."""
+    at a time; `after`: the operand's shape after its TMs."""
     stack = _Stack.of(tms)
     total = stack.rows * stack.columns
     if not stack.far or held % total == 0 or held % t == 0:
         return ""
     if not stack.ordered:
-        return "another TM behind a stack"
+        return "another TM after a stack"
     pieces = _pieces(stack, held)
     if pieces is None:
         return "its stacked slices, those cut before and those in the producer's buffer do not divide each other"
     if _astray(stack, held, pieces, reader):
         return "pieces would go to the wrong cores of the reader"
     (block_rows, far_rows), (block_columns, far_columns) = pieces
-    size = behind[1] // stack.rows * block_rows, behind[2] // stack.columns * block_columns
+    size = after[1] // stack.rows * block_rows, after[2] // stack.columns * block_columns
     far = far_rows, far_columns
     for axis in (0, 1):
         block = reader.mblock[axis] * reader.ublock[axis]

@@ -2,7 +2,7 @@
 and N times its bytes in a second.
 
 `y = f(x W + b)` becomes `y_k = f(x W_k + b_k)` on chip k, for `W = [W_0 W_1 ...]` and an element-wise f. Who needs all
-of y reads a `splice` on its own chip that puts the parts behind each other along t, and puts them side by side
+of y reads a `splice` on its own chip that puts the parts one after another along t, and puts them side by side
 (`hstack`). A product in slices along t (`lower/matmul.py`) is shared out by slices. No sum changes its order. What is
 not shared out stands on the first chip, which so has all that the others have: an epoch that it has room for is one
 that all have room for.
@@ -71,7 +71,7 @@ class _Sharing:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def add(self, op: TileOp) -> None:
-        """An op, behind all that it reads: in parts, or as it is on the first chip."""
+        """An op, after all that it reads: in parts, or as it is on the first chip."""
         axis = self._axis(op)
         if axis is not None and all(self._divides(op, place, axis) for place in range(len(op.uses))):
             made = [self._part(op, number, axis) for number in range(axis.count)]
@@ -181,7 +181,7 @@ class _Sharing:
         return Use(self.gathered[use.source, chip], (*stack, *use.tms))
 
     def _unused(self, name: str) -> str:
-        """The name, or with underscores behind it that of nothing."""
+        """The name, or with underscores after it that of nothing."""
         while name in self.tiles.ops or name in self.ops or name in self.tiles.inputs or name in self.tiles.constants:
             name += "_"
         return name

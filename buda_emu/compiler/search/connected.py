@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.placement import Placed, Placement
 from buda_emu.compiler.place.routed import Routing
-from buda_emu.compiler.search.line import Line
+from buda_emu.compiler.search.candidate_table import CandidateTable
 
 SINGLE = 4
 """Producers that are tried alone: all together may need more cores than there are."""
@@ -40,7 +40,9 @@ def _crowded(found: Placement, names: Container[str]) -> list[tuple[str, str]]:
     return [edge for edge, detour in found.detours.items() if edge[0] in names and detour.kind == "streams"]
 
 
-def connected(line: Line, found: Placement, names: Container[str], way: Way) -> tuple[Line, dict[str, str]] | None:
+def connected(
+    line: CandidateTable, found: Placement, names: Container[str], way: Way
+) -> tuple[CandidateTable, dict[str, str]] | None:
     """The line with only such divisions of some ops as their cores have streams for, and why, for each of these;
     `names` of the ops that are asked about. None where nothing goes through DRAM for lack of streams, or nothing else
     is possible."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.compiler.place.cost import speeds
-from buda_emu.compiler.search.line import LEVELS, Line
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.search.candidate_table import LEVELS, CandidateTable
+from buda_emu.compiler.target import Objective, Target
 from buda_emu.spec.devices import device
 from buda_emu.timing.transfers.loading import load_cycles
 
@@ -24,7 +24,7 @@ STEP = 0.2
 """Of a pace: how much later each op of a chain begins than the one before it."""
 
 
-def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[int], float]:
+def cuts(line: CandidateTable, aim: Objective, full: float, step: float = STEP) -> tuple[list[int], float]:
     """The first op of each epoch, then the number of ops; the cycles of a round of inputs that this is expected to
     take. `step` of a pace is how much later each op of a chain begins."""
     count = len(line.ops)
@@ -68,7 +68,7 @@ def cuts(line: Line, aim: Aim, full: float, step: float = STEP) -> tuple[list[in
     return found[::-1], float(best[count])
 
 
-def _reach(line: Line, aim: Aim, full: float) -> NDArray[np.int64]:
+def _reach(line: CandidateTable, aim: Objective, full: float) -> NDArray[np.int64]:
     """[pace, i]: the op before which an epoch that begins with op i has to end."""
     count = len(line.ops)
     room = prod(line.target.arch.grid) * full

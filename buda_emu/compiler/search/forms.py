@@ -8,10 +8,10 @@ from math import prod
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.cost import speeds
+from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, cuts
 from buda_emu.compiler.search.fracture import fractured
-from buda_emu.compiler.search.line import Line
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 
 FRACTURES = (1.0, 0.3)
 """A picker is cut where it takes more than such a share of the work of all ops, spread over all cores."""
@@ -28,31 +28,33 @@ class Forms:
     """`plain` and what it becomes with slow pickers cut into fewer and more parts (`cut`); those that are equal once.
     `chips` in a pipeline; `chosen`: the numbers of the forms to search, where they compete with other graphs' forms."""
 
-    plain: Line
+    plain: CandidateTable
     chips: int
     chosen: tuple[int, ...] = ()
 
     @staticmethod
     def of(tiles: TileGraph, target: Target, chips: int) -> "Forms":
         """Raises UnsupportedError for an op that fits no grid."""
-        return Forms(Line.of(tiles, target), chips)
+        return Forms(CandidateTable.of(tiles, target), chips)
 
     def on(self, chips: int) -> "Forms":
         """The same for so many chips in a pipeline."""
         return self if chips == self.chips else Forms(self.plain, chips)
 
     @cached_property
-    def cut(self) -> tuple[Line, ...]:
+    def cut(self) -> tuple[CandidateTable, ...]:
         """Raises UnsupportedError for an op that fits no grid."""
-        found: dict[tuple[str, ...], Line] = {}
+        found: dict[tuple[str, ...], CandidateTable] = {}
         for share in FRACTURES:
             made = fractured(self.plain, self.chips, share)
             key = tuple(made.ops)
             if key not in found:
-                found[key] = self.plain if made is self.plain.tiles else Line.of(made, self.plain.target, self.plain)
+                found[key] = (
+                    self.plain if made is self.plain.tiles else CandidateTable.of(made, self.plain.target, self.plain)
+                )
         return tuple(found.values())
 
-    def likely(self, aim: Aim) -> list[Line]:
+    def likely(self, aim: Objective) -> list[CandidateTable]:
         """Those to search; on several chips each also with the deeper buffers that longer chains need."""
         if aim.chips > 1:
             return [item for line in self.cut for item in (line, line.corrected({}, ROOMY))]
@@ -60,7 +62,7 @@ class Forms:
             return list(self.cut)
         return [self.cut[number] for number in self.chosen or near(self.cycles(aim))]
 
-    def cycles(self, aim: Aim) -> list[float]:
+    def cycles(self, aim: Objective) -> list[float]:
         """Of one input with each form, as the dynamic program over epochs estimates it; at least what the host link
         needs."""
         return [max(cuts(line, aim, FULL)[1] / aim.microbatch, self._host) for line in self.cut]
@@ -81,7 +83,7 @@ def near(times: Sequence[float]) -> list[int]:
     return [number for number in order[:SEARCHES] if times[number] <= NEAR * min(times)]
 
 
-def likely(graphs: Sequence[TileGraph], target: Target, aim: Aim) -> list[tuple[int, Forms | None]]:
+def likely(graphs: Sequence[TileGraph], target: Target, aim: Objective) -> list[tuple[int, Forms | None]]:
     """The numbers of the graphs of one model that are worth a search, with their forms; on several chips that which is
     expected to be quickest. Raises UnsupportedError for an op that fits no grid."""
     if len(graphs) == 1 or aim.effort == "low" or aim.objective == "cores":

@@ -13,13 +13,13 @@ from buda_emu.compiler.lower.picker import Cut, PickTable
 from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, over
 from buda_emu.compiler.passes.fold_scale_bias import rounds
 from buda_emu.compiler.place.regrid import repicked
-from buda_emu.compiler.search.line import Line
+from buda_emu.compiler.search.candidate_table import CandidateTable
 
 _AT_END = ("relu_en", "relu_threshold", "relu_mode")
 """Attributes of the product that the last addition takes over."""
 
 
-def fractured(line: Line, chips: int, share: float) -> TileGraph:
+def fractured(line: CandidateTable, chips: int, share: float) -> TileGraph:
     """The graph with pickers cut that take longer than a share of the work of all ops, spread over the cores of all
     chips; the same object when there is none."""
     cores = prod(line.target.arch.grid) * chips
@@ -112,7 +112,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
 
 
 def _stem(taken: set[str], stem: str) -> str:
-    """With a number behind it the name of nothing."""
+    """With a number after it the name of nothing."""
     while any(name.startswith(f"{stem}.") for name in taken):
         stem += "_"
     return stem

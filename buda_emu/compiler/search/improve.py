@@ -4,21 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from buda_emu.compiler.lower.tiles import TileGraph
-from buda_emu.compiler.place.decision import Spot
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.candidate_table import STEP, CandidateTable, likeness
 from buda_emu.compiler.search.connected import connected, ways
-from buda_emu.compiler.search.judge import Judged, judged
-from buda_emu.compiler.search.line import STEP, Line, likeness
+from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.pack import pack, widened
 from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.search.wiring import Wires, rewired
-from buda_emu.compiler.target import Aim
+from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
 from buda_emu.spec.devices import device
 from buda_emu.timing.transfers.rates import speed
 
-Spots = dict[str, Spot]
-Make = Callable[[Mapping[str, Spot]], Placement]
+Spots = dict[str, PlacementDecision]
+Make = Callable[[Mapping[str, PlacementDecision]], Placement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ WAITING = 1.15
 """An epoch so much slower than all that works in it waits for room in buffers."""
 
 
-def improved(line: Line, spots: Spots, make: Make, budget: Budget, aim: Aim) -> Spots:
+def improved(line: CandidateTable, spots: Spots, make: Make, budget: Budget, aim: Objective) -> Spots:
     """The spots with each epoch packed and wired again, as far as there is work left to be done; epochs that are alike
     are changed alike."""
     placement = make(spots)
-    known: dict[object, list[Spot]] = {}
+    known: dict[object, list[PlacementDecision]] = {}
     found: Spots = {}
     for epoch in range(placement.epochs):
         names = [op.name for op in line.ops if spots[op.name].epoch == epoch]
@@ -73,7 +73,7 @@ def _alike(tiles: TileGraph, names: list[str], spots: Spots) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    line: Line
+    line: CandidateTable
     make: Make
     chips: int
     epoch: int
@@ -116,7 +116,7 @@ class _Epoch:
                 break
         return self._connected(spots, line, best, told)
 
-    def _connected(self, spots: Spots, line: Line, best: Spots, told: Judged) -> Spots:
+    def _connected(self, spots: Spots, line: CandidateTable, best: Spots, told: Evaluated) -> Spots:
         """With other grids where operands go through DRAM for lack of streams, if the model says that it is quicker."""
         first = min(self.line.index[name] for name in best)
         before = best
@@ -137,13 +137,13 @@ class _Epoch:
                 best, told = self._tried(spots, mine, best, told)
         return best
 
-    def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Judged) -> tuple[Spots, Judged]:
+    def _tried(self, spots: Spots, mine: Spots, best: Spots, told: Evaluated) -> tuple[Spots, Evaluated]:
         """Other spots of its ops, if the model says that these are quicker than the best ones."""
         part = epoch_of(self.make({**spots, **mine}), self.epoch)
         found, now = self._wired(mine, part, self._judged(part))
         return (found, now) if _cycles(now) < _cycles(told) else (best, told)
 
-    def _wired(self, spots: Spots, part: Placement, before: Judged) -> tuple[Spots, Judged]:
+    def _wired(self, spots: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
         """With its ops moved, if the model says that it gets quicker by it."""
         report = before.run.epochs[0]
         chip = device(part.target.arch.name)
@@ -160,7 +160,7 @@ class _Epoch:
         after = self._judged(replace(part, ops=ops))
         return (moved, after) if _cycles(after) < _cycles(before) else (spots, before)
 
-    def _judged(self, part: Placement) -> Judged:
+    def _judged(self, part: Placement) -> Evaluated:
         self.work.modelled += len(part.ops)
         return judged(part)
 
@@ -170,6 +170,6 @@ def _pace(spots: Spots) -> float:
     return max(spot.choice.cycles for spot in spots.values())
 
 
-def _cycles(found: Judged) -> float:
+def _cycles(found: Evaluated) -> float:
     """Of a round of inputs of the only epoch."""
     return found.run.epochs[0].timing.total

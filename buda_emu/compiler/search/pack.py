@@ -6,9 +6,9 @@ from math import prod
 import numpy as np
 
 from buda_emu.compiler.place.candidates import Choice
-from buda_emu.compiler.place.decision import Spot
-from buda_emu.compiler.place.room import Room
-from buda_emu.compiler.search.line import Line
+from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.search.candidate_table import CandidateTable
 
 REFUSALS = 12
 """Larger grids of an epoch's ops that find no room before no more are tried."""
@@ -17,8 +17,8 @@ TRIES = 8
 
 
 def pack(
-    line: Line, start: int, stop: int, epoch: int, chips: int, *, turned: bool = False
-) -> tuple[dict[str, Spot], int]:
+    line: CandidateTable, start: int, stop: int, epoch: int, chips: int, *, turned: bool = False
+) -> tuple[dict[str, PlacementDecision], int]:
     """The ops from `start` on, at the quickest pace that the cores of all chips allow. Also gives the first op that
     found no place: `stop`, unless even the smallest grids are too many. `turned`: ops may stand turned by a quarter."""
     paces = sorted({choice.cycles for own in line.best[start:stop] for choice in own})
@@ -37,10 +37,10 @@ def pack(
 
 
 def _at(
-    line: Line, start: int, stop: int, epoch: int, chips: int, pace: float, *, turned: bool
-) -> tuple[dict[str, Spot], int]:
+    line: CandidateTable, start: int, stop: int, epoch: int, chips: int, pace: float, *, turned: bool
+) -> tuple[dict[str, PlacementDecision], int]:
     """Chip by chip as many ops as there is room for at a pace; where an op never keeps it, its quickest choice."""
-    found: dict[str, Spot] = {}
+    found: dict[str, PlacementDecision] = {}
     fits: list[list[Choice]] = []
     worth = float(line.cores_a_byte(np.array([pace]))[0])
     for own in line.found[start:stop]:
@@ -71,8 +71,8 @@ def _at(
 
 
 def _on_their_chips(
-    line: Line, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, turned: bool
-) -> tuple[dict[str, Spot], int]:
+    line: CandidateTable, start: int, stop: int, fits: Sequence[Sequence[Choice]], epoch: int, *, turned: bool
+) -> tuple[dict[str, PlacementDecision], int]:
     """As many ops as there is room for, each on the chip that it has to stand on."""
     for end in range(stop, start, -1):
         if line.whole[end] != end:
@@ -80,7 +80,7 @@ def _on_their_chips(
         own: dict[int, list[int]] = {}
         for number in range(start, end):
             own.setdefault(line.ops[number].chip or 0, []).append(number)
-        found: dict[str, Spot] = {}
+        found: dict[str, PlacementDecision] = {}
         for chip, numbers in own.items():
             shapes = [fits[number - start] for number in numbers]
             room = sum(shape[0].cores for shape in shapes) <= prod(line.target.arch.grid)
@@ -94,8 +94,14 @@ def _on_their_chips(
 
 
 def on_chip(
-    line: Line, numbers: Sequence[int], fits: Sequence[Sequence[Choice]], epoch: int, chip: int, *, turned: bool
-) -> dict[str, Spot] | None:
+    line: CandidateTable,
+    numbers: Sequence[int],
+    fits: Sequence[Sequence[Choice]],
+    epoch: int,
+    chip: int,
+    *,
+    turned: bool,
+) -> dict[str, PlacementDecision] | None:
     """Each op in the first of its shapes that finds room: in their order, else the tallest first."""
     orders = (
         range(len(numbers)),
@@ -103,8 +109,8 @@ def on_chip(
         sorted(range(len(numbers)), key=lambda n: (-fits[n][0].cores, -fits[n][0].blocks.grid[0])),
     )
     for order in orders:
-        room = Room(*line.target.arch.grid)
-        found: dict[str, Spot] = {}
+        room = CoreGrid(*line.target.arch.grid)
+        found: dict[str, PlacementDecision] = {}
         for number in order:
             for choice in fits[number]:
                 spot = _taken(room, choice, epoch, chip, turned=turned)
@@ -118,7 +124,7 @@ def on_chip(
     return None
 
 
-def widened(line: Line, spots: Mapping[str, Spot]) -> dict[str, Spot]:
+def widened(line: CandidateTable, spots: Mapping[str, PlacementDecision]) -> dict[str, PlacementDecision]:
     """The spots of an epoch with more cores for the ops that gain most by each, as long as there is room: of a single
     input every op's own cycles count, not just the slowest one's."""
     found = dict(spots)
@@ -150,11 +156,11 @@ def widened(line: Line, spots: Mapping[str, Spot]) -> dict[str, Spot]:
     return found
 
 
-def _taken(room: Room, choice: Choice, epoch: int, chip: int, *, turned: bool) -> Spot | None:
+def _taken(room: CoreGrid, choice: Choice, epoch: int, chip: int, *, turned: bool) -> PlacementDecision | None:
     """In its grid, else, where that is asked for, in the same turned by a quarter (grid_transpose)."""
     rows, columns = choice.blocks.grid
     at = room.take((rows, columns))
     if at is not None:
-        return Spot(choice, epoch, chip, at)
+        return PlacementDecision(choice, epoch, chip, at)
     at = room.take((columns, rows)) if turned and rows != columns else None
-    return None if at is None else Spot(choice, epoch, chip, at, turned=True)
+    return None if at is None else PlacementDecision(choice, epoch, chip, at, turned=True)

@@ -9,21 +9,21 @@ from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
 from buda_emu.compiler.place.candidates import first_choice
-from buda_emu.compiler.place.decision import Spot, placed
+from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.place.decision import PlacementDecision, placed
 from buda_emu.compiler.place.memory import MemoryFullError
 from buda_emu.compiler.place.placement import Placed, Placement, Queue
-from buda_emu.compiler.place.room import Room
 from buda_emu.compiler.place.streamed import streamed
 from buda_emu.compiler.search.across import across
+from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.cuts import FULL, STEP, cuts
+from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import BUDGETS, improved
-from buda_emu.compiler.search.judge import Judged, judged
-from buda_emu.compiler.search.line import Line
 from buda_emu.compiler.search.pack import pack
 from buda_emu.compiler.search.report import limits
 from buda_emu.compiler.search.single import spots_of_one
-from buda_emu.compiler.target import ONE_BY_ONE, Aim, Target
+from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
 from buda_emu.compiler.work import Trial
 from buda_emu.errors import HostError, UnsupportedError
 
@@ -47,31 +47,36 @@ class _Found:
     those that no placement undercuts (the math of all cores, the host link); the best `line` that was searched, the
     `spots` of the placement on it; `aim` in rounds that memory has room for."""
 
-    aim: Aim
+    aim: Objective
     placement: Placement
     cycles: float = 0.0
     host: float = 0.0
     chips: float = 0.0
     bound: float = 0.0
-    line: Line | None = None
-    spots: Mapping[str, Spot] | None = None
+    line: CandidateTable | None = None
+    spots: Mapping[str, PlacementDecision] | None = None
 
     @staticmethod
-    def of(aim: Aim, best: Judged, line: Line | None = None, spots: Mapping[str, Spot] | None = None) -> "_Found":
+    def of(
+        aim: Objective,
+        best: Evaluated,
+        line: CandidateTable | None = None,
+        spots: Mapping[str, PlacementDecision] | None = None,
+    ) -> "_Found":
         """With what the timing model says."""
         chips = sum(best.run.programs().values()) / (best.placement.inputs * best.placement.rounds)
         bound = max(limits(best).math, best.host)
         return _Found(aim, best.placement, best.cycles, best.host, chips, bound, line, spots)
 
 
-def place(tiles: TileGraph, target: Target, aim: Aim = ONE_BY_ONE, *, entries: int = 2) -> Placement:
+def place(tiles: TileGraph, target: Target, aim: Objective = ONE_BY_ONE, *, entries: int = 2) -> Placement:
     """Blocks, cores, epochs, queues and addresses of a graph; queues have room for `entries` rounds of inputs. Raises
     UnsupportedError for what does not fit."""
     return place_best([tiles], target, aim, entries=entries)[1]
 
 
 def place_best(
-    graphs: Sequence[TileGraph], target: Target, aim: Aim, *, entries: int = 2
+    graphs: Sequence[TileGraph], target: Target, aim: Objective, *, entries: int = 2
 ) -> tuple[int, Placement]:  # fmt: skip
     """Of several graphs of one model the quickest: its number and its placement. High effort tries all that the default
     does, too, so that it is never worse. Raises as `place`."""
@@ -87,7 +92,7 @@ def place_best(
     return number, placement
 
 
-def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Aim, entries: int) -> "tuple[int, _Found]":
+def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entries: int) -> "tuple[int, _Found]":
     """The number of the graph that one effort finds quickest."""
     found = [
         (number, _searched(graphs[number], target, aim, entries, forms))
@@ -97,7 +102,7 @@ def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Aim, entries: int
     return number, _refined(best, target, entries)
 
 
-def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
+def _searched(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
     """A graph by itself."""
     if aim.chips > 1 and target.arch.eth_cores == 0:
         raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
@@ -109,14 +114,14 @@ def _searched(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
     return _quickest(tiles, target, aim, entries, forms)
 
 
-def _copies_have_names(tiles: TileGraph, aim: Aim) -> bool:
+def _copies_have_names(tiles: TileGraph, aim: Objective) -> bool:
     """Whether no input or output is called as the copy of another queue on some chip would be: net2pipe takes the one
     for the other (NETLIST 1.7). Names of all other queues are chosen."""
     own = {item.name for queues in (tiles.inputs, tiles.outputs) for item in queues.values()}
     return own.isdisjoint(f"{name}.{chip}" for name in own | {*tiles.constants} for chip in aim.ids or range(aim.chips))
 
 
-def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
+def _quickest(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
     """Of the ways to use several chips the one that serves the objective best; products are shared out over them where
     that is what one input takes the shortest time with, or where nothing else has room for the model."""
     cut = partial(_place, tiles, target, entries, forms)
@@ -146,7 +151,7 @@ def _quickest(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: F
         raise refused[-1] from None
 
 
-def _step(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms | None) -> _Found:
+def _step(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
     """A training: its microbatches one after the other, or all of them in one round, if that takes less time and no
     input reads what the one before it wrote: gradients are only added up."""
     if aim.effort == "low" or aim.step == 1:
@@ -161,7 +166,7 @@ def _step(tiles: TileGraph, target: Target, aim: Aim, entries: int, forms: Forms
     return min(first, _place(tiles, target, entries, forms, aim), key=_cycles)
 
 
-def _in_memory(way: Callable[[Aim], _Found], aim: Aim) -> _Found:
+def _in_memory(way: Callable[[Objective], _Found], aim: Objective) -> _Found:
     """With rounds of as many inputs as memory has room for. Raises MemoryFullError."""
     while True:
         try:
@@ -172,7 +177,7 @@ def _in_memory(way: Callable[[Aim], _Found], aim: Aim) -> _Found:
             aim = replace(aim, microbatch=aim.microbatch // 2)
 
 
-def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, aim: Aim) -> _Found:
+def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, aim: Objective) -> _Found:
     """On one chip, or cut over all of them."""
     first = placed(tiles, target, first_spots(tiles, target, aim.chips), aim, entries)
     if aim.effort == "low":
@@ -193,12 +198,14 @@ def _place(tiles: TileGraph, target: Target, entries: int, forms: Forms | None, 
     return replace(best, line=kept.line)
 
 
-def _trained(lines: Sequence[Line], target: Target, aim: Aim, entries: int, first: Judged) -> Judged:
+def _trained(
+    lines: Sequence[CandidateTable], target: Target, aim: Objective, entries: int, first: Evaluated
+) -> Evaluated:
     """Several expectations as they are packed, one after the other; only the best is wired and corrected. Never worse
     than `first`."""
-    tried: dict[tuple[int, float, float], tuple[Judged, dict[str, Spot]]] = {}
+    tried: dict[tuple[int, float, float], tuple[Evaluated, dict[str, PlacementDecision]]] = {}
 
-    def make(number: int, spots: Mapping[str, Spot]) -> Placement:
+    def make(number: int, spots: Mapping[str, PlacementDecision]) -> Placement:
         return placed(lines[number].tiles, target, spots, aim, entries)
 
     def packed(number: int, full: float, step: float) -> None:
@@ -227,11 +234,15 @@ def _trained(lines: Sequence[Line], target: Target, aim: Aim, entries: int, firs
     return best
 
 
-def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Aim) -> _Found:
+def _shared_out(tiles: TileGraph, target: Target, entries: int, aim: Objective) -> _Found:
     """With products shared out over chips: more or fewer of them, whichever is expected to be quicker. Raises
     UnsupportedError where there is none to share out."""
     graphs = [across(tiles, target, aim.chips, cycles) for cycles in WORTH]
-    lines = [Line.of(graph, target) for n, graph in enumerate(graphs) if graph is not tiles and n == _first(graphs, n)]
+    lines = [
+        CandidateTable.of(graph, target)
+        for n, graph in enumerate(graphs)
+        if graph is not tiles and n == _first(graphs, n)
+    ]
     if not lines:
         raise UnsupportedError("compile: no product by a constant whose columns chips could share")
     if aim.effort == "high":
@@ -271,12 +282,12 @@ def _refined(best: _Found, target: Target, entries: int) -> _Found:
     return best
 
 
-def _one_by_one(line: Line, target: Target, aim: Aim, entries: int) -> _Found:
+def _one_by_one(line: CandidateTable, target: Target, aim: Objective, entries: int) -> _Found:
     """With epochs for a single input, by the longest way through their ops."""
     return _improved(line, target, aim, spots_of_one(line, FULL), "default", entries)
 
 
-def _quicker(best: _Found, line: Line | None, full: float, target: Target, entries: int) -> _Found:
+def _quicker(best: _Found, line: CandidateTable | None, full: float, target: Target, entries: int) -> _Found:
     """The best, or what another form or share comes to, where memory has room for it and it is quicker."""
     if line is None:
         return best
@@ -286,32 +297,37 @@ def _quicker(best: _Found, line: Line | None, full: float, target: Target, entri
         return best
 
 
-def _in_slices(line: Line, target: Target, count: int) -> Line | None:
+def _in_slices(line: CandidateTable, target: Target, count: int) -> CandidateTable | None:
     """The form with its ops in slices of their rows along t, which follow each other through the ops of an epoch; None
     where nothing can be cut."""
     cut = streamed(line.tiles, target, count)
     try:
-        return None if cut is line.tiles else Line.of(cut, target)
+        return None if cut is line.tiles else CandidateTable.of(cut, target)
     except UnsupportedError:
         return None
 
 
-def _tried(line: Line, target: Target, aim: Aim, full: float, entries: int) -> _Found:
+def _tried(line: CandidateTable, target: Target, aim: Objective, full: float, entries: int) -> _Found:
     """A form of a graph, where rectangles are expected to cover such a share of a chip."""
     return _improved(line, target, aim, searched_spots(line, aim, full), "default", entries)
 
 
 def _improved(
-    line: Line, target: Target, aim: Aim, spots: Mapping[str, Spot], budget: str, entries: int
-) -> _Found:  # fmt: skip
-    def make(found: Mapping[str, Spot]) -> Placement:
+    line: CandidateTable,
+    target: Target,
+    aim: Objective,
+    spots: Mapping[str, PlacementDecision],
+    budget: str,
+    entries: int,
+) -> _Found:
+    def make(found: Mapping[str, PlacementDecision]) -> Placement:
         return placed(line.tiles, target, found, aim, entries)
 
     found = improved(line, dict(spots), make, BUDGETS[budget], aim)
     return _Found.of(aim, _told(aim, make(found)), line, found)
 
 
-def _told(aim: Aim, placement: Placement) -> Judged:
+def _told(aim: Objective, placement: Placement) -> Evaluated:
     """What the timing model says of a whole placement, as part of the work."""
     aim.work.modelled += len(placement.ops)
     found = judged(placement)
@@ -328,7 +344,7 @@ def first_placement(found: Placement) -> Placement | None:
     """The first legal choice for the same graph, chips and microbatch; None where memory has no room for it."""
     tiles = found.given or found.tiles
     microbatch = 1 if tiles.states else found.microbatch
-    aim = Aim("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
+    aim = Objective("low", chips=found.stages, microbatch=microbatch, copies=found.copies, step=found.step)
     try:
         return placed(tiles, found.target, first_spots(tiles, found.target, found.stages), aim, max(2, found.step))
     except UnsupportedError:
@@ -340,10 +356,12 @@ def _cores(placement: Placement) -> int:
     return sum(prod(placed.blocks.grid) for placed in placement.ops.values())
 
 
-def searched_spots(line: Line, aim: Aim, full: float, step: float = STEP) -> dict[str, Spot]:
+def searched_spots(
+    line: CandidateTable, aim: Objective, full: float, step: float = STEP
+) -> dict[str, PlacementDecision]:
     """Epochs by the dynamic program, each packed at its best pace."""
     ends, _ = cuts(line, aim, full, step)
-    spots: dict[str, Spot] = {}
+    spots: dict[str, PlacementDecision] = {}
     epoch = 0
     for start, stop in pairwise(ends):
         while start < stop:
@@ -355,26 +373,26 @@ def searched_spots(line: Line, aim: Aim, full: float, step: float = STEP) -> dic
     return spots
 
 
-def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Spot]:
+def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:
     """First fit in order: the next chip, then the next epoch, where an op finds no room (FRONTEND 5)."""
     rows, columns = target.arch.grid
-    room, epoch, chip = Room(rows, columns), 0, 0
-    spots: dict[str, Spot] = {}
+    room, epoch, chip = CoreGrid(rows, columns), 0, 0
+    spots: dict[str, PlacementDecision] = {}
     program = next((op.program for op in tiles.ops.values()), "")
     for op in tiles.ops.values():
         if op.program != program:  # programs share no epoch (FRONTEND 5)
-            room, epoch, chip, program = Room(rows, columns), epoch + 1, 0, op.program
+            room, epoch, chip, program = CoreGrid(rows, columns), epoch + 1, 0, op.program
         choice = first_choice(target, tiles, op)
         at = room.take(choice.blocks.grid)
         if at is None:
-            room = Room(rows, columns)
+            room = CoreGrid(rows, columns)
             epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
             at = room.take(choice.blocks.grid)
             if at is None:
                 raise UnsupportedError(
                     f"{op.name}: {choice.blocks.grid} cores, {target.arch.name} has {rows}x{columns}"
                 )
-        spots[op.name] = Spot(choice, epoch, chip, at)
+        spots[op.name] = PlacementDecision(choice, epoch, chip, at)
     return spots
 
 

@@ -9,7 +9,7 @@ from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.candidates import choices
 from buda_emu.compiler.place.cost import speeds
 from buda_emu.compiler.place.placement import Placed, Placement
-from buda_emu.compiler.search.judge import Judged, judged
+from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.timing.result import EpochReport
 
 
@@ -24,7 +24,7 @@ class Limits:
     host: float
 
 
-def limits(found: Judged) -> Limits:
+def limits(found: Evaluated) -> Limits:
     """Of a placement on all its chips; of DRAM as much as this placement moves, what stays in L1 once for a round."""
     placement, run = found.placement, found.run
     chips = placement.chips
@@ -43,7 +43,7 @@ def limits(found: Judged) -> Limits:
     return Limits(math / cores, work / cores, moved / (speeds(placement.target.arch.name).dram * chips), found.host)
 
 
-def epoch_rows(found: Judged) -> list[list[str]]:
+def epoch_rows(found: Evaluated) -> list[list[str]]:
     """Graph, ops, cores, cycles of one input and how many of them load the epoch, share of all, what sets the pace, why
     no move helps."""
     total = sum(epoch.runs * epoch.cycles for epoch in found.run.epochs)
@@ -102,7 +102,7 @@ def _as_searched(placement: Placement, op: TileOp) -> TileOp:
     )
 
 
-def report(found: Judged, first: Placement | None) -> str:
+def report(found: Evaluated, first: Placement | None) -> str:
     """The text. `first`: the first legal choice, where there is one."""
     from buda_emu.report.terminal.text import table
 

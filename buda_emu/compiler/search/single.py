@@ -20,9 +20,9 @@ from buda_emu.compiler.lower.tiles import TileOp
 from buda_emu.compiler.place.blocks import size_of_tile
 from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.cost import speeds, transfer_cycles
-from buda_emu.compiler.place.decision import Spot
+from buda_emu.compiler.place.decision import PlacementDecision
+from buda_emu.compiler.search.candidate_table import CandidateTable, Floats
 from buda_emu.compiler.search.cuts import epoch_load
-from buda_emu.compiler.search.line import Floats, Line
 from buda_emu.compiler.search.pack import TRIES, on_chip
 from buda_emu.errors import UnsupportedError
 from buda_emu.timing.epoch.parts import parts_of_blocks
@@ -59,11 +59,11 @@ class _Own:
         return [self.choices[n] for n in order.tolist()]
 
 
-def spots_of_one(line: Line, full: float) -> dict[str, Spot]:
+def spots_of_one(line: CandidateTable, full: float) -> dict[str, PlacementDecision]:
     """The spots of all ops, on one chip, whose cores rectangles are expected to cover up to a share `full`. Raises
     UnsupportedError for an op that has no room."""
     own = _costs(line)
-    spots: dict[str, Spot] = {}
+    spots: dict[str, PlacementDecision] = {}
     epoch = 0
     for start, stop in pairwise(_ends(line, own, full)):
         while start < stop:
@@ -75,7 +75,9 @@ def spots_of_one(line: Line, full: float) -> dict[str, Spot]:
     return spots
 
 
-def _packed(line: Line, own: Sequence[_Own], start: int, stop: int, epoch: int) -> tuple[dict[str, Spot], int]:
+def _packed(
+    line: CandidateTable, own: Sequence[_Own], start: int, stop: int, epoch: int
+) -> tuple[dict[str, PlacementDecision], int]:
     """The ops from `start` on at the lowest price at which all find room; where there is none, fewer ops."""
     for end in range(stop, start, -1):
         low, high, best = 0, len(PRICES), None
@@ -93,7 +95,7 @@ def _packed(line: Line, own: Sequence[_Own], start: int, stop: int, epoch: int) 
     return {}, start
 
 
-def _costs(line: Line) -> list[_Own]:
+def _costs(line: CandidateTable) -> list[_Own]:
     """Of all ops. Ops that hand on slices of t to each other are as fast as the slowest of them: to be faster than that
     one can be gains no more than the time of a slice."""
     raw: list[tuple[Floats, Floats, Floats]] = []
@@ -128,7 +130,7 @@ def _chains(ops: Sequence[TileOp]) -> list[int]:
     return chain
 
 
-def _ends(line: Line, own: Sequence[_Own], full: float) -> list[int]:
+def _ends(line: CandidateTable, own: Sequence[_Own], full: float) -> list[int]:
     """The first op of each epoch, then the number of ops."""
     count, prices = len(line.ops), _Prices.of(line, own)
     best, before = [np.inf] * (count + 1), [0] * (count + 1)
@@ -155,7 +157,7 @@ class _Prices:
     written: list[float]
 
     @staticmethod
-    def of(line: Line, own: Sequence[_Own]) -> "_Prices":
+    def of(line: CandidateTable, own: Sequence[_Own]) -> "_Prices":
         """Of all ops."""
         speed = speeds(line.target.arch.name)
         read = [np.array([choice.streamed for choice in item.choices])[item.at] / speed.dram for item in own]
@@ -165,8 +167,8 @@ class _Prices:
         )  # fmt: skip
 
 
-def _epochs_from(line: Line, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
-    """The epochs that begin with op i: the op behind each, and the cycles that it takes at the best price."""
+def _epochs_from(line: CandidateTable, prices: _Prices, i: int, full: float) -> Iterator[tuple[int, float]]:
+    """The epochs that begin with op i: the op after each, and the cycles that it takes at the best price."""
     dram, every = speeds(line.target.arch.name).dram, prod(line.target.arch.grid)
     begin, each = epoch_load(line.target)
     used, streamed, end = (np.zeros(len(PRICES)) for _ in range(3))
@@ -193,7 +195,7 @@ def _epochs_from(line: Line, prices: _Prices, i: int, full: float) -> Iterator[t
         yield j + 1, float((begin + each * used + end + waits)[fits].min()) + CROSSING
 
 
-def _written(line: Line, host: float) -> list[float]:
+def _written(line: CandidateTable, host: float) -> list[float]:
     """Cycles in which the host's link takes the output of each op that makes one."""
     size = size_of_tile(line.target.output_df, line.target.arch.alignment)
     outputs = {item.op for item in line.tiles.outputs.values()}

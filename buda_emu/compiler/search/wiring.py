@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 
-from buda_emu.compiler.place.decision import Spot
-from buda_emu.compiler.place.room import Room
+from buda_emu.compiler.place.core_grid import CoreGrid
+from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.netlist.model import Netlist, Op, Queue, evolve
 from buda_emu.spec.devices import Device
 from buda_emu.timing.transfers.flows import Flow
@@ -88,8 +88,8 @@ class Wires:
 
 
 def rewired(
-    spots: Mapping[str, Spot], wires: Wires, grid: tuple[int, int], enough: float, tries: int
-) -> dict[str, Spot]:
+    spots: Mapping[str, PlacementDecision], wires: Wires, grid: tuple[int, int], enough: float, tries: int
+) -> dict[str, PlacementDecision]:
     """The spots of one chip's ops with places that load the links less; ends when the fullest link carries no more than
     `enough` bytes."""
     draw = random.Random(len(spots))
@@ -123,7 +123,7 @@ def _free(
     taken: Iterable[tuple[tuple[int, int], tuple[int, int]]],
 ) -> tuple[int, int] | None:  # fmt: skip
     """One of the places where a rectangle fits."""
-    room = Room(*grid)
+    room = CoreGrid(*grid)
     for at, size in taken:
         room.block(at, size)
     found = room.places(shape)

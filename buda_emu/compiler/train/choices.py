@@ -14,7 +14,7 @@ BACKWARD, OPTIMIZE = "bwd_0", "opt_0"
 GRADIENT = "grad_acc_"
 """In front of a parameter's name: the sum of its gradients (FRONTEND 5)."""
 MASTER = ".master"
-"""Behind a parameter's name: the copy of it that the optimizer changes, where that is kept in another format."""
+"""After a parameter's name: the copy of it that the optimizer changes, where that is kept in another format."""
 NUMBER = "optimizer."
 """In front of the names of the numbers that the host pushes before a step."""
 

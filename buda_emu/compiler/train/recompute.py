@@ -9,10 +9,10 @@ from typing import Any, Final
 from buda_emu.compiler.graph.graph import FORWARD, SOURCES, Graph, Node
 
 AGAIN: Final = ".again"
-"""Behind the name of a value that the backward pass computes itself."""
+"""After the name of a value that the backward pass computes itself."""
 TILE: Final = 32
 UNIT: Final = 1000
-"""Of work and prices in a cut: they have to be whole numbers there."""
+"""Of work and prices in a cut: they have to be integers there."""
 DEAREST: Final = 1e9
 """Price of a stored tile at which all that can be is computed again."""
 CLOSE: Final = 1.1
@@ -122,7 +122,7 @@ class Crossing:
 
 
 def _add_again(graph: Graph, made: Graph, name: str, again: set[str]) -> None:
-    """A value that is computed again, behind all that it is made of."""
+    """A value that is computed again, after all that it is made of."""
     waiting = [name]
     while waiting:
         now = waiting[-1]

@@ -26,7 +26,7 @@ class Tasks:
         self.schedule = Schedule()
         self._assumptions = assumptions
         self._units = [self.schedule.unit(name) for name in UNITS]
-        self._fence: Wait | None = None  # the last executable behind which everything waits
+        self._fence: Wait | None = None  # the last executable after which everything waits
 
     def add(self, name: str, steps: list[Descriptor], cycles: int | None) -> Placed:
         """An executable with its DMAs. `name`: in labels of tasks."""
@@ -98,7 +98,7 @@ class _Run:
         return Wait(self._ended[_TPU], self._counts[_TPU], takes=False)
 
     def fence(self) -> None:
-        """Everything behind waits for everything before."""
+        """Everything after waits for everything before."""
         self._fenced = self._all_before()
 
     def end(self) -> Wait:

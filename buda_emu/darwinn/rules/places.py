@@ -222,7 +222,7 @@ class Maps:
                 lean = self.rowsize[x] - self.rowsize[start]
                 place = self.xlocal[x] - self.xlocal[start]
                 if any((local * lean + place) * size != (x - start) * step for local in (locals_ if lean else (0,))):
-                    return f"column {x} is not {x - start} steps of {step} bytes behind column {start}"
+                    return f"column {x} is not {x - start} steps of {step} bytes after column {start}"
         return ""
 
     def _runs(self) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ class Multiplier(NamedTuple):
 
 
 def half_away(value: Any) -> Any:
-    """To the nearest whole number, halves away from zero, in double."""
+    """To the nearest integer, halves away from zero, in double."""
     exact = np.asarray(value, np.float64)
     return np.where(exact >= 0, np.floor(exact + 0.5), np.ceil(exact - 0.5)).astype(np.int64)
 

@@ -44,7 +44,7 @@ class L2:
         return values.transpose(0, 3, 1, 2)
 
     def write_map(self, regions: Sequence[Region] | None, tensor: Tensor, box: Box, values: NDArray[Any]) -> None:
-        """Write N C H W values to a box. A box that reaches the last channel takes the padding behind it, as 0."""
+        """Write N C H W values to a box. A box that reaches the last channel takes the padding after it, as 0."""
         where = self._where(regions, tensor)
         if not box.inside(tensor.box) or box.shape != values.shape:
             raise Fault(f"{list(values.shape)} values are written to {box} of tensor {tensor.tensor_id}, {tensor.box}")

@@ -126,8 +126,8 @@ class _Run:
         needs = self.plan.needs[work.core, work.index]
         for place in (*needs.items, *needs.rooms, *needs.late):
             if place >= self._head:
-                behind = self.plan.queue[self._head]
-                return f"{self.plan.queue[place]}" + (f", behind {behind}" if place > self._head else "")
+                after = self.plan.queue[self._head]
+                return f"{self.plan.queue[place]}" + (f", after {after}" if place > self._head else "")
         for number in needs.pieces:
             if (work.core, number) not in self._landed:
                 return f"transfer {number} of another core"

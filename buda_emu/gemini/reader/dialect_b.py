@@ -99,7 +99,7 @@ def source_reader(key: str, *, named: bool, channel: bool) -> Callable[[Values, 
     def read(values: Values, item: Object, place: str) -> Source:
         found = values.integers(item, "channel", place) if channel else ()
         if channel and len(found) != 2 and "channel" in item:
-            values.other(place, "channel", "two whole numbers", list(found))
+            values.other(place, "channel", "two integers", list(found))
         plain = channel or named or key == "core_id"
         return Source(
             place,

@@ -104,7 +104,7 @@ def _top(values: Values, document: Any) -> IR | None:
         if type(value) is int and 0 < value < 1 << 62:
             sizes[name] = value
         else:
-            values.wrong("G001", name, f"{name!r} is a whole number of 1 or more, not {shown(value)}")
+            values.wrong("G001", name, f"{name!r} is an integer of 1 or more, not {shown(value)}")
     if values.found:
         return None
     read = workload_reader(dialect)

@@ -49,14 +49,14 @@ class Values:
         return None
 
     def integer(self, item: Object, key: str, place: str) -> int:
-        """A whole number, no boolean."""
+        """An integer, no boolean."""
         if key not in item:
             self.missing(item, key, place)
             return 0
         value = item[key]
         if type(value) is int and -_MOST < value < _MOST:
             return value
-        self.other(place, key, "a whole number", value)
+        self.other(place, key, "an integer", value)
         return 0
 
     def number(self, item: Object, key: str, place: str) -> float:
@@ -108,14 +108,14 @@ class Values:
         return words[0]
 
     def integers(self, item: Object, key: str, place: str, *, optional: bool = False) -> tuple[int, ...]:
-        """A list of whole numbers."""
+        """A list of integers."""
         if key not in item:
             if not optional:
                 self.missing(item, key, place)
             return ()
         found = whole_numbers(item[key])
         if found is None:
-            self.other(place, key, "a list of whole numbers", item[key])
+            self.other(place, key, "a list of integers", item[key])
         return tuple(found or ())
 
     def items(
@@ -158,6 +158,6 @@ class Values:
 
     def no_box(self, low: Any, high: Any, place: str) -> Box:
         """Note that something is no box."""
-        said = f"{shown(low)} to {shown(high)} is no box: four whole numbers each, 0 <= lower <= upper"
+        said = f"{shown(low)} to {shown(high)} is no box: four integers each, 0 <= lower <= upper"
         self.wrong("G003", place, said)
         return NOWHERE

@@ -59,7 +59,7 @@ def padding(values: Values, item: Object, place: str) -> tuple[int, int, int, in
         top, bottom, left, right = found
         return top, bottom, left, right
     if whole_numbers(item.get("tile_padding_tblr")) is not None:  # else `integers` has told
-        values.other(place, "tile_padding_tblr", "four whole numbers", list(found))
+        values.other(place, "tile_padding_tblr", "four integers", list(found))
     return 0, 0, 0, 0
 
 

@@ -105,7 +105,7 @@ def fmap_size(index: Index, _: Network | None) -> Iterator[Finding]:
 
 
 @BOOK.rule(
-    "G032", "error", "the size of a weight is not that of its box, or no whole number of bytes for each output channel",
+    "G032", "error", "the size of a weight is not its box's, or not a whole number of bytes for each output channel",
     why="Bytes of dialect A are K * (ceil(C / 8) * 8 * R*S + 32). Boxes of dialect B tell K alone.",
     source="GEMINI 2.6, 3", unless=("G035", "G042"),
 )  # fmt: skip
@@ -125,7 +125,7 @@ def weight_size(index: Index, _: Network | None) -> Iterator[Finding]:
         ]  # fmt: skip
     for place, size, box, about in named:
         if in_bits and (size < 0 or size % (8 * box.shape[1])):
-            said = f"a weight of {size} bits is no whole number of bytes for each of {box.shape[1]} output channels"
+            said = f"a weight of {size} bits is not a whole number of bytes for each of {box.shape[1]} output channels"
             yield Finding(f"{place}/size", said, about=about)
         elif not in_bits and size != weight_bytes(box):
             yield Finding(f"{place}/size", f"a weight has size {size}; its box makes {weight_bytes(box)}", about=about)

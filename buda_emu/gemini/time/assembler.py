@@ -132,7 +132,7 @@ class _Parser:
         return found
 
     def _after(self, closing: str) -> "re.Match[str]":
-        """Behind an entry: the closing mark, or what follows a comma."""
+        """After an entry: the closing mark, or what follows a comma."""
         token = self._next()
         if token["mark"] == ",":
             return self._next()
@@ -161,7 +161,7 @@ def _instruction(line: int, value: Any) -> Instruction:
     span = _span(items[2]) if len(items) == 4 else None
     wkl, tile = (where.get(key) for key in ("wkl", "tile"))
     if type(wkl) is not int or type(tile) is not int:
-        raise ValueError(f"{name}: 'wkl' and 'tile' are whole numbers")
+        raise ValueError(f"{name}: 'wkl' and 'tile' are integers")
     for key in ("Prev_Insts", "Next_Insts"):
         units = texts(parameters.get(key, []))
         if units is None or not all(one in UNITS.values() for one in units):

@@ -104,7 +104,7 @@ def _plan_a(index: Index) -> Plan:
 
 
 def _tile_by_tile(work: Workload) -> bool:
-    """Its weight goes from L2 to the weight store behind the loads of the same snapshot (third tile, facts 5.3)."""
+    """Its weight goes from L2 to the weight store after the loads of the same snapshot (third tile, facts 5.3)."""
     if work.weight is None or len(work.tiles) <= 2:
         return False
     ids = set(work.weight.transfer_id)
@@ -205,7 +205,7 @@ def _first_shown(index: Index) -> dict[tuple[int, int], int]:
 
 # ------------------------------------------------------------------------------------------------------- dialect B
 def load_key(index: Index, number: int, first: Workload) -> tuple[int, int, int]:
-    """Place in the DRAM queue of dialect B: before the first workload that shows it, or behind the last store that it
+    """Place in the DRAM queue of dialect B: before the first workload that shows it, or after the last store that it
     needs (facts GEMINI 5.5)."""
     related = index.outs[number].related_ifmap if number in index.outs else ()
     makers = [index.made[entry].work.workload_id for entry in related if entry in index.made]

@@ -60,9 +60,9 @@ def tar_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
         yield _member(info, extended, start, size, place)
         extended, extensions = {}, 0
     if extended:
-        raise place.error("image-archive", "it ends behind an extension header")
+        raise place.error("image-archive", "it ends after an extension header")
     if length - offset > limits.header_bytes or any(_read(stream, offset, length - offset)):
-        raise place.error("image-archive", f"there is data behind the end mark at byte {offset}")
+        raise place.error("image-archive", f"there is data after the end mark at byte {offset}")
 
 
 def _member(info: tarfile.TarInfo, extended: dict[str, str], start: int, size: int, place: Place) -> Member:

@@ -35,7 +35,7 @@ def zip_members(stream: IO[bytes], length: int, place: Place, limits: Limits) ->
     for info in infos:
         at = place.at(info.orig_filename)
         if info.header_offset < end or (not end and info.header_offset):
-            raise at.error("image-archive", "its data lies within another member's, or behind something else")
+            raise at.error("image-archive", "its data lies within another member's, or where something else is")
         is_folder = info.orig_filename.endswith("/")
         name = checked_name(info.orig_filename, is_folder, place)
         _check_kind(info, is_folder, at)
@@ -93,7 +93,7 @@ def _data_start(stream: IO[bytes], info: zipfile.ZipInfo, at: Place) -> int:
     stream.seek(info.header_offset)
     block = stream.read(_LOCAL.size)
     if len(block) < _LOCAL.size:
-        raise at.error("image-archive", "its header lies behind the archive's end: it is cut")
+        raise at.error("image-archive", "its header lies after the archive's end: it is cut")
     signature, _, flags, method, _, _, _, _, _, name_length, extra_length = _LOCAL.unpack(block)
     raw = stream.read(name_length)
     try:

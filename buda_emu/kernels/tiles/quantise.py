@@ -93,7 +93,7 @@ def reread_lf8_as_e4m3(start: int, stop: int, tiles: Tiles) -> None:
 
 @kernel
 def quantise_integers(start: int, stop: int, tiles: Tiles, low: int, high: int) -> None:
-    """Whole numbers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
+    """Integers, ties away from zero, within low..high; NaN and -0 are 0: Int8, UInt8, UInt16 (FORMATS 3.7)."""
     lowest, highest, half = np.float32(low), np.float32(high), np.float32(0.5)
     for item in claimed(start, stop):
         for k in range(_TILE):

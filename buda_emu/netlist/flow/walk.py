@@ -1,7 +1,7 @@
 """The walk: every instruction once, loops again as long as their rounds and the budget last, then what is widened.
 
 A program has no branches and its loops run at least once (NETLIST 3.4), so what the first passage of an instruction
-meets is certain. Where a loop's rounds are not known or too many, all that its body changes is unknown behind it.
+meets is certain. Where a loop's rounds are not known or too many, all that its body changes is unknown after it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ It is stricter than the reader about words that the reader drops without effect 
 import json
 
 from buda_emu.netlist.fields import DEVICE_FIELDS, INPUT_FIELDS, PAD_FIELDS, SECTIONS
-from buda_emu.netlist.schema import test_config
+from buda_emu.netlist.schema import harness_config
 from buda_emu.netlist.schema.objects import attributes, fused_ops, graph, op, queue, tm_lists
 from buda_emu.netlist.schema.programs import programs
 from buda_emu.netlist.schema.shapes import Schema, object_of, ref, scalars, without
@@ -30,7 +30,7 @@ def schema() -> Schema:
             "graphs": _map_of("graph", SECTIONS["graphs"], least=1),
             "programs": {"description": SECTIONS["programs"], "type": "array", "minItems": 1, "items": ref("program")},
             "fused_ops": {**_map_of("fused_op", SECTIONS["fused_ops"]), "type": ["object", "null"]},
-            "test-config": test_config.section(),
+            "test-config": harness_config.section(),
             "performance-check": _free("expected figures of a performance test; not part of the netlist language"),
         },
         "$defs": {
@@ -44,7 +44,7 @@ def schema() -> Schema:
             **attributes(),
             **fused_ops(),
             **programs(),
-            **test_config.definitions(),
+            **harness_config.definitions(),
         },
     }
 

@@ -187,6 +187,6 @@ def _range(node: nodes.Node) -> tuple[int, int] | None:
 _READERS: Final[Mapping[str, tuple[Callable[[nodes.Node], Any], str]]] = {
     "str": (_text, "a word"),
     "float": (_number, "a number"),
-    "int": (_integer, "a whole number"),
+    "int": (_integer, "an integer"),
     "range": (_range, "a pair [first, last] with 1 <= first <= last <= 32"),
 }

@@ -156,7 +156,7 @@ class _Reader:
         for item in node.items if isinstance(node, nodes.Sequence) else [node]:
             number = parse_int(item.text) if isinstance(item, nodes.Scalar) else None
             if number is None:
-                self._add("V205", item, f"{name}: target-inputs is a list of whole numbers")
+                self._add("V205", item, f"{name}: target-inputs is a list of integers")
             else:
                 numbers.append(number)
         return tuple(numbers)

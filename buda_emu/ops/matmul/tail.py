@@ -15,7 +15,7 @@ from buda_emu.spec.blocking import FULL_TILE, Shape
 from buda_emu.spec.ops import SFPU_TYPES
 
 EXACT_LIMIT: Final = np.float32(1 << 24)
-"""Whole numbers beyond this magnitude are not all exact in float32."""
+"""Integers beyond this magnitude are not all exact in float32."""
 
 
 def check_tail(call: OpCall, first: int, shape: Shape) -> None:
@@ -109,7 +109,7 @@ def run_tail(call: OpCall, inputs: Sequence[Tiles], out: Tiles, parallel: Parall
 
 
 def _must_be_exact(call: OpCall) -> bool:
-    """The reference aborts on great whole numbers only where no bias has been added; otherwise it warns."""
+    """The reference aborts on large integers only where no bias has been added; otherwise it warns."""
     return integer_mode(call) and not call.attributes.bias
 
 

@@ -32,7 +32,7 @@ class Splice:
             of, at = origin[tile], position[tile] + entry * sizes[origin[tile]]
             images = np.empty((stop - start, TILE_ELEMENTS), np.uint32)
             for number, source in enumerate(sources):
-                # What takes turns in the result lies one behind the other in its operand.
+                # What takes turns in the result lies one after the other in its operand.
                 own = np.flatnonzero(of == number)
                 if not len(own):
                     continue

@@ -24,7 +24,7 @@ RUNTIME_COLUMNS = (
 
 
 def perf_info_all_epochs_csv(run: PerfRun) -> str:
-    """perf_info_all_epochs.csv: a line for each epoch; per-input figures are whole numbers."""
+    """perf_info_all_epochs.csv: a line for each epoch; per-input figures are integers."""
     rows = [
         {
             "program-name": epoch.program, "graph-name": graph, "aiclk": int(run.clock), "device-id": chip,

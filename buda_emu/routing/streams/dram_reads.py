@@ -138,7 +138,7 @@ def whole_chunk(chunk: int, least: int, tile_size: int, most_tiles: int, most_by
 
 
 def _cleared_at_once(pipe: Simple) -> int:
-    """What divides the tiles that all buffers behind `pipe` give back at once."""
+    """What divides the tiles that all buffers after `pipe` give back at once."""
     found = 0
     for node in pipe.outputs:
         of = node.of

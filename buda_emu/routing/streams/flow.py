@@ -83,7 +83,7 @@ def _granularity(node: Node) -> int:
 
 
 def _note_single_source_paths(order: Sequence[Node]) -> None:
-    """Note for each node of `order` whether one source alone, whole and once, feeds it and all behind it."""
+    """Note for each node of `order` whether one source alone, whole and once, feeds it and all after it."""
     for node in order:
         whole = not _is_scattered(node) and (node.input is None or node.input.inputs == 1)
         node.on_single_path = whole and (node.input is None or node.input.sources[0].on_single_path)
@@ -105,7 +105,7 @@ def _each(order: list[Node], count: Callable[[Node], int]) -> None:
     for node in order:
         node.iterations = count(node)
         if node.iterations < 1:
-            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are no whole number of iterations")
+            raise refused(f"buffer {node.of.id if node.of else '?'}: its tiles are not a whole number of iterations")
 
 
 def _takes_epoch_at_once(leaf: Node) -> bool:

@@ -102,7 +102,7 @@ class Phases:
                 ahead += readers(one)
 
     def _paths(self, node: Node, seen: set[Node]) -> int:
-        """How often what is behind `node` has to be gone through: once for each set of inputs of unions before it."""
+        """How often what is after `node` has to be gone through: once for each set of inputs of unions before it."""
         flow = self._flows[node]
         if node not in seen and node.input is not None:
             seen.add(node)
@@ -110,7 +110,7 @@ class Phases:
         return flow.paths
 
     def _find_subgraphs(self, node: Node) -> None:
-        """Number the nodes: behind each root, and behind each branch of a fork, a number of its own."""
+        """Number the nodes: after each root, and after each branch of a fork, a number of its own."""
         if node in self._subgraph:
             return
         number = self._subgraph[node] = self._number

@@ -312,7 +312,7 @@ def _whole(given: object, what: str) -> int:
     try:
         return operator.index(given)  # pyright: ignore[reportArgumentType] - that is the question
     except TypeError:
-        raise HostError(f"{what} must be a whole number, not {given!r}") from None
+        raise HostError(f"{what} must be an integer, not {given!r}") from None
 
 
 def _deadline(timeout: float) -> float:

@@ -8,7 +8,7 @@ from buda_emu.stopped import Wait
 
 
 def waiting(error: ProgramError, netlist: Netlist, graphs: Sequence[str]) -> tuple[Wait, ...]:
-    """The ops of the running graphs that a full or empty queue stops, and those behind them that get no input.
+    """The ops of the running graphs that a full or empty queue stops, and those after them that get no input.
 
     Nothing for the other kinds of stop: there no op waits.
     """

@@ -90,7 +90,7 @@ def _distance(one: ParameterSet, call: OpCall, kinds: list[str]) -> tuple[object
 
 
 def _number_distance(one: ParameterSet, call: OpCall) -> float:
-    """Doublings between tile sizes; more than any of them where whole numbers meet fractions."""
+    """Doublings between tile sizes; more than any of them where integers meet fractions."""
     if one.numbers == numbers_of(call):
         return 0.0
     distance = 0.0

@@ -45,7 +45,7 @@ def _count(column: str, text: str) -> int:
     except ValueError:
         value = 0.5
     if not value.is_integer():
-        raise HostError(f"{column}: '{text}' is not a whole number")
+        raise HostError(f"{column}: '{text}' is not an integer")
     return int(value)
 
 

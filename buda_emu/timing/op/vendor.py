@@ -34,7 +34,7 @@ _PREDICATES: Final[Mapping[str, Callable[[OpCall], bool]]] = {
 
 
 def vendor_cycles(call: OpCall) -> int:
-    """What the vendor's model gives, a whole number of at least 1.
+    """What the vendor's model gives, an integer of at least 1.
 
     Raises HostError where that model raises an error: integers outside of wormhole_b0, a result of 0.
     """

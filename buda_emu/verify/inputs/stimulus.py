@@ -26,7 +26,7 @@ def plain_values(
     """Data of a run of entries, float64 [entries, t, rows, cols] row-major; None for a stimulus of another kind.
 
     Only `Uniform` and `Normal` take from `stream`, element by element: any cut into runs gives the same values.
-    `integer`: bounds and values are whole numbers (NETLIST 5.1). Raises NetlistError when a bound is missing.
+    `integer`: bounds and values are integers (NETLIST 5.1). Raises NetlistError when a bound is missing.
     """
     make = _PLAIN.get(stimulus.type)
     if make is None:

@@ -20,7 +20,6 @@ from buda_emu.runtime.graph.threads import WorkerPool
 from buda_emu.runtime.graph.topology import topology
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.tensix.words import core_of
-from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.inputs.entries import chosen_programs, default_parameters, known_parameters
 from buda_emu.verify.inputs.feed import Feed
 from buda_emu.verify.inputs.of_image import host_copies, image_args, is_archive_of_inputs
@@ -30,6 +29,7 @@ from buda_emu.verify.op_by_op.lockstep import Key, Rendezvous, run_both
 from buda_emu.verify.op_by_op.numerics_result import Numerics, OpNumerics
 from buda_emu.verify.op_by_op.op_apart import Apart, ErrorSum, Parts
 from buda_emu.verify.op_by_op.op_variants import Ideal
+from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.room import foreseen, require_room
 
 if TYPE_CHECKING:

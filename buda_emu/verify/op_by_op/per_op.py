@@ -177,7 +177,7 @@ class _Largest:
 
 
 def _numbers(tiles: Tiles, format_name: str) -> NDArray[np.float64]:
-    """As float64; the words of raw formats as the whole numbers that they are."""
+    """As float64; the words of raw formats as the integers that they are."""
     if is_raw(format_name):
         return np.ascontiguousarray(tiles).view(np.uint32).astype(np.float64)
     return tiles.astype(np.float64)

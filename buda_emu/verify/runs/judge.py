@@ -16,7 +16,6 @@ from buda_emu.netlist.model import Netlist, Program, Queue
 from buda_emu.netlist.testing.config import TestConfig
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.spec.precision import Precision
-from buda_emu.verify.certain import require_runnable
 from buda_emu.verify.comparison.compare import compare
 from buda_emu.verify.comparison.figures import figures
 from buda_emu.verify.inputs.feed import Feed
@@ -26,6 +25,7 @@ from buda_emu.verify.inputs.push import push
 from buda_emu.verify.inputs.reference import Files, tensors, whole_array
 from buda_emu.verify.observed import refusals
 from buda_emu.verify.op_by_op.per_op import run_pair
+from buda_emu.verify.preflight import require_runnable
 from buda_emu.verify.result import FirstBad, OpResult, OutputResult
 from buda_emu.verify.room import bytes_held, foreseen, require_room
 from buda_emu.verify.runs.case import Case

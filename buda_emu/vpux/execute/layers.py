@@ -36,12 +36,12 @@ def compute(watch: Watch, program: Program, op: Op) -> None:
 
 
 def _whole(op: Op, name: str, default: int | None = None) -> int:
-    """An attribute that is a whole number, else the default."""
+    """An attribute that is an integer, else the default."""
     found = op.attributes.get(name, default)
     if found is None:
         impossible(f"{op.name} has no {name}")
     if type(found) is not int:  # `true` is no number either
-        impossible(f"{op.name}: {name} is no whole number")
+        impossible(f"{op.name}: {name} is not an integer")
     return found
 
 

@@ -41,7 +41,7 @@ class Region:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """From the first byte to behind the last one."""
+        """From the first byte to after the last one."""
         if not self.size:
             return self.address, self.address
         steps = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
@@ -83,7 +83,7 @@ class Memory:
     """Bytes of all spaces that a function touches, and which of them were written."""
 
     def __init__(self, extents: Iterable[tuple[str, int, int]], limit: int = MOST_BYTES) -> None:
-        """`extents`: space, first byte, and the one behind the last, of everything that will be touched.
+        """`extents`: space, first byte, and the one after the last, of everything that will be touched.
 
         Raises ProgramError for an address below 0 and where all of it is more bytes than the limit.
         """

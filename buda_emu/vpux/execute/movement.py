@@ -85,7 +85,7 @@ _MOVES: Final[Mapping[str, Callable[[Watch, Op, Buffer, Buffer], None]]] = Mappi
 def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Region], list[Region]]:
     """What a descriptor reads and writes: planes of whole rows, then of what is left of a row. Empty for nothing.
 
-    Raises ProgramError for fields that are no whole numbers, and for numbers that no memory holds.
+    Raises ProgramError for fields that are not integers, and for numbers that no memory holds.
     """
     fields = op.attributes.get("dma_descriptor")
     assert isinstance(fields, Opaque)
@@ -93,7 +93,7 @@ def descriptor_regions(op: Op, source: Buffer, target: Buffer) -> tuple[list[Reg
     def number(name: str) -> int:
         found = fields.fields.get(name, 0)
         if type(found) is not int:  # `true` is no number either
-            raise ProgramError(f"{op.name}: {name} of its descriptor is no whole number", kind="op")
+            raise ProgramError(f"{op.name}: {name} of its descriptor is not an integer", kind="op")
         return found
 
     planes, length = number("numPlanes"), number("len")

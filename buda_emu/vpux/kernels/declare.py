@@ -77,7 +77,7 @@ class Call:
     orders: tuple[DimsOrder, ...]
 
     def integer(self, name: str) -> int:
-        """An attribute that is a whole number."""
+        """An attribute that is an integer."""
         return int(self.attributes[name])
 
     def number(self, name: str) -> float:

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 _LN2_HIGH: Final = float.fromhex("0x1.62e42fee00000p-1")
 _LN2_LOW: Final = float.fromhex("0x1.a39ef35793c76p-33")
 _PER_LN2: Final = float.fromhex("0x1.71547652b82fep+0")
-# pi/2 in three parts: products of the first two with whole numbers below 2^20 are exact
+# pi/2 in three parts: products of the first two with integers below 2^20 are exact
 _HALF_PI: Final = (
     float.fromhex("0x1.921fb54400000p+0"),
     float.fromhex("0x1.0b4611a600000p-34"),

@@ -23,7 +23,7 @@ def _div(a: Array, b: Array) -> Array:
 
 
 def _truncated(a: Array, b: Array) -> Array:
-    """The quotient of whole numbers towards 0."""
+    """The quotient of integers towards 0."""
     quotient = np.abs(a) // np.abs(b)
     return np.where((a < 0) != (b < 0), -quotient, quotient)
 

@@ -225,7 +225,7 @@ class FormatReader:
         parts.types = (self.values.type(),)
 
     def _number(self, parts: Parts, _: bool) -> None:
-        """A value whose type stands behind a colon that is not the value's."""
+        """A value whose type stands after a colon that is not the value's."""
         found = self.scanner.at
         parts.attributes["value"] = self.values.attribute()
         stop = self.scanner.at

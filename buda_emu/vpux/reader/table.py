@@ -2,16 +2,16 @@
 
 Elements of a format, separated by blanks (`formats.py` interprets them):
 
-    {}             attributes in braces, if there are any      attributes{}   the same behind a word
-    word()         a list of values behind a word              word()?        the same, if the word is there
+    {}             attributes in braces, if there are any      attributes{}   the same after a word
+    word()         a list of values after a word               word()?        the same, if the word is there
     word           that word                                   any( a b? )    such clauses in any order
     ()  ()?        a list of values in parentheses             %   %*         one value; values with commas
     <name>         an attribute in angle brackets (or a string), kept as `name`
-    [name] [name]? a list of whole numbers                     @name @name?   a symbol
-    word=name      an attribute behind a word, `:` between them or not
-    =name  name    an attribute behind `=`; a bare attribute   , name         further ones behind commas
-    :T :T?         types behind a colon                        :=T            of the results
-    ->T ->T?       types of the results                        toT  T         the same behind `to`, or bare
+    [name] [name]? a list of integers                     @name @name?   a symbol
+    word=name      an attribute after a word, `:` between them or not
+    =name  name    an attribute after `=`; a bare attribute   , name         further ones after commas
+    :T :T?         types after a colon                        :=T            of the results
+    ->T ->T?       types of the results                        toT  T         the same after `to`, or bare
     {..} {..}?     a region                                    tail           anything up to the next statement
 """
 

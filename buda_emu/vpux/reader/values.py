@@ -126,10 +126,10 @@ class ValueReader:
         return Symbol(tuple(part.strip('"') for part in re.findall(r'@("[^"]*"|[\w$.-]+)', text)))
 
     def integers(self) -> tuple[int, ...]:
-        """`[1, 2]`. Raises ReadError for anything but whole numbers."""
+        """`[1, 2]`. Raises ReadError for anything but integers."""
         found = self._list("[", "]")
         if any(not isinstance(item, int) or isinstance(item, bool) for item in found):
-            raise self._scanner.fail("expected a list of whole numbers")
+            raise self._scanner.fail("expected a list of integers")
         return tuple(item for item in found if isinstance(item, int))
 
     def _list(self, start: str, stop: str) -> tuple[Attribute, ...]:
@@ -144,7 +144,7 @@ class ValueReader:
         return tuple(found)
 
     def _number(self, text: str) -> int | float:
-        """A number, read as the type behind it says."""
+        """A number, read as the type after it says."""
         of = self._skip_type()
         digits = text.lstrip("-")
         if of == "i1":
@@ -154,12 +154,12 @@ class ValueReader:
             return _float_of_bits(value, of) if of.startswith(("f", "bf")) else value
         if digits.isdecimal() and not of.startswith(("f", "bf")):
             if len(digits) > 40:
-                raise self._scanner.fail("a whole number of more than 40 digits")
+                raise self._scanner.fail("an integer of more than 40 digits")
             return int(text)
         return float(text)
 
     def _skip_type(self) -> str:
-        """The name of a type behind a colon."""
+        """The name of a type after a colon."""
         return self.type().text if self._scanner.take(":") else ""
 
     def _dialect_attribute(self) -> Attribute:
@@ -188,7 +188,7 @@ class ValueReader:
 
     # --------------------------------------------------------------------------------------------------- types
     def types(self) -> tuple[Type, ...]:
-        """One type, several behind each other, or several in parentheses. Raises ReadError."""
+        """One type, several one after another, or several in parentheses. Raises ReadError."""
         scanner = self._scanner
         if not scanner.take("("):
             found = [self.type()]
@@ -340,7 +340,7 @@ def _space(scanner: Scanner, part: tuple[Attribute, ...]) -> tuple[str, int | No
 
 def _strides(scanner: Scanner, part: Attribute) -> tuple[int, ...]:
     if not isinstance(part, tuple) or not all(isinstance(item, int) for item in part):
-        raise scanner.fail("strides are a list of whole numbers")
+        raise scanner.fail("strides are a list of integers")
     return tuple(item for item in part if isinstance(item, int))
 
 

@@ -112,7 +112,7 @@ def no_space(program: Program) -> Iterator[Finding]:
     fix="leave the index out: DDR has no slices",
 )  # fmt: skip
 def index_in_ddr(program: Program) -> Iterator[Finding]:
-    """Neither behind the section nor in the type."""
+    """Neither after the section nor in the type."""
     for op, of, section, index in _declared(program):
         if section == "DDR" and (index or of.space_index is not None):
             yield finding(program, op, "DDR has no section index")
@@ -177,7 +177,7 @@ def slices(program: Program) -> Iterator[Finding]:
 
 
 def _ends(program: Program) -> Iterator[tuple[Op, int]]:
-    """Buffers of CMX with known layouts, and the byte behind each."""
+    """Buffers of CMX with known layouts, and the byte after each."""
     for op, of, section, _ in _declared(program):
         if section == "CMX_NN" and of.is_laid_out:
             bits = alloc_bits(of.memory_shape, of.memory_strides, of.bits)

@@ -146,7 +146,7 @@ def output_map_range(program: Program) -> Iterator[Finding]:
 
 @BOOK.rule(
     "X036", "error", "a kernel's run takes a value that is no argument of the kernel, or with another shape",
-    stage="public", source="VPUX 7", fix="pass the names behind `as`, or constants from inside of the kernel",
+    stage="public", source="VPUX 7", fix="pass the names after `as`, or constants from inside of the kernel",
 )  # fmt: skip
 def strangers(program: Program) -> Iterator[Finding]:
     """The region sees nothing else."""

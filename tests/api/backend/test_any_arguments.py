@@ -62,7 +62,7 @@ def test_calls_end(backend, name, word, itemsize, dim, shape, strides, one, ptr,
 
 
 def test_the_machine_is_as_it_was(backend):
-    """Runs behind the test above: the machine still takes and gives what it should."""
+    """Runs after the test above: the machine still takes and gives what it should."""
     machine, descs = backend
     for desc in descs.values():
         desc.s_descriptor = api.StrideDescriptor()

@@ -39,7 +39,7 @@ def test_optimisation_level_of_the_environment(monkeypatch):
     monkeypatch.setenv("TT_BACKEND_OPT_LEVEL", "4")
     assert api.BackendConfig(*GOLDEN, opt_level=1).opt_level == 4
     monkeypatch.setenv("TT_BACKEND_OPT_LEVEL", "high")
-    with pytest.raises(RuntimeError, match="'high' is not a whole number"):
+    with pytest.raises(RuntimeError, match="'high' is not an integer"):
         api.BackendConfig(*GOLDEN)
 
 

@@ -8,7 +8,7 @@ from buda_emu.compiler.ir.files import read_ir, write_ir
 from buda_emu.compiler.ir.text import FRONT, Ir, parse_file, parse_ir, print_file, print_ir
 from buda_emu.compiler.ir.tokens import IrError
 from buda_emu.compiler.pipeline import NAMES, PASSES, Context, file_of
-from buda_emu.compiler.target import Aim, Target
+from buda_emu.compiler.target import Objective, Target
 from shared_files import SHARED
 
 pytest.importorskip("onnx")
@@ -26,7 +26,7 @@ SMALL = """core "g":
 @pytest.mark.parametrize("path", EVERY)
 @pytest.mark.parametrize("arch", ["wormhole_b0", "grayskull"])
 def test_every_pass_of_a_model_leaves_what_its_text_says(path, arch):
-    context = Context(Target.named(arch, "Float16_b", "HiFi3"), Aim.named("default", "throughput", 1, None))
+    context = Context(Target.named(arch, "Float16_b", "HiFi3"), Objective.named("default", "throughput", 1, None))
     forms = [Ir(FRONT, read_model(path, None))]
     for name, step in zip(NAMES, (*PASSES, None), strict=True):
         text, arrays = print_file(file_of(name, forms, context))

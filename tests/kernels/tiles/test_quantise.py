@@ -37,7 +37,7 @@ def patterns(kind: str, count: int) -> np.ndarray:
         chosen = [0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000]
         chosen += [0x7F800001, 0xFFA00001, 0x7FC00000, 0xFFFFFFFF, 0x7FC0BEEF, 0x3F800000, 0xBF000000]
         return np.array(chosen, np.uint32)[words % len(chosen)]
-    if kind == "numbers":  # whole numbers, halves and what lies just beside them, up to and beyond 2^63
+    if kind == "numbers":  # integers, halves and what lies just beside them, up to and beyond 2^63
         halves = (words.view(np.int32) >> (words % 32).astype(np.int32)).astype(np.float32) / np.float32(2)
         large = np.float32(2) ** (words >> np.uint32(26)).astype(np.float32) * np.float32(1.25)
         values = np.where(words % 5 == 0, large, halves).astype(np.float32)

@@ -14,7 +14,7 @@ G0 = "    - execute: {graph_name: g0, queue_settings: {a: {rd_ptr_local: $lp, rd
 
 
 def with_body(base: str, body: str, rounds: str = "$p_n") -> str:
-    """The base with other instructions behind its declarations."""
+    """The base with other instructions after its declarations."""
     start, end = base.index(START), base.index(END) + len(END)
     return base[:start] + (f"    - loop: {rounds}\n{body}{END}" if rounds else body) + base[end:]
 
@@ -44,7 +44,7 @@ def test_behind_a_loop_that_runs_on_nothing_is_known_of_what_it_changes() -> Non
 
 @pytest.mark.parametrize(("rounds", "found"), [("100", ["V274"]), ("100000", [])])
 def test_a_loop_of_many_rounds_is_left_when_the_budget_is_spent(rounds: str, found: list[str]) -> None:
-    """The counter is back at 0 behind the loop, which nobody counts that far."""
+    """The counter is back at 0 after the loop, which nobody counts that far."""
     counted = f"    - loop: {rounds}\n    - varinst: [$gp, incwrap, 1, 4]\n{END}    - loop: $gp\n{G0}{END}"
     assert rules(with_body(b.IN_TURN, counted, "")) == found
 

@@ -114,7 +114,7 @@ def test_a_defaults_file_has_the_section():
         ("stimulus-config: {type: Step, step_strat: 1}", "V200", "did you mean 'step_start'"),
         ("comparison-config: {type: Exact, check_tile_col_range: [1, 2]}", "V200", "check_tile_cols_range"),
         ("stimulus-config: {uniform_lower_bound: low}", "V201", "uniform_lower_bound is a number"),
-        ("stimulus-config: {nz_tiles: 1.5}", "V201", "nz_tiles is a whole number"),
+        ("stimulus-config: {nz_tiles: 1.5}", "V201", "nz_tiles is an integer"),
         ("stimulus-config: {set_tile_rows: [0, 3]}", "V201", "set_tile_rows is a pair"),
         ("stimulus-config: {set_tile_rows: [1, 33]}", "V201", "set_tile_rows is a pair"),
         ("stimulus-config: {set_tile_rows: [4, 3]}", "V201", "set_tile_rows is a pair"),

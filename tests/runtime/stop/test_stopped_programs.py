@@ -301,7 +301,7 @@ def test_every_op_that_waits_is_named_with_what_it_waits_for():
     }
     said = str(error)
     assert "waiting:      x (nop, graph g) waits for an entry of a (its input 0)" in said
-    assert "and 3 more ops behind these" in said
+    assert "and 3 more ops after these" in said
     assert error.stopped.as_json()["waiting"][2] == {
         "op": "z", "type": "add", "graph": "g", "waits_for": "the result of x",
     }  # fmt: skip

@@ -31,7 +31,7 @@ def test_all_columns():
     ("cells", "words"),
     [
         ({"mblock_m": ""}, "mblock_m: empty"),
-        ({"t": "two"}, "t: 'two' is not a whole number"),
+        ({"t": "two"}, "t: 'two' is not an integer"),
         ({"t": "2.5"}, "t: '2.5' is not"),
         ({"t": "inf"}, "t: 'inf' is not"),
         ({"t": "nan"}, "t: 'nan' is not"),

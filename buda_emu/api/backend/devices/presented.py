@@ -31,7 +31,7 @@ _given: list[str | None] = [None]
 
 
 def present_devices(devices: str | None) -> None:
-    """Show these devices to front ends from now on: architectures between commas, each with its harvesting mask behind
+    """Show these devices to front ends from now on: architectures between commas, each with its harvesting mask after
     a colon where it has one (`wormhole_b0:0x800,wormhole_b0`). "" shows none; None goes back to `BUDA_EMU_DEVICES`.
 
     Of several Wormhole chips the host reaches the first; Ethernet joins each to the next by two links. Raises

@@ -220,7 +220,7 @@ def _four(values: Iterable[int], what: str) -> list[int]:
 
 
 def _extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
-    """Bytes from the first element to behind the last."""
+    """Bytes from the first element to after the last."""
     if min((*shape, *strides, itemsize)) < 0:
         raise RuntimeError(f"shape {list(shape)}, strides {list(strides)}, itemsize {itemsize}: none may be negative")
     if not math.prod(shape):

@@ -1,4 +1,4 @@
-"""ONNX models as graphs. Importing the modules behind `reader` imports `onnx`."""
+"""ONNX models as graphs. Importing `reader`, or what it imports, imports `onnx`."""
 
 from buda_emu.compiler.importers.from_onnx.reader import read_file, read_proto
 

@@ -30,7 +30,7 @@ def plain(call: Call) -> Node:
 
 @onnx_op("Div")
 def div(call: Call) -> Node:
-    """`divide`; of whole numbers `whole_quotient`"""
+    """`divide`; of integers `whole_quotient`"""
     if is_float(call[0]):
         return call.b.divide(call[0], call[1])
     return call.b.retyped(call.b.whole_quotient(call[0], call[1]), call[0].dtype)
@@ -125,7 +125,7 @@ def where(call: Call) -> Node:
 
 @onnx_op("Cast", "CastLike")
 def cast(call: Call) -> Node:
-    """Another element type: to whole numbers `truncate`, to bool x != 0"""
+    """Another element type: to integers `truncate`, to bool x != 0"""
     import onnx
 
     if call.op == "CastLike":

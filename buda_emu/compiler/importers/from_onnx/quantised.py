@@ -1,4 +1,4 @@
-"""Quantised models: QuantizeLinear and DequantizeLinear around operators, and operators on whole numbers."""
+"""Quantised models: QuantizeLinear and DequantizeLinear around operators, and operators on integers."""
 
 from math import prod
 
@@ -11,7 +11,7 @@ from buda_emu.compiler.importers.from_onnx.products import product, window
 _WHOLE = ("int8", "uint8")
 """Of 8 bits, as the device has them."""
 _EXACT = 1 << 24
-"""Whole numbers that float32 holds (OPS 4.4)."""
+"""Integers that float32 holds (OPS 4.4)."""
 
 
 @onnx_op("QuantizeLinear")
@@ -35,7 +35,7 @@ def quantize(call: Call) -> Node:
 
 @onnx_op("DequantizeLinear")
 def dequantize(call: Call) -> Node:
-    """Of whole numbers of 8 or 32 bits."""
+    """Of integers of 8 or 32 bits."""
     if call[0].dtype not in (*_WHOLE, "int32"):
         raise call.refuse(f"of {call[0].dtype}, which the device does not have")
     zero = call.get(2)
@@ -70,7 +70,7 @@ def _centred(call: Call, x: Node, zero: Node | None, axis: int | None) -> Node:
 
 def _small_enough(call: Call, terms: int) -> None:
     if terms * 255 * 255 > _EXACT:
-        raise call.refuse(f"sums of {terms} products, which float32 does not hold as whole numbers")
+        raise call.refuse(f"sums of {terms} products, which float32 does not hold as integers")
 
 
 @onnx_op("MatMulInteger")

@@ -55,7 +55,7 @@ def _check_families(schema: Any, inputs: Sequence[Node | None]) -> None:
 
 
 def family(dtype: str) -> str:
-    """Of an element type by numpy's name: "f" of floats, "i" of whole numbers, "b" of truth values, else the name."""
+    """Of an element type by numpy's name: "f" of floats, "i" of integers, "b" of truth values, else the name."""
     kind = dtype.rstrip("0123456789")
     return {"float": "f", "double": "f", "bfloat": "f", "int": "i", "uint": "i", "bool": "b"}.get(kind, dtype)
 

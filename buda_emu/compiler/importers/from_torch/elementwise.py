@@ -54,7 +54,7 @@ def rsub(b: Builder, x: Any, y: Any, alpha: float = 1) -> Node:
 
 @aten("pow")
 def pow_(b: Builder, x: Any, y: Any) -> Node:
-    """`pow`: a whole number as products, else exp(y log x)"""
+    """`pow`: an integer as products, else exp(y log x)"""
     return b.pow(number(x), b.constant(np.float32(y)) if not isinstance(y, Node) else y)
 
 
@@ -141,7 +141,7 @@ def copy(b: Builder, x: Node, y: Node, *_: Any) -> Node:
 
 @aten("_to_copy", "to", "type_as")
 def to_copy(b: Builder, x: Node, dtype: Any = None, **_: Any) -> Node:
-    """Another element type: to whole numbers `truncate`, to bool x != 0"""
+    """Another element type: to integers `truncate`, to bool x != 0"""
     name = str(dtype).removeprefix("torch.")
     if name == str(dtype):  # a device, or another tensor
         return x
@@ -173,7 +173,7 @@ def fmod(b: Builder, x: Node, y: Any) -> Node:
 
 @aten("remainder")
 def remainder(b: Builder, x: Node, y: Any) -> Node:
-    """`modulo` of whole numbers, with the sign of y (of floats near a multiple of y it would hang on rounding)"""
+    """`modulo` of integers, with the sign of y (of floats near a multiple of y it would hang on rounding)"""
     if "int" not in x.dtype:
         raise NotSupportedError("of floats")
     return b.modulo(x, y)

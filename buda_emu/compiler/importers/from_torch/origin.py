@@ -10,7 +10,7 @@ from buda_emu.errors import HostError
 
 
 class TorchOrigin:
-    """An ExportedProgram behind its decompositions. `names`: of its nodes in the imported graph."""
+    """An ExportedProgram after its decompositions. `names`: of its nodes in the imported graph."""
 
     def __init__(self, program: Any, names: Mapping[Any, str]) -> None:
         self._program = program

@@ -116,7 +116,7 @@ def limits(tensor: Tensor) -> tuple[int, int]:
 
 
 def constant(call: Call, number: int) -> Ints:
-    """An input of whole numbers that must be known beforehand, as int64."""
+    """An input of integers that must be known beforehand, as int64."""
     value = call.input(number)
     if value.array.dtype.kind not in "iu":
         raise call.refuse(f"type {value.tensor.type} of input {number}")

@@ -77,7 +77,7 @@ def queue_shape(ctx: Context, queue: Queue) -> Findings:
 
 
 def after(tm: Tm, shape: Shape) -> Shape:
-    """Shape behind one TM. Raises ValueError where it does not divide."""
+    """Shape after one TM. Raises ValueError where it does not divide."""
     t, rows, columns = shape
     if tm.name == "transpose":
         return t, columns, rows
@@ -153,7 +153,7 @@ def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:
         yield from [(t, rows, columns)] * len(op.inputs)
     elif op.type == "matmul" and own.identity:
         yield (None, None, None)
-        yield (None, inner, columns)  # strips are numbered m_k * t + s: of each t the same whole number
+        yield (None, inner, columns)  # strips are numbered m_k * t + s: of each t the same integer
     elif op.type == "matmul":
         slices = t * own.z if own.accumulate else t
         yield (slices, rows, inner)

@@ -163,7 +163,7 @@ def settings_of_results(ctx: Context, program: Program) -> Findings:
         "V291",
         "W",
         "an instruction has no effect: no graph is executed after it",
-        "A var is gone when the program ends. Behind the last execute and the loops around it, it matters only "
+        "A var is gone when the program ends. After the last execute and the loops around it, it matters only "
         "where a queue's settings name it.",
         "[execute: {graph_name: fwd}, varinst: [$i, inc, 1]]",
         "[execute: {graph_name: fwd}]",
@@ -187,7 +187,7 @@ def after_the_last_execute(_: Context, program: Program) -> Findings:
 
 
 def _behind(steps: Sequence[Instruction], last: int) -> int:
-    """Index behind the last execute and the outermost loop around it."""
+    """Index after the last execute and the outermost loop around it."""
     depth = 0
     for index, step in enumerate(steps):
         depth += isinstance(step, Loop) - isinstance(step, EndLoop)

@@ -42,7 +42,7 @@ class OpBuffers:
         self.channel: dict[int, int] = {}
         """Ethernet channel of each buffer on the core of one."""
         self.relays: dict[str, list[int]] = {}
-        """Ids of the relays of copies between chips, cell by cell; `arrivals`: of the operands behind them."""
+        """Ids of the relays of copies between chips, cell by cell; `arrivals`: of the operands after them."""
         self.arrivals: dict[str, list[int]] = {}
         self._on_link: dict[EthernetCore, int] = {}
         self.operands: dict[str, list[Operand]] = {}

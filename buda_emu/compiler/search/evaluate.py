@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """A placement and its modelled time. `cycles` of one input, `host` those of the host link; netlist and run are
     those of one copy: they share nothing but the host."""
 
@@ -25,7 +25,7 @@ class Judged:
     host: float
 
 
-def judged(placement: Placement) -> Judged:
+def judged(placement: Placement) -> Evaluated:
     """By the same model as `buda-emu perf`; the host link is a limit, too."""
     netlist = netlist_of(replace(placement, copies=1), "placed")
     programs = [netlist.programs[name] for name in dict.fromkeys(netlist.program_order)]
@@ -33,4 +33,4 @@ def judged(placement: Placement) -> Judged:
     inputs = placement.microbatch * placement.rounds
     host = sum(run.host_seconds().values()) * run.clock * 1e6 / inputs
     cycles = sum(run.programs().values()) / (inputs * placement.copies)
-    return Judged(placement, netlist, run, max(cycles, host), host)
+    return Evaluated(placement, netlist, run, max(cycles, host), host)

@@ -26,7 +26,7 @@ NEVER = 1 << 20
 
 
 @dataclass(frozen=True)
-class Line:
+class CandidateTable:
     """`ops` in an order in which they can run; `plain[n]` are the choices of op n, `found[n]` the same with estimates
     of what waits for room, `best[n]` those without slower ones of as many cores."""
 
@@ -38,7 +38,7 @@ class Line:
     best: list[list[Choice]]
 
     @staticmethod
-    def of(tiles: TileGraph, target: Target, known_from: "Line | None" = None) -> "Line":
+    def of(tiles: TileGraph, target: Target, known_from: "CandidateTable | None" = None) -> "CandidateTable":
         """Ops that are alike share their choices, as do those of a graph that has the same ones. Raises
         UnsupportedError for an op that fits no grid."""
         ops = list(tiles.ops.values())
@@ -57,9 +57,11 @@ class Line:
             else:
                 own = known[key]
             found.append(_widest(own) if op.name in cached else own)
-        return Line(target, tiles, ops, found, list(found), list(found)).corrected({})
+        return CandidateTable(target, tiles, ops, found, list(found), list(found)).corrected({})
 
-    def corrected(self, factors: Mapping[str, float], step: float = STEP, within: range | None = None) -> "Line":
+    def corrected(
+        self, factors: Mapping[str, float], step: float = STEP, within: range | None = None
+    ) -> "CandidateTable":
         """The same with the estimates of some ops multiplied, and so many inputs on the way in each op of a chain;
         where only an epoch is asked for, of the ops `within`."""
         found, best = list(self.found), list(self.best)
@@ -106,7 +108,7 @@ class Line:
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """[i]: the first op behind i of another program; programs share no epoch (FRONTEND 5)."""
+        """[i]: the first op after i of another program; programs share no epoch (FRONTEND 5)."""
         count = len(self.ops)
         found = np.full(count + 1, count, np.int64)
         for number in range(count - 2, -1, -1):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 
-class Room:
+class CoreGrid:
     """Which cores are free, a row of them as the bits of a number."""
 
     def __init__(self, rows: int, columns: int) -> None:
