@@ -35,9 +35,13 @@ def add_arch(
     """--arch: of a netlist for several, the one that is meant; `default` in words. `others`: of other documents."""
     known = [*ARCHS, *(arch for archs in others.values() for arch in archs)]
     more = "".join(f"; of {words}s: {', '.join(archs)}" for words, archs in others.items())
+
+    def spelled(text: str) -> str:
+        return next((arch for arch in known if arch.lower() == text.lower()), text)
+
     parser.add_argument(
         "--arch",
-        type=lambda text: next((arch for arch in known if arch.lower() == text.lower()), text),
+        type=spelled,
         choices=known,
         metavar="ARCH",
         help=f"{', '.join(ARCHS)}; default: {default}{more}",
