@@ -1,3 +1,15 @@
-"""What an op type does: shape rule, reference in plain numpy, kernels. One folder for each family of ops: `op.py` is the
+"""What an op type does: shape rule, reference in plain numpy, kernels. One folder for each family: `op.py` is the
 model's arithmetic, `device.py` the steps on the device; `on_device` holds what the latter share. Declarations of op
 types stand in `spec.ops`."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from buda_emu.ops.base import Implementation
+
+
+def implementation(type: str) -> "Implementation":
+    """The behaviour of an op type. Raises UnsupportedError for an unknown word, or one that the reference refuses."""
+    from buda_emu.ops.base import OPS
+
+    return OPS[type]
