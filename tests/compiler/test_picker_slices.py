@@ -15,7 +15,7 @@ from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.picker import PickTable
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.place.blocks import L1_RESERVED
-from buda_emu.compiler.search.candidate_table import Line
+from buda_emu.compiler.search.candidate_table import CandidateTable
 from buda_emu.compiler.search.fracture import fractured
 from buda_emu.compiler.search.placer import place
 from vendor_router import ARCHS, AVAILABLE, refusal
@@ -130,7 +130,7 @@ def test_taps_of_slices_are_shared_out_over_several_pickers():
     compilation = small_recipe(120, effort="low")
     graph = image("conv")
     made = compilation.stopped(graph, "stream_rows").forms[0]
-    line = Line.of(made.tiles, compilation.device)
+    line = CandidateTable.of(made.tiles, compilation.device)
     parts = fractured(line, 1, 0.001)
     assert sum("table" in op.attrs for op in parts.ops.values()) > sum("table" in op.attrs for op in line.ops)
     compiled = CompiledModel(made.graph, place(parts, compilation.device, compilation.aim), "")
