@@ -1,4 +1,4 @@
-"""Where things are kept between runs, and whether what lies there can be somebody else's."""
+"""Where things are kept between runs, and whether somebody else could have written what lies there."""
 
 import os
 import stat

@@ -1,5 +1,5 @@
-"""How every output is written: whole or not at all, and what is no regular file is never replaced by one; and how the
-small YAML files are read that a user writes beside a netlist."""
+"""Files: every output is written completely or not at all, and only a regular file is ever replaced; and the small YAML
+files that a user writes beside a netlist are read."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""No search for garbage while much is made that stays."""
+"""Python's garbage collector is paused while many lasting objects are made: a netlist is loaded, a kernel compiled."""
 
 import gc
 from collections.abc import Generator

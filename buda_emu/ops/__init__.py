@@ -1,4 +1,6 @@
-"""What an op type does: shape rule, reference function, kernel binding. The words themselves stand in `spec.ops`."""
+"""What an op type does: shape rule, reference in plain numpy, kernels. One folder for each family of ops, with
+`op.py` for the model's arithmetic and `device.py` for the steps on the device; `on_device` holds what the latter
+share. Declarations of op types stand in `spec.ops`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,4 @@
-"""One result object in every form that people and programs read: console, JSON, JUnit, Markdown, HTML, SVG, DOT."""
+"""Results in every form that people and programs read, made from one result object: `terminal`, `machine_readable`
+(JSON, JUnit, annotations, traces), `pictures` (SVG, DOT) and `pages` (HTML); `baselines` tells known findings
+from new ones.
+"""

@@ -1,1 +1,3 @@
-"""One file for each verb, with `EXAMPLE`, `add_arguments` and `main`; a folder where it has verbs of its own."""
+"""The verbs of `buda-emu`, one file each with `EXAMPLE`, `add_arguments` and `main`, listed in `cli/main.py`. A verb
+that has verbs of its own (`gemini`, `vpux`, `darwinn`) is a folder.
+"""

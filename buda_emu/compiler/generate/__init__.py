@@ -1,1 +1,3 @@
-"""Generating: modules whose caches stay on the machine, and the loop that picks tokens."""
+"""Generating tokens: modules that share caches which stay on the machine between steps, compiled into one netlist
+with a program each (docs/generate.md).
+"""

@@ -1,1 +1,3 @@
-"""The compiler's IR as text and back, and what must hold of it at each level."""
+"""The compiler's IR as text and back (docs/pipeline.md): printer and parser for all levels, and the verifier, which
+holds the IR against the rules of its level: shapes, operands, types, attributes, order.
+"""

@@ -1,1 +1,3 @@
-"""From graph nodes to netlist ops on tiles."""
+"""From graph nodes to netlist ops on tiles: one file for each family of core ops. A lowering knows shapes, formats
+and tile layouts, but no cores.
+"""

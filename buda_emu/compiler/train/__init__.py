@@ -1,1 +1,3 @@
-"""Training: a torch module with its loss and an optimizer as one netlist of three programs."""
+"""Training: a torch module with its loss and an optimizer becomes one netlist of three programs: forward, backward
+and optimizer (docs/train-a-model.md).
+"""

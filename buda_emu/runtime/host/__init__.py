@@ -1,1 +1,3 @@
-"""What the host does with a machine: arrays into entries and back, push and pop, programs that run in turn."""
+"""What the host does with a machine: converts arrays to queue entries and back, pushes, pops, and runs programs one
+after the other.
+"""

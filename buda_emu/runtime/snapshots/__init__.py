@@ -1,1 +1,3 @@
-"""All that a machine remembers, written to a file and taken from it again (docs/snapshots.md)."""
+"""The whole state of a machine, written to a file and restored from it (docs/snapshots.md). `state.py` lists what
+belongs to it, `fingerprint.py` says whether a snapshot belongs to a netlist.
+"""

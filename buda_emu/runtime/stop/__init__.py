@@ -1,1 +1,3 @@
-"""What is said of a program that stopped: where, around what, and its likely cause (docs/stopped-programs.md)."""
+"""The explanation of a program that stopped: where, with which queues, and the likely cause
+(docs/stopped-programs.md).
+"""
