@@ -1,4 +1,3 @@
-"""Tables of facts: formats, architectures, op types, attributes, TMs, and what a program computes with.
-
-Every other room derives from them.
+"""Tables of facts that all other rooms derive from: formats, architectures and devices, op types, attributes, TMs,
+opcodes and limits. No behaviour, and no imports that cost anything.
 """

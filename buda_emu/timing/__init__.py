@@ -1,4 +1,6 @@
-"""Cycles: what one op costs one core, from its declaration and dimensions (docs/timing.md)."""
+"""Cycles (docs/timing.md): what an op costs a core (`op`), what moves between cores and memory (`transfers`), how
+both overlap in an epoch (`epoch`), and what programs take in total. Uses `timeline` to place the tasks in time.
+"""
 
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.cost import OpCost, op_cost, op_cycles

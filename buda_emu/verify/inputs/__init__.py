@@ -1,1 +1,3 @@
-"""What a run is fed with: tensors from outside, and stimulus where there are none (NETLIST 5.1, 5.2, 5.4)."""
+"""The inputs of a run: tensors from files, constants, parameters of an image, and stimulus where no data is given
+(NETLIST 5.1, 5.2, 5.4).
+"""

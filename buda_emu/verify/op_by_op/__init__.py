@@ -1,1 +1,3 @@
-"""Two runs side by side: which op goes wrong, and why the chip's answer differs."""
+"""Two runs of a netlist side by side, compared at every tensor: which op goes wrong first, and why the chip's answer
+differs from the ideal one (docs/numerics.md).
+"""

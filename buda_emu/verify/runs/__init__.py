@@ -1,1 +1,3 @@
-"""Netlists from their text to a verdict, in this process, on many, and on a Dask cluster."""
+"""From the text of a netlist to a verdict: in this process, in many, or on a Dask cluster. Verdicts of what did not
+change are kept and reused.
+"""

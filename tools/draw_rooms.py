@@ -1,0 +1,70 @@
+"""The map of docs/architecture.md, drawn from the code: the layers of the import contracts in pyproject.toml, and the
+first paragraph that each room says of itself."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+Layers = Sequence[Sequence[str]]
+
+BOX, GAP, HEIGHT, MARGIN = 132, 10, 26, 12  # pixels
+
+
+def layers(container: str) -> Layers:
+    """The rooms of a package from top to bottom, those of one layer together, as its import contract orders them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contract = next(
+        one
+        for one in contracts
+        if one["type"] == "layers" and one["containers"] == [container] and one.get("exhaustive")
+    )
+    return [[room.strip("() ") for room in re.split(r"[|:]", layer)] for layer in contract["layers"]]
+
+
+def about(package: str, room: str) -> str:
+    """The first paragraph that a room, or a file that stands for one, says of itself."""
+    place = ROOT / package.replace(".", "/") / room
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    said = ast.get_docstring(ast.parse(source.read_text()))
+    if not said:
+        raise ValueError(f"{source.relative_to(ROOT)} does not say what it is: add a docstring")
+    return " ".join(said.partition("\n\n")[0].split()).rstrip(":")
+
+
+def rows(container: str) -> Iterator[tuple[str, str, str]]:
+    """(number of the layer, room, what it is) from top to bottom, one row for each room."""
+    place = ROOT / container.replace(".", "/")
+    for number, layer in enumerate(layers(container), 1):
+        for room in layer:
+            yield f"{number}", f"`{room}{'/' if (place / room).is_dir() else '.py'}`", about(container, room)
+
+
+def picture(container: str = "buda_emu") -> str:
+    """The layers as SVG: a row for each, whose rooms may import from rows below. Colours for light and dark grounds."""
+    order = layers(container)
+    width = 2 * MARGIN + max(map(len, order)) * (BOX + GAP)
+    height = 2 * MARGIN + 18 + len(order) * (HEIGHT + GAP)
+    parts = [f'<text x="{MARGIN}" y="{MARGIN + 8}">a room may import from rows below its own</text>']
+    for row, layer in enumerate(order):
+        top = MARGIN + 18 + row * (HEIGHT + GAP)
+        left = (width - len(layer) * (BOX + GAP) + GAP) / 2
+        for column, room in enumerate(layer):
+            x = left + column * (BOX + GAP)
+            parts.append(
+                f'<rect x="{x:g}" y="{top}" width="{BOX}" height="{HEIGHT}" rx="4" fill="#0072b2" fill-opacity="0.15" '
+                f'stroke="#0072b2"/><text x="{x + BOX / 2:g}" y="{top + 17}" text-anchor="middle">{escape(room)}</text>'
+            )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" '
+        'font-family="sans-serif" font-size="12" fill="#6b7280">'
+        f"<title>The rooms of {container} in layers</title>{''.join(parts)}</svg>\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(picture())
