@@ -2,3 +2,11 @@
 either a decomposition into other front-end ops or, for a core op, a lowering in the room `lower`. The tables of
 docs/compile-ops.md are made from them.
 """
+
+from importlib import import_module
+
+FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "order", "quantise")
+"""The modules that declare ops. All are imported with the room, so that tables have one order whoever imports it."""
+
+for family in FAMILIES:
+    import_module(f"{__name__}.{family}")

@@ -26,9 +26,6 @@ Family = Literal[
     "source",
 ]
 
-FAMILIES = ("core", "elementwise", "compare", "reduce", "normalise", "convolution", "moves", "order", "quantise")
-"""Modules of `frontend_ops` that declare ops; all are imported, by name, when an op is first asked for."""
-
 
 @dataclass(frozen=True, slots=True)
 class FrontOp:
@@ -80,8 +77,8 @@ def _declare(op: FrontOp) -> None:
 
 @cache
 def _load() -> None:
-    for family in FAMILIES:
-        import_module(f"buda_emu.compiler.frontend_ops.{family}")
+    """All that the room declares, when an op is first asked for."""
+    import_module("buda_emu.compiler.frontend_ops")
 
 
 def front_op(name: str) -> FrontOp:
