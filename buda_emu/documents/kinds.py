@@ -140,8 +140,7 @@ def _is_document(path: str, only: Kind | None) -> bool:
         from buda_emu.netlist.known import looks_like_netlist
 
         return only in (None, NETLIST) and looks_like_netlist(path)
-    head = _head(path)
-    kind = next(kind for kind in KINDS if kind.known_by(head, name))
+    kind = kind_of(path)
     if kind is NETLIST or only not in (None, kind) or (kind.name == "image" and not name.endswith(".tti")):
         return False
     if kind.name == "package":

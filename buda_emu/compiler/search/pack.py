@@ -1,6 +1,7 @@
 """Ops of an epoch onto the cores of its chips."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -9,11 +10,32 @@ from buda_emu.compiler.place.candidates import Choice
 from buda_emu.compiler.place.core_grid import CoreGrid
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable
+from buda_emu.errors import UnsupportedError
 
 REFUSALS = 12
 """Larger grids of an epoch's ops that find no room before no more are tried."""
 TRIES = 8
 """Shapes of an op that are tried, from the fewest cores on."""
+
+
+def in_epochs(
+    line: CandidateTable,
+    ends: Iterable[int],
+    packed: Callable[[int, int, int], tuple[dict[str, PlacementDecision], int]],
+) -> dict[str, PlacementDecision]:
+    """All ops, those between two ends in one epoch, or in several where they find no room together. `packed` takes the
+    first op, the end and the epoch; it returns what found a place, and the first op that did not. Raises
+    UnsupportedError for an op that has no room."""
+    decisions: dict[str, PlacementDecision] = {}
+    epoch = 0
+    for start, stop in pairwise(ends):
+        while start < stop:
+            found, end = packed(start, stop, epoch)
+            if end == start:
+                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.arch.name}")
+            decisions |= found
+            start, epoch = end, epoch + 1
+    return decisions
 
 
 def pack(

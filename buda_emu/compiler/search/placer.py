@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 
 from buda_emu.compiler.lower.tiles import TileGraph
@@ -20,7 +20,7 @@ from buda_emu.compiler.search.cuts import FULL, STEP, cuts
 from buda_emu.compiler.search.evaluate import Evaluated, judged
 from buda_emu.compiler.search.forms import Forms, likely
 from buda_emu.compiler.search.improve import BUDGETS, improved
-from buda_emu.compiler.search.pack import pack
+from buda_emu.compiler.search.pack import in_epochs, pack
 from buda_emu.compiler.search.report import limits
 from buda_emu.compiler.search.single import spots_of_one
 from buda_emu.compiler.target import ONE_BY_ONE, Objective, Target
@@ -361,16 +361,7 @@ def searched_spots(
 ) -> dict[str, PlacementDecision]:
     """Epochs by the dynamic program, each packed at its best pace."""
     ends, _ = cuts(line, aim, full, step)
-    spots: dict[str, PlacementDecision] = {}
-    epoch = 0
-    for start, stop in pairwise(ends):
-        while start < stop:
-            found, end = pack(line, start, stop, epoch, aim.chips)
-            if end == start:
-                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.arch.name}")
-            spots |= found
-            start, epoch = end, epoch + 1
-    return spots
+    return in_epochs(line, ends, lambda start, stop, epoch: pack(line, start, stop, epoch, aim.chips))
 
 
 def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, PlacementDecision]:

@@ -10,7 +10,6 @@ would follow them, until the cores are used up.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -23,8 +22,7 @@ from buda_emu.compiler.place.cost import speeds, transfer_cycles
 from buda_emu.compiler.place.decision import PlacementDecision
 from buda_emu.compiler.search.candidate_table import CandidateTable, Floats
 from buda_emu.compiler.search.cuts import epoch_load
-from buda_emu.compiler.search.pack import TRIES, on_chip
-from buda_emu.errors import UnsupportedError
+from buda_emu.compiler.search.pack import TRIES, in_epochs, on_chip
 from buda_emu.timing.epoch.parts import parts_of_blocks
 
 PRICES = np.geomspace(1.0, 200_000.0, 36)
@@ -63,16 +61,7 @@ def spots_of_one(line: CandidateTable, full: float) -> dict[str, PlacementDecisi
     """The spots of all ops, on one chip, whose cores rectangles are expected to cover up to a share `full`. Raises
     UnsupportedError for an op that has no room."""
     own = _costs(line)
-    spots: dict[str, PlacementDecision] = {}
-    epoch = 0
-    for start, stop in pairwise(_ends(line, own, full)):
-        while start < stop:
-            found, end = _packed(line, own, start, stop, epoch)
-            if end == start:
-                raise UnsupportedError(f"{line.ops[start].name}: no room for it on {line.target.arch.name}")
-            spots |= found
-            start, epoch = end, epoch + 1
-    return spots
+    return in_epochs(line, _ends(line, own, full), lambda start, stop, epoch: _packed(line, own, start, stop, epoch))
 
 
 def _packed(
