@@ -10,7 +10,20 @@ from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route", "reduce"],
+        [
+            "run",
+            "test",
+            "numerics",
+            "check",
+            "pack",
+            "graph",
+            "perf",
+            "compile",
+            "advise",
+            "route",
+            "reduce",
+            "generate",
+        ],
         "Blackhole",
         "blackhole",
     ),

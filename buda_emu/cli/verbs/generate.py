@@ -4,9 +4,9 @@ import argparse
 import time
 from pathlib import Path
 
-from buda_emu.cli.arguments import add_seed, natural, positive
+from buda_emu.cli.arguments import add_arch, add_seed, natural, positive
 from buda_emu.cli.output import Progress, say, write_text
-from buda_emu.spec.archs import ARCHS, DEFAULT_ARCH
+from buda_emu.spec.archs import DEFAULT_ARCH
 
 EXAMPLE = "buda-emu generate -o netlists/ --count 100 --types matmul,exp"
 
@@ -16,10 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where netlists are written")
     parser.add_argument("--count", type=positive, default=10, metavar="N", help="how many (default 10)")
     add_seed(parser)
-    parser.add_argument(
-        "--arch", choices=[name for name, arch in ARCHS.items() if arch.documented], default=DEFAULT_ARCH,
-        help=f"architecture that they are for (default {DEFAULT_ARCH})",
-    )  # fmt: skip
+    add_arch(parser)
     parser.add_argument("--types", metavar="OP,...", help="op types to draw from; default: all that run")
     parser.add_argument("--ops", type=positive, default=6, metavar="N", help="ops of a netlist, at most (default 6)")
     parser.add_argument("--graphs", type=positive, default=2, metavar="N", help="graphs, at most (default 2)")
@@ -39,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     ops = 0
     for number in range(args.first, args.first + args.count):
-        made = generate(seed_of(args.seed, number), arch=args.arch, budget=budget, op_types=types)
+        made = generate(seed_of(args.seed, number), arch=args.arch or DEFAULT_ARCH, budget=budget, op_types=types)
         write_text(args.output / f"generated_{args.seed}_{number}.yaml", made.text)
         ops += len(made.netlist.ops)
         progress.bar(number - args.first + 1, args.count, time.perf_counter() - start, "netlists")
