@@ -34,6 +34,7 @@ from buda_emu.version import __version__
 if TYPE_CHECKING:
     from buda_emu.advice.result import Advice
     from buda_emu.api.advise import advise
+    from buda_emu.api.faults import faults
     from buda_emu.api.load import load
     from buda_emu.api.numerics import Explained, numerics
     from buda_emu.api.perf import Perf, perf
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from buda_emu.runtime.machine.running import Progress, Run
 
 _LAZY = {
+    "faults": "buda_emu.api.faults",
     "load": "buda_emu.api.load",
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
@@ -107,6 +109,7 @@ __all__ = [
     "compile_in_parts",
     "compile_programs",
     "compile_training",
+    "faults",
     "load",
     "load_image",
     "numerics",

@@ -41,6 +41,7 @@ ALLOWED = {
     "advice": {"numpy"},
     "verify": {"numpy"},
     "testing": {"numpy"},
+    "injection": {"numpy"},
     "report": {"numpy", "jinja2", "markupsafe"},  # pages
     "compiler": {"numpy"},
     "api": {"numpy"},

@@ -30,6 +30,7 @@ VERBS: Mapping[str, str] = {
     "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
     "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
+    "faults": "Inject single faults by the thousand and say what each does to the outputs.",
     "generate": "Write valid netlists at random, for tests of backends, kernels and compilers.",
     "reduce": "Shrink a netlist as long as a command still fails on it.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",

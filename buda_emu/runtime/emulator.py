@@ -29,6 +29,10 @@ from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from buda_emu.runtime.graph.chunk import Recorder
+    from buda_emu.runtime.machine.memory import Channel
     from buda_emu.runtime.snapshots.state import Machine
 
 
@@ -130,6 +134,17 @@ class Emulator:
             if len(kept) == len(self._watched.listeners):
                 raise HostError(f"{listener!r} is not a listener of this Emulator")
             self._watched.listeners = kept
+
+    def record(self, recorder: "Recorder | None") -> None:
+        """From now on tell `recorder(plan, chunk)` what each chunk of inputs reads, computes and writes before it runs;
+        None: nobody. What it is told is the machine's own and must not be changed."""
+        with self._gate:
+            self._context.recorder = recorder
+
+    @property
+    def channels(self) -> "Mapping[str, Channel]":
+        """Queues and rams by name, as the machine holds them; to be read while nothing runs, or by a recorder."""
+        return self._memory.channels
 
     @property
     def programs(self) -> tuple[str, ...]:
