@@ -149,7 +149,7 @@ def _build(text: str) -> Node:
     """The node tree of the events, in one tight loop. Raises UnreadableError, yaml.YAMLError."""
     from yaml import events
 
-    get_event: Callable[[], Any] = _parser(text).get_event
+    get_event: Callable[[], Any] = parser(text).get_event
     scalar_event, mapping_start, sequence_start = (
         events.ScalarEvent,
         events.MappingStartEvent,
@@ -229,7 +229,8 @@ def _too_many(most: int, mark: "YamlMark") -> UnreadableError:
     )
 
 
-def _parser(text: str) -> Any:
+def parser(text: str) -> Any:
+    """PyYAML's parser of a text, libyaml's where there is one: `get_event`."""
     try:
         from yaml import CSafeLoader as Loader
     except ImportError:  # PyYAML without libyaml: the same events, slower
