@@ -16,7 +16,7 @@ from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
 if TYPE_CHECKING:
     from yaml.error import Mark as YamlMark
 
-_LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
+LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
 StrPath: TypeAlias = str | PathLike[str]
 UNREADABLE = "V000"
 MAX_BYTES = 16 << 20  # the largest netlist in circulation has 3.2 MB
@@ -84,7 +84,7 @@ def decode(data: bytes) -> str:
 
 def split_lines(text: str) -> list[str]:
     """The lines of a text as YAML counts them."""
-    return re.split(_LINE_BREAK, text)
+    return re.split(LINE_BREAK, text)
 
 
 def read_tree(text: str) -> Mapping:
