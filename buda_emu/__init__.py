@@ -11,8 +11,7 @@
 Importing the package is cheap: numpy, numba and PyYAML are imported with the first name that needs them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from buda_emu.errors import (
     BudaError,
@@ -29,6 +28,7 @@ from buda_emu.errors import (
     UnsupportedError,
     VpuxError,
 )
+from buda_emu.lazy import lazy_names
 from buda_emu.version import __version__
 
 if TYPE_CHECKING:
@@ -118,15 +118,4 @@ __all__ = [
     "test",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, and keep it."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -11,21 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buda_emu.checker.diagnostic import Diagnostic
+from buda_emu.checker.render import render
 from buda_emu.checker.text import plural
+from buda_emu.compiler.comparison import compare
 from buda_emu.compiler.emit.netlist import netlist_of, netlist_text
 from buda_emu.compiler.emit.programs import LOOP, program_name
 from buda_emu.compiler.examples import below, made_up
 from buda_emu.compiler.graph.graph import FORWARD, Graph, Origin, host_shape
+from buda_emu.compiler.layer_numerics import by_layer
 from buda_emu.compiler.place.placement import Placement
+from buda_emu.compiler.search.evaluate import judged
+from buda_emu.compiler.search.placer import first_placement
+from buda_emu.compiler.search.report import report
 from buda_emu.compiler.streaming import joined, stream
-from buda_emu.errors import HostError
+from buda_emu.errors import HostError, InternalError
+from buda_emu.files import write_file
 from buda_emu.image.model_io import ModelInput, ModelIo, ModelOutput
+from buda_emu.image.pack import Contents, write_image
 from buda_emu.netlist.load import NetlistResult, check_text
 from buda_emu.netlist.microbatch import of_microbatch
 from buda_emu.netlist.model import Netlist
+from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
 from buda_emu.runtime.emulator import Emulator
 from buda_emu.runtime.machine.listeners import Listener
 from buda_emu.spec.precision import Precision
+from buda_emu.timing.model import model_netlist
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.compiler.comparison import Comparison
@@ -86,8 +97,6 @@ class CompiledModel:
         """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when all is well.
         That no pipes are made for an architecture, or between chips (V359), and what net2pipe takes but recommends less
         of (V357, V358, V360), only the command says."""
-        from buda_emu.routing.checking import NOT_JUDGED, RECOMMENDED, with_routes
-
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
         found = with_routes(self._checked, self.text).diagnostics
@@ -96,9 +105,6 @@ class CompiledModel:
     @property
     def netlist(self) -> Netlist:
         """Raises InternalError when the checker refuses it."""
-        from buda_emu.checker.render import render
-        from buda_emu.errors import InternalError
-
         if self._checked.netlist is None:
             raise InternalError(f"the compiler wrote a netlist that is refused:\n{render(self._checked.diagnostics)}")
         return self._checked.netlist
@@ -235,9 +241,6 @@ class CompiledModel:
         return self._modelled({LOOP: "1"})
 
     def _modelled(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
-        from buda_emu.timing.model import model_netlist
-        from buda_emu.version import __version__
-
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
         run = model_netlist(netlist, programs, params, version=__version__)
@@ -249,8 +252,6 @@ class CompiledModel:
         """Hold outputs, and with `layers` what layers give, against the model as torch or onnxruntime runs it.
         `inputs`: one set, None takes the example inputs. Print the result for a table. Raises HostError where the
         framework is not installed or refuses the inputs, and what a call raises."""
-        from buda_emu.compiler.comparison import compare
-
         given = self.example_inputs() if inputs is None else self._given(inputs)
         return compare(self, [output.label for output in self.io.outputs], given, precision, layers=layers)
 
@@ -260,32 +261,21 @@ class CompiledModel:
         """Why precision `device` differs from `ideal`, by the model's layers: errors, causes and repairs as
         `buda-emu numerics` has them. `inputs`: one set, None takes the example inputs; `only`: one op of the netlist.
         Print the result for a table. Raises HostError for an op that is not there, and what a call raises."""
-        from buda_emu.compiler.layer_numerics import by_layer
         from buda_emu.verify.op_by_op.numerics import op_numerics
 
         given = self.example_inputs() if inputs is None else self._given(inputs)
         self.close()
         programs = [(program_name(FORWARD), {LOOP: "1"})]
-        ops = op_numerics(
-            self.single, lambda machine: self._fill(machine, given), programs, only=only, threads=threads
-        )  # fmt: skip
+        ops = op_numerics(self.single, lambda machine: self._fill(machine, given), programs, only=only, threads=threads)
         return by_layer(self.graph.name, self.placement.target.arch.name, self.layer_of, ops)
 
     def report(self) -> str:
         """Where the modelled time goes: beside the first legal choice and the limits of cores, DRAM and the host link,
         and epoch by epoch what sets the pace and why no move helps any more (docs/placing.md)."""
-        from buda_emu.compiler.search.evaluate import judged
-        from buda_emu.compiler.search.placer import first_placement
-        from buda_emu.compiler.search.report import report
-
         return report(judged(self.placement), first_placement(self.placement))
 
     def save(self, folder: str | Path, name: str = "model") -> tuple[Path, Path]:
         """Write `<name>.yaml` and `<name>.tti` to a folder, each whole or not at all; returns both. Raises OSError."""
-        from buda_emu.files import write_file
-        from buda_emu.image.pack import Contents, write_image
-        from buda_emu.version import __version__
-
         folder = Path(folder)
         text, image = folder / f"{name}.yaml", folder / f"{name}.tti"
         result = check_text(self.text, str(text), strict=True)

@@ -12,6 +12,7 @@ from buda_emu.device.channel import Fifo
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.lazy import lazy
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.steps import StepBudget
 from buda_emu.runtime.graph.chunk import Context
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
     from buda_emu.runtime.graph.chunk import Recorder
     from buda_emu.runtime.machine.memory import Channel
-    from buda_emu.runtime.snapshots.state import Machine
+    from buda_emu.runtime.snapshots import archive, state
+else:  # only those who save need it
+    archive = lazy("buda_emu.runtime.snapshots.archive")
+    state = lazy("buda_emu.runtime.snapshots.state")
 
 
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
@@ -252,8 +256,6 @@ class Emulator:
 
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """
-        from buda_emu.runtime.snapshots import state  # only those who save need it
-
         self._require_open("save")
         if self._netlist_text is None:
             self._netlist_text = state.text_of(self.netlist) or b""
@@ -267,11 +269,8 @@ class Emulator:
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
         runs or waits for its turn.
         """
-        from buda_emu.runtime.snapshots import state
-        from buda_emu.runtime.snapshots.archive import Reader
-
         self._require_open("restore")
-        with Reader(path, self._memory.limit) as reader, self._gate:
+        with archive.Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
             state.restore(self._state(), reader)
             self._gate.changed()
@@ -290,11 +289,8 @@ class Emulator:
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
         the file keeps. Raises HostError."""
-        from buda_emu.runtime.snapshots import state
-        from buda_emu.runtime.snapshots.archive import Reader
-
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
-        with Reader(path, memory_limit) as reader:
+        with archive.Reader(path, memory_limit) as reader:
             found = cls(
                 state.netlist_of(reader, netlist),
                 state.precision_of(reader),
@@ -313,10 +309,8 @@ class Emulator:
                 raise
         return found
 
-    def _state(self) -> "Machine":
-        from buda_emu.runtime.snapshots.state import Machine
-
-        return Machine(
+    def _state(self) -> "state.Machine":
+        return state.Machine(
             self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal
         )
 

@@ -6,12 +6,13 @@ from typing import Any, Final, Literal
 from buda_emu.cli.schemas.darwinn import SCHEMAS as _DARWINN
 from buda_emu.cli.schemas.gemini import SCHEMAS as _GEMINI
 from buda_emu.cli.schemas.vpux import SCHEMAS as _VPUX
+from buda_emu.report.baselines.schema import schema
 from buda_emu.report.machine_readable.schema import Row, Rows, document
+from buda_emu.report.perf_against import Comparison
+from buda_emu.verify.op_by_op.numerics_result import Numerics
 
 
 def _numerics() -> Any:
-    from buda_emu.verify.op_by_op.numerics_result import Numerics
-
     return document("Results of buda-emu numerics --json", Numerics)
 
 
@@ -33,8 +34,6 @@ def _advise() -> Any:
 
 
 def _perf_against() -> Any:
-    from buda_emu.report.perf_against import Comparison
-
     return document("Results of buda-emu perf --against --json", Comparison, worst_percent=float)
 
 
@@ -85,15 +84,9 @@ def _reduce() -> Any:
     )  # fmt: skip
 
 
-def _baseline() -> Any:
-    from buda_emu.report.baselines.schema import schema
-
-    return schema()
-
-
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
-    "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": _baseline,
+    "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": schema,
     **_GEMINI, **_VPUX, **_DARWINN,
 }  # fmt: skip
 """Of what verbs print with --json, by verb, and of baselines."""

@@ -17,6 +17,7 @@ from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
@@ -174,7 +175,6 @@ def _github(results: Results, _asked: Mapping[str, Any]) -> str:
 
 def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
     from buda_emu.checker.render import as_sarif
-    from buda_emu.version import __version__
 
     found = _found(results)
     rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}

@@ -15,7 +15,7 @@ from buda_emu.spec.devices import device
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.cost import OpCost, op_cost
 from buda_emu.timing.op.in_graph import in_graph
-from buda_emu.timing.transfers.rates import GATHER, STREAM
+from buda_emu.timing.transfers.rates import GATHER, STREAM, speed
 
 DRAM_BASE = 0x10000000
 """Of each channel of DRAM, safely above what the backend keeps (NETLIST V153)."""
@@ -34,8 +34,6 @@ class Speeds:
 @cache
 def speeds(arch: str) -> Speeds:
     """Of one chip."""
-    from buda_emu.timing.transfers.rates import speed
-
     rates = speed(device(arch), {}).rates()
     return Speeds(rates.dram * device(arch).dram_channels, rates.host)
 

@@ -176,8 +176,9 @@ class FormatRun(ChunkRun[Tensor]):
         if flat is None or any(slot not in flat for slot in slots):
             raise ProgramError(
                 f"{channel.describe()}: no row-major host data in the entry that a tilizer reads",
-                kind="unwritten", queue=step.queue,
-            )  # fmt: skip
+                kind="unwritten",
+                queue=step.queue,
+            )
         self._values[step.value] = np.stack([flat[slot] for slot in slots])
 
     def _convert(self, step: Convert) -> None:
