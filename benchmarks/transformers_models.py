@@ -227,7 +227,6 @@ class Called(nn.Module):
         self.inner, self.names = inner, names
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """The output of this call."""
         words = dict(zip(self.names, inputs, strict=True))
         cached = {"use_cache": False} if hasattr(self.inner.config, "use_cache") else {}
         found = self.inner(**words, **cached, return_dict=True)
