@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_baseline, add_frontend, add_no_cache
+from buda_emu.cli.arguments import add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
-from buda_emu.errors import Exit
+from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
             "--runtime", type=int, metavar="N", help="judge packages as a driver of this version does (14)"
         )
     if only is None:
+        add_cluster(parser, "; with --strict")
         add_no_cache(parser)
 
 
@@ -83,6 +84,8 @@ def main(args: argparse.Namespace) -> int:
 def judged(args: argparse.Namespace, only: Kind | None) -> Results:
     """What is found of every file, by its name, as far as it is told."""
     given = vars(args)
+    if given.get("cluster") is not None and not args.strict:
+        raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
     results: dict[str, Judged] = {}
     for name in files_below(args.file, only):

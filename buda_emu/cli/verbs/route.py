@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buda_emu.checker.text import one_line
-from buda_emu.cli.arguments import add_arch
+from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import Exit
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="DIR", help="where to write epoch_N.yaml: streams by core with their pipes"
     )
     add_arch(parser)
+    add_cluster(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -32,10 +33,12 @@ def main(args: argparse.Namespace) -> int:
     from buda_emu.image.opened import netlist_of
     from buda_emu.routing.epochs import route_netlist
     from buda_emu.routing.streams.document import as_yaml
+    from buda_emu.spec.cluster import read_cluster
 
+    cluster = read_cluster(args.cluster) if args.cluster is not None else None
     netlist = netlist_of(args.file, args.arch)
     tell_findings(netlist.diagnostics, args.file)
-    epochs = list(route_netlist(netlist, phases=args.output is not None))
+    epochs = list(route_netlist(netlist, phases=args.output is not None, cluster=cluster))
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         for epoch in epochs:
