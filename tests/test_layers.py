@@ -40,6 +40,7 @@ ALLOWED = {
     "runtime": {"numpy"},
     "advice": {"numpy"},
     "verify": {"numpy"},
+    "testing": {"numpy"},
     "report": {"numpy", "jinja2", "markupsafe"},  # pages
     "compiler": {"numpy"},
     "api": {"numpy"},
@@ -58,6 +59,7 @@ OWN = {
         )
     },
     "report/terminal/drawn_table.py": {"rich"},  # imported with the first table that is printed
+    "testing/strategies.py": {"hypothesis"},  # imported where a property test asks for netlists
     "verify/runs/dask_plugin.py": {"distributed"},  # runs on Dask workers only
     **{
         path.relative_to(PACKAGE).as_posix(): {package}  # imported when such a model is read

@@ -85,7 +85,7 @@ def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
 
 def add_seed(parser: Taker) -> None:
     """--seed."""
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)")
 
 
 def add_threads(parser: Taker) -> None:

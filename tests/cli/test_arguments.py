@@ -10,27 +10,43 @@ from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route"],
+        [
+            "run",
+            "test",
+            "numerics",
+            "check",
+            "pack",
+            "graph",
+            "perf",
+            "compile",
+            "advise",
+            "route",
+            "reduce",
+            "generate",
+        ],
         "Blackhole",
         "blackhole",
     ),
     "--program": (["run", "test", "numerics", "perf", "advise"], "p", ["p"]),
     "--param": (["run", "test", "numerics", "perf", "advise"], "n=4", [("$n", "4")]),
-    "--seed": (["run", "test", "numerics", "advise"], "7", 7),
+    "--seed": (["run", "test", "numerics", "advise", "generate"], "7", 7),
     "--threads": (["run", "numerics"], "2", 2),
     "--memory-limit": (["run", "test", "numerics"], "2K", 2048),
     "--no-cache": (["run", "test", "numerics", "check"], None, False),
 }
 MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
 """A model lists no architectures."""
-MORE = {"pack": ["--tensors", "t", "-o", "o.tti"]}
+MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"], "generate": ["-o", "d"]}
+NO_FILE = {"generate"}
 CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
 
 
 @pytest.mark.parametrize(("verb", "option"), CASES)
 def test_every_verb_reads_them_alike(verb, option):
     _, word, value = SHARED[option]
-    given = build_parser(verb).parse_args([verb, "f", *MORE.get(verb, ()), option, *([word] if word else ())])
+    given = build_parser(verb).parse_args(
+        [verb, *(() if verb in NO_FILE else ("f",)), *MORE.get(verb, ()), option, *([word] if word else ())]
+    )
     name = "cache" if option == "--no-cache" else option.strip("-").replace("-", "_")
     assert getattr(given, name) == value
 
