@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from buda_emu.api.load import load
     from buda_emu.api.numerics import Explained, numerics
     from buda_emu.api.perf import Perf, perf
+    from buda_emu.api.reduce import reduce
     from buda_emu.api.test import Tested, test
     from buda_emu.compiler.compile import compile  # noqa: A004
     from buda_emu.compiler.generate.caches import Program
@@ -71,6 +72,7 @@ _LAZY = {
     "numerics": "buda_emu.api.numerics",
     "Perf": "buda_emu.api.perf",
     "perf": "buda_emu.api.perf",
+    "reduce": "buda_emu.api.reduce",
     "test": "buda_emu.api.test",
     "Tested": "buda_emu.api.test",
     "Run": "buda_emu.runtime.machine.running",
@@ -112,6 +114,7 @@ __all__ = [
     "load_image",
     "numerics",
     "perf",
+    "reduce",
     "test",
 ]
 

@@ -40,6 +40,7 @@ ALLOWED = {
     "runtime": {"numpy"},
     "advice": {"numpy"},
     "verify": {"numpy"},
+    "testing": {"numpy"},
     "report": {"numpy", "jinja2", "markupsafe"},  # pages
     "compiler": {"numpy"},
     "api": {"numpy"},

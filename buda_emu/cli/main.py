@@ -30,6 +30,7 @@ VERBS: Mapping[str, str] = {
     "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
     "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
+    "reduce": "Shrink a netlist as long as a command still fails on it.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
     "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",
     "vpux": "Check, run and time software-layer schedules of an NPU compiler (MLIR text).",

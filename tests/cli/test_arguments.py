@@ -10,7 +10,7 @@ from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route"],
+        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route", "reduce"],
         "Blackhole",
         "blackhole",
     ),
@@ -23,7 +23,7 @@ SHARED = {
 }
 MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
 """A model lists no architectures."""
-MORE = {"pack": ["--tensors", "t", "-o", "o.tti"]}
+MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"]}
 CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
 
 

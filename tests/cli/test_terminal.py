@@ -32,6 +32,7 @@ COMMANDS = [
     ("perf", ATTENTION, *SWEEP),
     ("perf", ATTENTION, "--against", SOFTMAX),
     ("route", SOFTMAX),
+    ("reduce", SOFTMAX, "--check", "false", "-o", "reduced.yaml"),
     ("compile", "--ops"),
     ("advise", ATTENTION, "--tries", "8"),
     ("gemini", "run", HALO),

@@ -55,6 +55,15 @@ def _info() -> Any:
     return document("Results of buda-emu info --json", files=files)
 
 
+def _reduce() -> Any:
+    size = Row(before=int, after=int)
+    sizes = Row(ops=size, queues=size, graphs=size, instructions=size, tiles_of_an_input=size, characters=size)
+    return document(
+        "Results of buda-emu reduce --json",
+        file=str, output=str, exit_code=int | None, trials=int, steps=int, finished=bool, interrupted=bool, sizes=sizes,
+    )  # fmt: skip
+
+
 def _baseline() -> Any:
     from buda_emu.report.baselines.schema import schema
 
@@ -63,6 +72,6 @@ def _baseline() -> Any:
 
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
-    "perf --sweep": _perf_sweep, "baseline": _baseline, **_GEMINI, **_VPUX, **_DARWINN,
+    "perf --sweep": _perf_sweep, "reduce": _reduce, "baseline": _baseline, **_GEMINI, **_VPUX, **_DARWINN,
 }  # fmt: skip
 """Of what verbs print with --json, by verb, and of baselines."""
