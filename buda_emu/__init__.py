@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from buda_emu.compiler.options import CompileOptions
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.compiler.train.compile_training import compile_training
+    from buda_emu.debugger.session import debug
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
@@ -60,6 +61,7 @@ _LAZY = {
     "compile_in_parts": "buda_emu.compiler.parted",
     "compile_programs": "buda_emu.compiler.generate.compile_programs",
     "compile_training": "buda_emu.compiler.train.compile_training",
+    "debug": "buda_emu.debugger.session",
     "CompileOptions": "buda_emu.compiler.options",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
@@ -109,6 +111,7 @@ __all__ = [
     "compile_in_parts",
     "compile_programs",
     "compile_training",
+    "debug",
     "faults",
     "load",
     "load_image",

@@ -45,6 +45,7 @@ ALLOWED = {
     "report": {"numpy", "jinja2", "markupsafe"},  # pages
     "compiler": {"numpy"},
     "api": {"numpy"},
+    "debugger": {"numpy"},
     "backend_api.py": set(),
     "__init__.py": set(),
     "__main__.py": set(),

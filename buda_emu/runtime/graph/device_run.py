@@ -32,11 +32,16 @@ class DeviceRun(ChunkRun[Bits]):
     def _seen(self, array: Bits) -> Tensor:
         return array.values()
 
+    def _put(self, array: Bits, tiles: Tensor) -> None:
+        array.assign(slice(0, len(array)), Bits.encoded(array.df, np.broadcast_to(tiles, (*array.shape, 1024))))
+
     def _read(self, step: Read) -> None:
         view = _bit_view(self._context.memory.channels[step.queue].view)
         bits = self._values[step.value] = view.read_bits(self._slots_to_read(step))
         for listener in self._context.watched.listeners:
             listener.queue_value(step.queue, bits.values(), self._chunk.inputs)
+        if self._stepper is not None:
+            self._stepper.read(step.queue, bits.values(), self._chunk.inputs)
 
     def _convert(self, step: Convert) -> None:
         raise InternalError(f"precision device does not convert tensors between ops ({step.format})")

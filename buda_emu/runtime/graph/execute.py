@@ -52,6 +52,8 @@ class Executor:
         topo = self._planned.topology(context.netlist, temporal)
         for listener in context.watched.listeners:
             listener.epoch_start(topo.graphs, topo.input_count)
+        if context.watched.stepper is not None:
+            context.watched.stepper.epoch(topo.graphs, topo.input_count)
         run, gate = context.gate.run, context.gate
         ends = self._planned.host_ends(context.netlist, temporal) if run.wait else None
         scheduler = Scheduler(context.memory, topo, popping, ends)
@@ -88,6 +90,9 @@ class Executor:
             most = max(1, min(chunk_bytes // max(each, 1), room // max(_SLACK * own, 1)))
             if context.inputs_at_once is not None:
                 most = min(most, context.inputs_at_once)
+            stepper = context.watched.stepper
+            if stepper is not None and stepper.most_inputs is not None:
+                most = min(most, stepper.most_inputs)
             chunk = scheduler.take(min(left, most))
             context.steps.take(chunk.inputs)
             context.pool.leave(max(0, room - _SLACK * own * chunk.inputs))
@@ -95,6 +100,8 @@ class Executor:
             if context.recorder is not None:
                 context.recorder(plan, chunk)
             try:
+                if stepper is not None:
+                    stepper.inputs(chunk.reads, chunk.writes, chunk.inputs)
                 running = _chunk_run(context, plan, chunk)
                 gate.open()
                 try:
@@ -105,6 +112,8 @@ class Executor:
                 scheduler.done()
                 running.tell()
                 run.chunk(chunk.inputs)
+                if stepper is not None:
+                    stepper.inputs_done(chunk.inputs)
                 gate.chunk_done()
                 run.check()
             except BaseException:
@@ -164,6 +173,9 @@ class FormatRun(ChunkRun[Tensor]):
     def _seen(self, array: Tensor) -> Tensor:
         return array
 
+    def _put(self, array: Tensor, tiles: Tensor) -> None:
+        array[...] = tiles
+
     def _read(self, step: Read) -> None:
         channel = self._context.memory.channels[step.queue]
         slots = self._slots_to_read(step)
@@ -171,6 +183,8 @@ class FormatRun(ChunkRun[Tensor]):
             tiles = self._values[step.value] = channel.view.read(slots)
             for listener in self._context.watched.listeners:
                 listener.queue_value(step.queue, tiles, self._chunk.inputs)
+            if self._stepper is not None:
+                self._stepper.read(step.queue, tiles, self._chunk.inputs)
             return
         flat = channel.flat
         if flat is None or any(slot not in flat for slot in slots):
