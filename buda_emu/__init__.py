@@ -34,6 +34,7 @@ from buda_emu.version import __version__
 if TYPE_CHECKING:
     from buda_emu.advice.result import Advice
     from buda_emu.api.advise import advise
+    from buda_emu.api.faults import faults
     from buda_emu.api.load import load
     from buda_emu.api.numerics import Explained, numerics
     from buda_emu.api.perf import Perf, perf
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from buda_emu.compiler.options import CompileOptions
     from buda_emu.compiler.parted import compile_in_parts
     from buda_emu.compiler.train.compile_training import compile_training
+    from buda_emu.debugger.session import debug
     from buda_emu.image.device_image import load_image
     from buda_emu.netlist.load import check
     from buda_emu.runtime.emulator import Emulator
@@ -52,12 +54,14 @@ if TYPE_CHECKING:
     from buda_emu.runtime.machine.running import Progress, Run
 
 _LAZY = {
+    "faults": "buda_emu.api.faults",
     "load": "buda_emu.api.load",
     "check": "buda_emu.netlist.load",
     "compile": "buda_emu.compiler.compile",
     "compile_in_parts": "buda_emu.compiler.parted",
     "compile_programs": "buda_emu.compiler.generate.compile_programs",
     "compile_training": "buda_emu.compiler.train.compile_training",
+    "debug": "buda_emu.debugger.session",
     "CompileOptions": "buda_emu.compiler.options",
     "Emulator": "buda_emu.runtime.emulator",
     "load_image": "buda_emu.image.device_image",
@@ -107,6 +111,8 @@ __all__ = [
     "compile_in_parts",
     "compile_programs",
     "compile_training",
+    "debug",
+    "faults",
     "load",
     "load_image",
     "numerics",

@@ -107,6 +107,10 @@ class DeviceImage:
         """
         return self._read(name, self._queues(name)[0], to_push=False)
 
+    def netlist_text(self) -> bytes:
+        """The netlist as it stands in the archive. Raises ImageError."""
+        return self._archive.read(f"{TOP}/{self.metadata.compiled_graph_state.netlist_filename}", MAX_BYTES)
+
     @property
     def held_queues(self) -> frozenset[str]:
         """Names of the queues that the image has data for, from the start on."""

@@ -1,5 +1,6 @@
 """Rules on one op: mandatory fields, number of inputs, dest, kernel broadcasts (NETLIST 2: V024-V034, V040-V051)."""
 
+from buda_emu.checker.fix import putting
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
@@ -176,7 +177,8 @@ def formats_for_inputs(_: Context, op: Op) -> Findings:
 def matmul_order(_: Context, op: Op) -> Findings:
     """NETLIST 2."""
     if op.blocking.ublock_order != "r":
-        yield Finding(op.at("ublock_order"), "a matmul needs ublock_order r")
+        hint = putting("write `ublock_order: r`", "ublock_order", "r", safe=False)
+        yield Finding(op.at("ublock_order"), "a matmul needs ublock_order r", hint)
 
 
 @op_check(
