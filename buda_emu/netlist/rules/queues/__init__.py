@@ -1,1 +1,1 @@
-"""Rules on queues and rams: their fields, their memory, what lies over what."""
+"""Rules on queues and rams: their fields, their memory and whether there is room, what lies over what, and constants."""
