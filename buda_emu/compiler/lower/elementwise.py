@@ -184,9 +184,9 @@ def operand(low: Lowering, value: Value, layout: Layout) -> tuple[Use, tuple[boo
 def _beside(low: Lowering, value: Value) -> str:
     """The axis along which a maximum left its result in one row or column, "" for other values."""
     op = low.out.ops.get(value.source)
-    while op is not None and len(op.uses) == 1 and not op.uses[0].tms and op.type != "reduce":
+    while op is not None and len(op.uses) == 1 and not op.uses[0].tms and not op.has("reduces"):
         op = low.out.ops.get(op.uses[0].source)
-    axis = str(op.attrs["dim"]) if op is not None and op.type == "reduce" and not value.tms else ""
+    axis = str(op.attrs["dim"]) if op is not None and op.has("reduces") and not value.tms else ""
     return axis if axis in ("r", "c") else ""
 
 
