@@ -81,6 +81,17 @@ def test_a_cell_of_a_tiny_model(form):
     assert found.longest.endswith("%")
 
 
+def test_where_memory_is_full_fewer_inputs_go_through_a_round():
+    def wide():
+        return torch.nn.Conv2d(3, 1, 1), (torch.randn(1, 3, 256, 256),)  # a column of places: 2048 tiles an input
+
+    model = Model("wide", "Wide", "torch", "3x256x256", "images/s", wide, {}, Settings("Float16_b", "LoFi", 128))
+    found = measure(model, "n150", "torch", (), "abc", "low")
+    assert found.problem == ""
+    assert 1 <= found.inputs < 128
+    assert found.settings == "Float16_b LoFi 128"
+
+
 def test_one_chip_of_a_board_of_two():
     assert measure(TINY, "n300:1", "torch", (), "abc", "low").problem == ""
 

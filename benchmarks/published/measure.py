@@ -14,6 +14,7 @@ import torch
 
 import buda_emu as be
 from buda_emu.compiler.comparison import difference
+from buda_emu.compiler.place.memory import MemoryFullError
 
 from .models import Model
 
@@ -75,9 +76,9 @@ def measure(
         tell("compiling")
         begin = time.process_time()
         try:
-            compiled = be.compile(
-                source, given, board=name, chips=int(chips) if chips else None, df=settings.df,
-                fidelity=settings.fidelity, microbatch=settings.microbatch, effort=effort, name=model.name,
+            compiled = _compiled(
+                source, given, settings.microbatch, board=name, chips=int(chips) if chips else None, df=settings.df,
+                fidelity=settings.fidelity, effort=effort, name=model.name,
             )  # fmt: skip
         except be.BudaError as error:
             cell.problem = str(error).splitlines()[0]
@@ -99,6 +100,17 @@ def measure(
         cell.pcc[precision] = difference("", expected.numpy(), np.asarray(found)).pcc or 0.0
         compiled.close()
     return cell
+
+
+def _compiled(source: Any, given: Any, microbatch: int, **options: Any) -> Any:
+    """With so many inputs in a round, or half as many as long as memory is too small for their queues: the table shows
+    both. Raises what `be.compile` does."""
+    try:
+        return be.compile(source, given, microbatch=microbatch, **options)
+    except MemoryFullError:
+        if microbatch == 1:
+            raise
+    return _compiled(source, given, microbatch // 2, **options)
 
 
 def _source(module: Any, inputs: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...] | None]:

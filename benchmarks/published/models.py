@@ -139,7 +139,7 @@ def _yolov5s() -> Source:
     from pathlib import Path
 
     package = importlib.import_module("yolov5.models.yolo")
-    module = package.Model(str(Path(package.__file__).parent / "yolov5s.yaml"), ch=3).fuse().eval()
+    module = package.Model(str(Path(package.__file__).parent / "yolov5s.yaml"), ch=3).eval()
     with torch.no_grad():
         module(_image(320))  # makes the grids of anchors, which the exporter then finds
     return First(module), (_image(320),)
