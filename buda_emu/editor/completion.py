@@ -131,7 +131,7 @@ def _attribute(text: OpenText, place: Place, keys: tuple[str, ...]) -> Iterator[
 def _tm(place: Place, keys: tuple[str, ...]) -> Iterator[Offer]:
     if not keys:
         yield from (Offer(word, "word") for word in TM_WORDS)
-    elif keys[0] == "broadcast":
+    elif keys == ("broadcast",):
         yield from (Offer(word, "key") for word in BROADCAST_DIMS if word not in _used(place))
 
 

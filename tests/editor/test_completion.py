@@ -56,6 +56,9 @@ def _hold(texts, places, seed):
         typed = OpenText("\n".join(lines), "net.yaml", TreeReader(), whole.netlist)
         offers = complete(typed, node.line, node.column, seconds=60)
         for offer in offers:
+            if offer.kind == "key" and not offer.tried:
+                continue  # it has no value yet
+            assert offer.tried
             lines[node.line - 1] = before + offer.text + after
             assert not _errors("\n".join(lines)), (node.line, node.text, offer)
         offered += bool(offers)

@@ -136,9 +136,8 @@ def _plain(node):
     place = (node.line, node.column, node.end_column)
     if hasattr(node, "text"):
         return (*place, node.text, node.plain)
-    inside = (
-        node.items if isinstance(getattr(node, "items", None), list) else [one for pair in node.pairs for one in pair]
-    )
+    pairs = [one for pair in getattr(node, "pairs", ()) for one in pair]
+    inside = node.items if isinstance(getattr(node, "items", None), list) else pairs
     return (*place, type(node).__name__, [_plain(one) for one in inside])
 
 

@@ -43,7 +43,8 @@ def test_an_instruction_that_says_nothing_is_left_out():
     head, programs = text.split("programs:\n")
     last = next(line for line in reversed(programs.splitlines()) if line.lstrip().startswith("- "))
     indent = last[: len(last) - len(last.lstrip())]
-    assert fixed(f"{head}programs:\n{programs.replace(last, last + chr(10) + indent + '- endprogram')}", check).text == text
+    longer = programs.replace(last, f"{last}\n{indent}- endprogram")
+    assert fixed(f"{head}programs:\n{longer}", check).text == text
 
 
 def test_unsafe_fixes_are_made_only_when_asked_for():
