@@ -228,12 +228,11 @@ def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds
     end = place.column - 1 + len(place.word)
     while end < len(row) and row[end] not in " \t,:{}[]'\"#":
         end += 1
-    if offers and offers[0].kind == "key" and not place.has_value:
-        return offers
+    untried = [offer for offer in offers if offer.kind == "key" and not place.has_value]
     until = time.monotonic() + seconds
     known = {(item.rule, item.message) for item in text.findings}
     tried: list[tuple[int, Offer]] = []
-    left = list(offers)
+    left = [offer for offer in offers if offer not in untried]
     while left and time.monotonic() < until:
         offer = left.pop(0)
         lines = [*text.lines]
@@ -243,4 +242,4 @@ def _legal(text: OpenText, line: int, place: Place, offers: list[Offer], seconds
         if all((item.rule, item.message) in known for item in errors):  # else it is wrong by itself
             tried.append((len(errors), Offer(offer.text, offer.kind, offer.doc, True)))
     least = min((errors for errors, _ in tried), default=0)
-    return [offer for errors, offer in tried if errors == least] + left
+    return [offer for errors, offer in tried if errors == least] + untried + left

@@ -26,7 +26,7 @@ from buda_emu.version import __version__
 
 PAUSE: Final = 0.05  # seconds without a change after which a text is checked
 PICTURE: Final = "buda/picture"
-"""Request of the extension: {uri} -> {svg, op, places}, the grid with all ops, and the op that the cursor is in."""
+"""Request of the extension: {uri, line} -> {svg, lines, shown}, the grid of the epoch that a line is in."""
 _SEVERITIES: Final = {
     "error": lsp.DiagnosticSeverity.Error,
     "warning": lsp.DiagnosticSeverity.Warning,
@@ -186,15 +186,20 @@ def _looking(server: NetlistServer) -> None:
 
     @server.feature(PICTURE)
     async def picture(params: Any) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
-        """The grid of the last version that loaded, and for each op the line that defines it."""
+        """The grid of the last version that loaded, of the epoch whose op is defined on `line` or last before it; for
+        each op the line that defines it, and which ops are `shown`."""
         from buda_emu.report.pictures.grid_svg import grid_svg
 
         text = server.text(params.uri)
         netlist = text.netlist
         if netlist is None:
-            return {"svg": "", "lines": {}}
+            return {"svg": "", "lines": {}, "shown": []}
         lines = {op.name: line for op in netlist.ops.values() if (line := _line_of(text, op.written_name))}
-        return {"svg": grid_svg(netlist), "lines": lines}
+        above = [op for op in netlist.ops.values() if lines.get(op.name, params.line + 1) <= params.line]
+        nearest = max(above, key=lambda op: lines[op.name], default=next(iter(netlist.ops.values()), None))
+        epochs = [one for one in netlist.temporal_graphs if nearest is not None and nearest.graph in one.graphs][:1]
+        shown = [op.name for op in netlist.ops.values() if any(op.graph in one.graphs for one in epochs)]
+        return {"svg": grid_svg(netlist, epochs=[one.id for one in epochs]), "lines": lines, "shown": shown}
 
 
 def _line_of(text: OpenText, op: str) -> int:

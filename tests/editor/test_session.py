@@ -230,8 +230,13 @@ def test_outline_colours_hints_and_signature():
 
 def test_the_picture_of_the_extension():
     async def talk(client, uri):
-        found = await client.protocol.send_request_async("buda/picture", {"uri": uri})
-        assert found.svg.startswith("<svg") or found.svg.startswith("<?xml")
+        found = await client.protocol.send_request_async(
+            "buda/picture", {"uri": uri, "line": at(GOOD, "    dots:").line + 2}
+        )
+        assert "<svg" in found.svg
+        assert "dots" in found.shown
+        assert "residual" not in found.shown
+        assert found.lines.residual == at(GOOD, "    residual:").line + 1
         assert found.lines.dots == at(GOOD, "    dots:").line + 1
 
     converse(talk)
