@@ -17,6 +17,7 @@ from buda_emu.errors import HostError
 
 NEVER: Final[Mapping[str, str]] = {
     "allow-pickle": "a pickle can run any code",
+    "check-command": "it is run in a shell",
     "dask": "a scheduler runs the work of this command on other machines",
 }
 """Options that no settings file has, and why."""

@@ -57,7 +57,12 @@ class Notes:
 
 def netlist_text(netlist: Netlist, notes: Notes | None = None) -> str:
     """The whole document, for all the architectures that the netlist is for."""
-    return "\n".join(_document(contracted(netlist), notes)) + "\n"
+    return document_text(contracted(netlist), notes)
+
+
+def document_text(document: Document, notes: Notes | None = None) -> str:
+    """The same for what stands in a document, before copies for several chips are made."""
+    return "\n".join(_document(document, notes)) + "\n"
 
 
 def _document(document: Document, notes: Notes | None) -> Iterator[str]:
@@ -271,4 +276,4 @@ def _setting(setting: QueueSettings, viewed: bool) -> dict[str, str]:
     )  # fmt: skip
 
 
-__all__ = ["Notes", "netlist_text"]
+__all__ = ["Notes", "document_text", "netlist_text"]

@@ -108,6 +108,8 @@ PRINTED = {
 WRITTEN = {
     "numerics": ["numerics", str(ROOT / "netlists/matmul.yaml"), "-q"],
     "advise": ["advise", str(ROOT / "netlists/attention.yaml"), "-q", "--tries", "30"],
+    "faults": ["faults", NETLIST, "-q", "--count", "20"],
+    "reduce": ["reduce", NETLIST, "-q", "--check", "false", "-o", "reduced.yaml"],
     "vpux-run": ["vpux", "run", str(ROOT / "examples/vpux/clamp.mlir"), "--quiet"],
     "perf-against": ["perf", str(ROOT / "netlists/attention.yaml"), "-q", "--against", NETLIST],
     "perf-sweep": ["perf", NETLIST, "-q", "--sweep", "clock=800,1000", "--sweep", "grid=1x1,8x8"],

@@ -230,9 +230,8 @@ def test_outline_colours_hints_and_signature():
 
 def test_the_picture_of_the_extension():
     async def talk(client, uri):
-        found = await client.protocol.send_request_async(
-            "buda/picture", {"uri": uri, "line": at(GOOD, "    dots:").line + 2}
-        )
+        asked = {"uri": uri, "line": at(GOOD, "    dots:").line + 2}
+        found = await client.protocol.send_request_async("buda/picture", asked)
         assert "<svg" in found.svg
         assert "dots" in found.shown
         assert "residual" not in found.shown

@@ -59,7 +59,7 @@ DIFFERENCES: Final = (
         there="–", here="attributes that tell what was set"),
     _of("BackendConfig", there="descriptors of SOC and cluster decide rows and chips", here="recorded; netlists run on "
         "the whole chips of the tables"),
-    _of("BackendConfig", there="`TT_BACKEND_OPT_LEVEL` that is no number is 0", here="it is a RuntimeError"),
+    _of("BackendConfig", there="`TT_BACKEND_OPT_LEVEL` that is not a number is 0", here="a RuntimeError"),
     _of("BackendApi.memory_barrier", "BackendApi.get_programs", there="in C++ only", here="in Python, too"),
     _of("BackendApi", there="compiles the netlist, and writes what it compiled", here="nothing is compiled or written; "
         "the rules of stages N and R stand for the compiler"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buda_emu.checker.result import CheckResult, Options
 from buda_emu.checker.text import plural
-from buda_emu.cli.arguments import add_arch, add_baseline, add_frontend, add_no_cache
+from buda_emu.cli.arguments import add_arch, add_baseline, add_cluster, add_frontend, add_no_cache
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import add_choice, told
 from buda_emu.cli.fixing import fix_files
@@ -17,6 +17,7 @@ from buda_emu.cli.output import complain, say
 from buda_emu.documents.kinds import KINDS, NETLIST, Kind, files_below, kind_of, rule_kind
 from buda_emu.errors import Exit, HostError
 from buda_emu.screen import current
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from buda_emu.checker import Diagnostic
@@ -73,6 +74,7 @@ def add_options(parser: argparse.ArgumentParser, only: Kind | None) -> None:
         fixes.add_argument(
             "--diff", action="store_true", help="print what --fix would change, write nothing; exit code 1 if anything"
         )
+        add_cluster(parser, "; with --strict")
         add_no_cache(parser)
 
 
@@ -98,6 +100,8 @@ def main(args: argparse.Namespace) -> int:
 def judged(args: argparse.Namespace, only: Kind | None) -> Results:
     """What is found of every file, by its name, as far as it is told."""
     given = vars(args)
+    if given.get("cluster") is not None and not args.strict:
+        raise HostError("check: --cluster tells which pipes there are, and pipes are made with --strict")
     options = Options(**{name: given[name] for name in Options.__dataclass_fields__ if name in given})
     results: dict[str, Judged] = {}
     for name in files_below(args.file, only):
@@ -174,7 +178,6 @@ def _github(results: Results, _asked: Mapping[str, Any]) -> str:
 
 def _sarif(results: Results, _asked: Mapping[str, Any]) -> str:
     from buda_emu.checker.render import as_sarif
-    from buda_emu.version import __version__
 
     found = _found(results)
     rules = {name: rule_kind(name).rules().rules[name] for name in {item.rule for item in found}}

@@ -36,7 +36,9 @@ programs:
 
 
 """
-    assert formatted(before) == """devices:
+    assert (
+        formatted(before)
+        == """devices:
   arch: [grayskull, wormhole_b0] # both
 
 queues:
@@ -51,6 +53,7 @@ programs:
       - execute: {graph_name: g, queue_settings: {
           in: {zero: false}}}
 """
+    )
 
 
 @pytest.mark.parametrize(
