@@ -22,6 +22,7 @@ VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
     "check": "Check documents of any kind against their rules and print every finding with its place.",
     "fmt": "Format netlists: one layout, comments and values as they are.",
+    "lsp": "Serve editors: findings while typing, completion, definitions, renaming, formatting.",
     "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
