@@ -28,6 +28,7 @@ SHARED = {
         "Blackhole",
         "blackhole",
     ),
+    "--board": (["run", "perf", "compile", "advise"], "n150", "n150"),
     "--program": (["run", "test", "numerics", "perf", "advise", "faults"], "p", ["p"]),
     "--param": (["run", "test", "numerics", "perf", "advise", "faults"], "n=4", [("$n", "4")]),
     "--seed": (["run", "test", "numerics", "advise", "generate", "faults"], "7", 7),
@@ -35,7 +36,7 @@ SHARED = {
     "--memory-limit": (["run", "test", "numerics", "faults"], "2K", 2048),
     "--no-cache": (["run", "test", "numerics", "check"], None, False),
 }
-MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
+MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0, or that of --board"
 """A model lists no architectures."""
 MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"], "generate": ["-o", "d"]}
 NO_FILE = {"generate"}
