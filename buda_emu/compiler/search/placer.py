@@ -380,9 +380,7 @@ def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Place
             epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
             at = room.take(choice.blocks.grid)
             if at is None:
-                raise UnsupportedError(
-                    f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}"
-                )
+                raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")
         spots[op.name] = PlacementDecision(choice, epoch, chip, at)
     return spots
 
