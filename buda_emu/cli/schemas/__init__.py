@@ -55,7 +55,7 @@ def _info() -> Any:
 
 
 def _faults() -> Any:
-    counts = dict.fromkeys(("masked", "tolerable", "corrupt", "not_finite", "stopped"), int)
+    counts: dict[str, Any] = dict.fromkeys(("masked", "tolerable", "corrupt", "not_finite", "stopped"), int)
     share = Row(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
     rows = Rows(counts, name=str, faults=int, failures=int, share=float, low=float, high=float)
     fault = Rows(
