@@ -43,7 +43,8 @@ class Compilation:
         device = Target.named(options.arch, options.df, options.fidelity, options.acc_df)
         given = chips_of(options.chips, options.arch)
         if isinstance(given, Chips):
-            aim = Objective.named(options.effort, options.objective, len(given.ids), options.microbatch, given.ids)
+            own = options.effort, options.objective, len(given.ids), options.microbatch, given.ids
+            aim = Objective.named(*own, given.cluster)
             device = device.harvested(given.harvested)
         else:
             aim = Objective.named(options.effort, options.objective, given, options.microbatch)
