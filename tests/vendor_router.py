@@ -81,9 +81,7 @@ class Streams:
         return f"{self.ids} with phases {self.operands} {dict(self.others)}"
 
 
-def refusal(
-    text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1, cluster: str = ""
-) -> str:
+def refusal(text: str, arch: str, folder: Path, *, pipes_only: bool = False, chips: int = 1, cluster: str = "") -> str:
     """What the programs say against a netlist, "" where both take it; `pipes_only`: net2pipe alone; several `chips`
     stand in a row, each connected with the next; `cluster`: the text of another description."""
     netlist, out = folder / "netlist.yaml", folder / "out"

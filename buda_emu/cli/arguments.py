@@ -133,9 +133,10 @@ def add_allow_pickle(parser: Taker) -> None:
 def add_baseline(parser: Taker) -> None:
     """--baseline and --update-baseline."""
     parser.add_argument(
-        "--baseline", metavar="FILE",
+        "--baseline",
+        metavar="FILE",
         help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
     )

@@ -6,6 +6,7 @@ from buda_emu.checker import Options
 from buda_emu.netlist import load as netlists
 from buda_emu.netlist.load import NetlistResult, check_bytes
 from buda_emu.netlist.model import Netlist
+from buda_emu.netlist.yaml_reader import decode
 from buda_emu.records import dataclass
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ def judge_stream(stream: IO[bytes], options: Options) -> NetlistResult:
     data = stream.read()
     result = check_bytes(data, "-", options.arch, strict=options.strict)
     if options.strict and result.ok:
-        from buda_emu.netlist.yaml_reader import decode
         from buda_emu.routing.checking import with_routes
 
         return with_routes(result, decode(data), _cluster(options))

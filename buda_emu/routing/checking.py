@@ -9,6 +9,7 @@ from buda_emu.checker.diagnostic import Diagnostic
 from buda_emu.checker.render import with_source_lines
 from buda_emu.errors import UnsupportedError
 from buda_emu.netlist import load
+from buda_emu.netlist.ignores import without_ignored
 from buda_emu.netlist.load import NetlistResult, has_ignores
 from buda_emu.netlist.model import Netlist, Sourced
 from buda_emu.netlist.nodes import Mark
@@ -77,8 +78,6 @@ def with_routes(result: NetlistResult, text: str, cluster: Cluster | None = None
     lines = split_lines(text)
     found = list(findings(netlist, cluster))
     if found and has_ignores(text):
-        from buda_emu.netlist.ignores import without_ignored
-
         found = without_ignored(found, lines, netlist.path)
     found = with_source_lines(dict.fromkeys(found), lines)
     every = tuple(sorted((*result.diagnostics, *found), key=lambda one: (one.line, one.column, one.rule)))

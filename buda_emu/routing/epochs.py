@@ -24,9 +24,7 @@ class RoutedEpoch:
     routed: Routed
 
 
-def route_netlist(
-    netlist: Netlist, *, phases: bool = False, cluster: Cluster | None = None
-) -> Iterator[RoutedEpoch]:
+def route_netlist(netlist: Netlist, *, phases: bool = False, cluster: Cluster | None = None) -> Iterator[RoutedEpoch]:
     """Each epoch that programs execute, with its streams' `phases` if they are asked for. `cluster`: the links between
     chips of wormhole_b0.
 

@@ -32,6 +32,7 @@ COMMANDS = [
     ("perf", ATTENTION, *SWEEP),
     ("perf", ATTENTION, "--against", SOFTMAX),
     ("route", SOFTMAX),
+    ("faults", ATTENTION, "--count", "40", "--kind", "flip,core,entry"),
     ("reduce", SOFTMAX, "--check", "false", "-o", "reduced.yaml"),
     ("compile", "--ops"),
     ("advise", ATTENTION, "--tries", "8"),

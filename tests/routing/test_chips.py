@@ -127,9 +127,7 @@ def _stacked(tm: str, grid: Size) -> str:
 
 
 @needs_vendor_router
-@pytest.mark.parametrize(
-    ("tm", "grid"), [("vstack", (2, 1)), ("vstack", (2, 2)), ("hstack", (1, 2))]
-)
+@pytest.mark.parametrize(("tm", "grid"), [("vstack", (2, 1)), ("vstack", (2, 2)), ("hstack", (1, 2))])
 def test_pieces_for_several_cores_in_turn(tm: str, grid: Size, tmp_path: Path) -> None:
     text = _stacked(tm, grid)
     assert refusal(text, WORMHOLE, tmp_path, cluster=cluster(2, FOUR)) == ""

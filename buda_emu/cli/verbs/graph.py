@@ -8,6 +8,8 @@ from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import complain, say, write_text
 from buda_emu.errors import HostError
+from buda_emu.image.opened import netlist_of
+from buda_emu.report.pictures.core_use import uses_by_core
 
 if TYPE_CHECKING:
     from buda_emu.netlist.model import Netlist
@@ -38,8 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Draw. Exit code 0; failures are raised."""
-    from buda_emu.image.opened import netlist_of
-
     suffix = args.output.suffix.removeprefix(".").lower() if args.output is not None else ""
     if args.format is None and suffix in _NOT_DRAWN:
         known = " or ".join(f".{name}" for name in _FORMATS)
@@ -63,7 +63,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _streams(netlist: "Netlist", asked: list[int] | None, cluster: str | None) -> "Uses":
     """Of the epochs that are drawn; what refuses them is told on standard error."""
-    from buda_emu.report.pictures.core_use import uses_by_core
     from buda_emu.routing.epochs import route_netlist
     from buda_emu.spec.cluster import read_cluster
 

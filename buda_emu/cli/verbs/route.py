@@ -9,7 +9,9 @@ from buda_emu.cli.arguments import add_arch, add_cluster
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import say, write_text
 from buda_emu.errors import Exit
+from buda_emu.image.opened import netlist_of
 from buda_emu.report.terminal.text import table
+from buda_emu.routing.streams.document import as_yaml
 
 if TYPE_CHECKING:
     from buda_emu.routing.epochs import RoutedEpoch
@@ -30,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Route every epoch. Exit code 0, or 2 where one is refused; failures are raised."""
-    from buda_emu.image.opened import netlist_of
     from buda_emu.routing.epochs import route_netlist
-    from buda_emu.routing.streams.document import as_yaml
     from buda_emu.spec.cluster import read_cluster
 
     cluster = read_cluster(args.cluster) if args.cluster is not None else None

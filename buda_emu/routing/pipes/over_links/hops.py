@@ -155,9 +155,7 @@ class Hops:
     def _relay(self, chip: int, draft: Draft, output: int, piece_of: int) -> Hop:
         """A relay on a chip, nowhere yet: for what goes to `output`, in pieces as another buffer's."""
         source = draft.inputs[0]
-        hop = Hop(
-            self._ids.new(), chip, self._piece(piece_of), self._epoch_tiles(output), self.account.tile_of(source)
-        )
+        hop = Hop(self._ids.new(), chip, self._piece(piece_of), self._epoch_tiles(output), self.account.tile_of(source))
         return self._new(hop)
 
     def _new(self, hop: Hop) -> Hop:
@@ -334,9 +332,7 @@ class Hops:
                 found = min(found, max(one.transfers, other.transfers) + TRANSFERS)
         return found
 
-    def _link(
-        self, near: int, far: int, size: int, from_dram: bool, to_dram: bool, draft: Draft
-    ) -> tuple[int, int]:
+    def _link(self, near: int, far: int, size: int, from_dram: bool, to_dram: bool, draft: Draft) -> tuple[int, int]:
         """The channels of the link with the fewest buffers that has room."""
 
         def used(link: tuple[int, int]) -> int:
