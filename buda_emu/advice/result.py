@@ -129,12 +129,13 @@ def _lost(loss: Loss | None) -> float:
 
 def _figures(variant: Variant) -> dict[str, Any]:
     return {
-        "slowest_cycles": variant.slowest, "total_cycles": variant.cycles,
+        "slowest_cycles": variant.slowest,
+        "total_cycles": variant.cycles,
         "epochs": [
             {"program": report.program, "graphs": list(report.graphs), "cycles_per_input": report.pace}
             for report in variant.reports
         ],
-    }  # fmt: skip
+    }
 
 
 def _plain(proposal: Proposal, loss: Loss | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from buda_emu.advice.moves import MOVES
 from buda_emu.advice.patch import checked
 from buda_emu.advice.result import Advice
 from buda_emu.advice.search import Search
+from buda_emu.checker.render import render
 from buda_emu.checker.suggest import near
 from buda_emu.errors import HostError, InternalError, NetlistError
 from buda_emu.netlist.load import check_bytes
@@ -54,8 +55,6 @@ def advise(
     result = check_bytes(data, path, arch)
     netlist = result.netlist
     if netlist is None:
-        from buda_emu.checker.render import render
-
         raise NetlistError(render(result.diagnostics), result.diagnostics)
     bodies = chosen_programs(netlist, programs)
     config = read_test_config(netlist.path, netlist.sections)

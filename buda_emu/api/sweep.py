@@ -148,12 +148,13 @@ def _in_worker(settings: dict[str, str]) -> Point:
 def _model(netlist: Netlist, job: _Job, settings: Mapping[str, str]) -> Point:
     try:
         found = perf(
-            netlist, programs=job.programs,
+            netlist,
+            programs=job.programs,
             parameters={**job.parameters, **{name: text for name, text in settings.items() if name.startswith("$")}},
             what_if={name: float(text) for name, text in settings.items() if name in WHAT_IF},
             grid=parse_grid(settings["grid"]) if "grid" in settings else None,
             harvest=parse_rows(settings.get("harvest", "")),
-        )  # fmt: skip
+        )
     except BudaError as error:
         return Point(settings, None, None, None, None, problem=str(error).splitlines()[0])
     slowest = max(found.epochs, key=lambda epoch: epoch.pace, default=None)

@@ -4,9 +4,10 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from buda_emu.api.shown import html_table
@@ -163,9 +164,6 @@ def _named(parameters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _cases(
     source: Source | Sequence[Source], settings: Settings, reference: str | PathLike[str] | None
 ) -> Iterator[Case]:
-    from dataclasses import replace
-    from pathlib import Path
-
     sources = [source] if isinstance(source, str | PathLike | Netlist) else source
     for item in sources:
         netlist = item if isinstance(item, Netlist) else None

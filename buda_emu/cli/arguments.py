@@ -48,6 +48,13 @@ def add_arch(
     )
 
 
+def add_cluster(parser: Taker, more: str = "") -> None:
+    """--cluster: the chips of a netlist and the links between them. `more`: when it is read."""
+    parser.add_argument(
+        "--cluster", metavar="FILE", help=f"the cluster's description: what goes over Ethernet follows from it{more}"
+    )
+
+
 def add_program(parser: Taker, purpose: str = "run") -> None:
     """--program: names in a list. `purpose`: what is done with a program."""
     parser.add_argument(
@@ -78,7 +85,7 @@ def add_precision(parser: Taker, default: Precision, words: str = "") -> None:
 
 def add_seed(parser: Taker) -> None:
     """--seed."""
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of generated inputs (default 0)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of what is made up at random (default 0)")
 
 
 def add_threads(parser: Taker) -> None:
@@ -126,9 +133,10 @@ def add_allow_pickle(parser: Taker) -> None:
 def add_baseline(parser: Taker) -> None:
     """--baseline and --update-baseline."""
     parser.add_argument(
-        "--baseline", metavar="FILE",
+        "--baseline",
+        metavar="FILE",
         help="what is known already: exit code 1 only for what is new or worse (docs/baselines.md)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--update-baseline", action="store_true", help="write what is found into that file, reasons stay; exit code 0"
     )

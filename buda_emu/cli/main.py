@@ -21,6 +21,7 @@ from buda_emu.version import __version__
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
     "check": "Check documents of any kind against their rules and print every finding with its place.",
+    "fmt": "Format netlists: one layout, comments and values as they are.",
     "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
     "debug": "Stop a netlist's programs anywhere, look, change, go back; also from an editor (--dap).",
@@ -31,6 +32,8 @@ VERBS: Mapping[str, str] = {
     "route": "Route a netlist's tiles as the chip's tools do: streams and L1 by core, and what they refuse.",
     "compile": "Compile a model (ONNX, PyTorch) to a netlist and an image with its parameters.",
     "pack": "Write a device image: a netlist with its constants and parameters in one archive.",
+    "faults": "Inject single faults by the thousand and say what each does to the outputs.",
+    "generate": "Write valid netlists at random, for tests of backends, kernels and compilers.",
     "reduce": "Shrink a netlist as long as a command still fails on it.",
     "opcycles": "Predict the cycles of the ops that a table lists, one op on one core in each row.",
     "gemini": "Check, time, execute and allocate schedules of the Gemini scheduler.",

@@ -7,6 +7,8 @@ from typing import Any, Final, Unpack, cast
 
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel
+from buda_emu.compiler.generate.caches import Program
+from buda_emu.compiler.generate.compile_programs import compile_programs
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
 
@@ -58,9 +60,6 @@ def _as_before(
     """What the other doors return, asked for as before there were three."""
     keeps, loss = older.pop("keeps", None), older.pop("loss", None)
     if keeps is not None or isinstance(source, Mapping):
-        from buda_emu.compiler.generate.caches import Program
-        from buda_emu.compiler.generate.compile_programs import compile_programs
-
         _warn("a mapping of Programs" if keeps is None else "`keeps`", "compile_programs")
         programs = cast("Mapping[str, Program]", source) if keeps is None else Program(source, inputs or (), keeps)
         return compile_programs(programs, options=options)

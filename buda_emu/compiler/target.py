@@ -40,9 +40,11 @@ class Target:
     def named(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
         """From words. Raises HostError for one that is not known."""
         for what, word, words in (
-            ("arch", arch, ARCH_CHOICES), ("df", df, DF_CHOICES), ("fidelity", fidelity, FIDELITIES),
+            ("arch", arch, ARCH_CHOICES),
+            ("df", df, DF_CHOICES),
+            ("fidelity", fidelity, FIDELITIES),
             ("acc_df", acc_df, ACC_CHOICES),
-        ):  # fmt: skip
+        ):
             if word not in words:
                 raise HostError(f"compile: {what} {word!r} is not one of: {', '.join(item for item in words if item)}")
         if arch == "grayskull" and acc_df == "Float32":
@@ -129,7 +131,7 @@ class Objective:
     @staticmethod
     def named(
         effort: str, objective: str, chips: int, microbatch: int | None, ids: tuple[int, ...] = ()
-    ) -> "Objective":  # fmt: skip
+    ) -> "Objective":
         """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
         for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
             if word not in words:

@@ -77,8 +77,9 @@ class GatheredExecutes:
                 raise ProgramError(
                     f"execute of {graph}: settings of queue {name} differ from those that another "
                     "graph of the same temporal graph gave",
-                    kind="settings", queue=name,
-                )  # fmt: skip
+                    kind="settings",
+                    queue=name,
+                )
             pending[name] = evaluated
         executes = self._executes.get(temporal.id)
         if executes is None:

@@ -78,10 +78,12 @@ def against(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
         keys = [*new, *(key for key in old if key not in new)]
         old_cycles, new_cycles = before["program_cycles"], after["program_cycles"]
         return Comparison(
-            before["netlist"], after["netlist"], tuple(_conditions(before, after)),
+            before["netlist"],
+            after["netlist"],
+            tuple(_conditions(before, after)),
             {name: (old_cycles[name], new_cycles[name]) for name in new_cycles if name in old_cycles},
             tuple(_epoch_change(key, old.get(key), new.get(key)) for key in keys),
-        )  # fmt: skip
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise HostError(f"the earlier run cannot be compared: {error!r}: write it anew with `perf --json`") from None
 

@@ -12,6 +12,7 @@ from buda_emu.device.channel import Fifo
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError, ProgramError
+from buda_emu.lazy import lazy
 from buda_emu.netlist.model import Netlist, TemporalGraph
 from buda_emu.program.interpreter import Standing
 from buda_emu.program.steps import StepBudget
@@ -31,8 +32,15 @@ from buda_emu.spec.limits import DEFAULT_STEP_LIMIT
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from buda_emu.runtime.graph.chunk import Recorder
+    from buda_emu.runtime.machine.memory import Channel
+    from buda_emu.runtime.snapshots import archive, state
     from buda_emu.runtime.snapshots.checkpoint import Checkpoints
-    from buda_emu.runtime.snapshots.state import Machine
+else:  # only those who save need it
+    archive = lazy("buda_emu.runtime.snapshots.archive")
+    state = lazy("buda_emu.runtime.snapshots.state")
 
 
 DEFAULT_WAIT = 10.0  # seconds that a program on a thread of its own waits for the host
@@ -135,6 +143,17 @@ class Emulator:
             if len(kept) == len(self._watched.listeners):
                 raise HostError(f"{listener!r} is not a listener of this Emulator")
             self._watched.listeners = kept
+
+    def record(self, recorder: "Recorder | None") -> None:
+        """From now on tell `recorder(plan, chunk)` what each chunk of inputs reads, computes and writes before it runs;
+        None: nobody. What it is told is the machine's own and must not be changed."""
+        with self._gate:
+            self._context.recorder = recorder
+
+    @property
+    def channels(self) -> "Mapping[str, Channel]":
+        """Queues and rams by name, as the machine holds them; to be read while nothing runs, or by a recorder."""
+        return self._memory.channels
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -259,7 +278,7 @@ class Emulator:
         self._watched.stepper = stepper
 
     @property
-    def machine(self) -> "Machine":
+    def machine(self) -> "state.Machine":
         """Its parts, for a stepper while a program is held, and for others while none runs."""
         self._require_open("machine")
         return self._state()
@@ -275,8 +294,6 @@ class Emulator:
 
         Raises HostError while a program runs or waits for its turn, and when the file cannot be written.
         """
-        from buda_emu.runtime.snapshots import state  # only those who save need it
-
         self._require_open("save")
         if self._netlist_text is None:
             self._netlist_text = state.text_of(self.netlist) or b""
@@ -290,11 +307,8 @@ class Emulator:
         Raises HostError, in which case the machine is as it was: a file that does not fit or is damaged, a program that
         runs or waits for its turn.
         """
-        from buda_emu.runtime.snapshots import state
-        from buda_emu.runtime.snapshots.archive import Reader
-
         self._require_open("restore")
-        with Reader(path, self._memory.limit) as reader, self._gate:
+        with archive.Reader(path, self._memory.limit) as reader, self._gate:
             self._require_idle("restore")
             state.restore(self._state(), reader)
             self._gate.changed()
@@ -313,11 +327,8 @@ class Emulator:
     ) -> Self:
         """A new machine in the state of a file that `save` wrote, with its precision. `netlist`: default the one that
         the file keeps. Raises HostError."""
-        from buda_emu.runtime.snapshots import state
-        from buda_emu.runtime.snapshots.archive import Reader
-
         memory_limit = default_memory_limit() if memory_limit is None else memory_limit
-        with Reader(path, memory_limit) as reader:
+        with archive.Reader(path, memory_limit) as reader:
             found = cls(
                 state.netlist_of(reader, netlist),
                 state.precision_of(reader),
@@ -336,10 +347,8 @@ class Emulator:
                 raise
         return found
 
-    def _state(self) -> "Machine":
-        from buda_emu.runtime.snapshots.state import Machine
-
-        return Machine(
+    def _state(self) -> "state.Machine":
+        return state.Machine(
             self.netlist, self.precision, self._memory, self._programs, self._context.gradients, self._watched.journal
         )
 

@@ -118,13 +118,15 @@ def _host_bytes(netlist: Netlist, edges: Sequence[Flow]) -> int:
     """What the host has to push and pop for one input: queues that it feeds, and queues that no op reads."""
     read = {name for op in netlist.ops.values() for name in op.inputs}
     pushed = {
-        edge.source: sum(edge.memory_bytes.values()) for edge in edges
+        edge.source: sum(edge.memory_bytes.values())
+        for edge in edges
         if edge.operand >= 0 and not edge.once and edge.source in netlist.queues and _streams(netlist, edge.source)
-    }  # fmt: skip
+    }
     popped = {
-        edge.target: sum(edge.memory_bytes.values()) for edge in edges
+        edge.target: sum(edge.memory_bytes.values())
+        for edge in edges
         if edge.operand < 0 and edge.target not in read and not netlist.queues[edge.target].is_ram
-    }  # fmt: skip
+    }
     return sum(pushed.values()) + sum(popped.values())
 
 
@@ -151,10 +153,11 @@ class _Costs:
         if known is None:
             parts = [self._part(call, from_memory=from_memory, from_op=from_op) for call in calls]
             known = self._known[key] = Cost(
-                sum(part.cycles for part in parts), sum(part.math for part in parts),
+                sum(part.cycles for part in parts),
+                sum(part.math for part in parts),
                 "; ".join(dict.fromkeys(part.provenance for part in parts)),
                 tuple(map(sum, zip(*(part.threads for part in parts), strict=True))),
-            )  # fmt: skip
+            )
         return known
 
     def _part(self, call: OpCall, *, from_memory: Set[int] | None, from_op: bool) -> Cost:

@@ -10,27 +10,44 @@ from buda_emu.spec.archs import ARCHS
 
 SHARED = {
     "--arch": (
-        ["run", "test", "numerics", "check", "pack", "graph", "perf", "compile", "advise", "route", "reduce"],
+        [
+            "run",
+            "test",
+            "numerics",
+            "check",
+            "pack",
+            "graph",
+            "perf",
+            "compile",
+            "advise",
+            "route",
+            "reduce",
+            "generate",
+            "faults",
+        ],
         "Blackhole",
         "blackhole",
     ),
-    "--program": (["run", "test", "numerics", "perf", "advise"], "p", ["p"]),
-    "--param": (["run", "test", "numerics", "perf", "advise"], "n=4", [("$n", "4")]),
-    "--seed": (["run", "test", "numerics", "advise"], "7", 7),
+    "--program": (["run", "test", "numerics", "perf", "advise", "faults"], "p", ["p"]),
+    "--param": (["run", "test", "numerics", "perf", "advise", "faults"], "n=4", [("$n", "4")]),
+    "--seed": (["run", "test", "numerics", "advise", "generate", "faults"], "7", 7),
     "--threads": (["run", "numerics"], "2", 2),
-    "--memory-limit": (["run", "test", "numerics"], "2K", 2048),
+    "--memory-limit": (["run", "test", "numerics", "faults"], "2K", 2048),
     "--no-cache": (["run", "test", "numerics", "check"], None, False),
 }
 MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
 """A model lists no architectures."""
-MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"]}
+MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"], "generate": ["-o", "d"]}
+NO_FILE = {"generate"}
 CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
 
 
 @pytest.mark.parametrize(("verb", "option"), CASES)
 def test_every_verb_reads_them_alike(verb, option):
     _, word, value = SHARED[option]
-    given = build_parser(verb).parse_args([verb, "f", *MORE.get(verb, ()), option, *([word] if word else ())])
+    given = build_parser(verb).parse_args(
+        [verb, *(() if verb in NO_FILE else ("f",)), *MORE.get(verb, ()), option, *([word] if word else ())]
+    )
     name = "cache" if option == "--no-cache" else option.strip("-").replace("-", "_")
     assert getattr(given, name) == value
 
@@ -81,7 +98,7 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 
     for verb in VERBS:
         walk(verb, build_parser(verb).below[verb])
-    assert found.keys() == {"run", "test", "numerics", "vpux run"}
+    assert found.keys() == {"run", "test", "numerics", "faults", "vpux run"}
     for action in found.values():
         assert (action.type, action.metavar) == (arguments.memory_size, "SIZE")
         assert [action.type(text) for text in ("4GiB", "512M", "1.5k", "4096")] == [4 << 30, 512 << 20, 1536, 4096]

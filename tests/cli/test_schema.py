@@ -109,6 +109,7 @@ PRINTED = {
 WRITTEN = {
     "numerics": ["numerics", str(ROOT / "netlists/matmul.yaml"), "-q"],
     "advise": ["advise", str(ROOT / "netlists/attention.yaml"), "-q", "--tries", "30"],
+    "faults": ["faults", NETLIST, "-q", "--count", "20"],
     "reduce": ["reduce", NETLIST, "-q", "--check", "false", "-o", "reduced.yaml"],
     "vpux-run": ["vpux", "run", str(ROOT / "examples/vpux/clamp.mlir"), "--quiet"],
     "perf-against": ["perf", str(ROOT / "netlists/attention.yaml"), "-q", "--against", NETLIST],

@@ -32,6 +32,7 @@ COMMANDS = [
     ("perf", ATTENTION, *SWEEP),
     ("perf", ATTENTION, "--against", SOFTMAX),
     ("route", SOFTMAX),
+    ("faults", ATTENTION, "--count", "40", "--kind", "flip,core,entry"),
     ("reduce", SOFTMAX, "--check", "false", "-o", "reduced.yaml"),
     ("compile", "--ops"),
     ("advise", ATTENTION, "--tries", "8"),
@@ -52,7 +53,7 @@ COMMANDS = [
     ("formats",),
     ("cache",),
 ]
-NO_TABLES = {"info", "check", "graph", "pack", "opcycles", "schema", "completion"}
+NO_TABLES = {"info", "check", "generate", "graph", "pack", "opcycles", "schema", "completion"}
 """Verbs that print findings, files, CSV, JSON or a script."""
 
 

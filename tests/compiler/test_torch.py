@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import buda_emu as be
+from buda_emu.compiler.layer_numerics import layer_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -171,7 +172,8 @@ def test_layers_are_named_by_their_modules_and_compared_with_torch():
     compiled = be.compile(module, inputs)
     found = compiled.compare(precision="format")
     assert {"conv", "head", "scaled_dot_product_attention"} & {item.name for item in found.layers}
-    assert {item.name for item in found.layers} <= set(map(compiled.layer_of, compiled.netlist.ops))
+    named = {layer_of(compiled.graph, compiled.placement, op) for op in compiled.netlist.ops}
+    assert {item.name for item in found.layers} <= named
     assert [item.shape for item in found.outputs] == [(2, 5, 7), (2, 10)]
     assert all(item.pcc > 0.999 for item in (*found.outputs, *found.layers))
     assert found.tool.startswith("torch")
@@ -187,7 +189,7 @@ def test_a_module_that_is_called_twice_gives_two_layers():
             return self.inner(torch.relu(self.inner(x)))
 
     compiled = be.compile(Twice().eval(), (torch.randn(2, 8),), fuse=False)
-    layers = list(dict.fromkeys(map(compiled.layer_of, compiled.netlist.ops)))
+    layers = list(dict.fromkeys(layer_of(compiled.graph, compiled.placement, op) for op in compiled.netlist.ops))
     assert layers == ["inner.linear", "relu", "inner.linear_1"]
 
 

@@ -1,5 +1,5 @@
-"""A recorded session, on every public netlist and on the corpus' BERT encoder: break on a line, on a NaN, step back over
-an epoch boundary, and ask why.
+"""A recorded session, on every public netlist and on the corpus' BERT encoder: break on a line, on a NaN, step back
+over an epoch boundary, and ask why.
 """
 
 import numpy as np

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_arch
 from buda_emu.cli.output import Progress, complain, say
+from buda_emu.compiler.graph.names import shown_name
 from buda_emu.errors import HostError
+from buda_emu.report.terminal.text import table
 from buda_emu.spec.archs import DEFAULT_ARCH
 
 if TYPE_CHECKING:
@@ -74,9 +76,10 @@ def _add_passes(parser: argparse.ArgumentParser) -> None:
         help="print the model as it is after a pass; `all`: after each (docs/pipeline.md lists them)",
     )  # fmt: skip
     group.add_argument(
-        "--stop-after", metavar="PASS",
+        "--stop-after",
+        metavar="PASS",
         help="do no more than that pass: with -o write model.PASS.ir and its arrays there, else print",
-    )  # fmt: skip
+    )
     group.add_argument("--start-from", type=Path, metavar="FILE", help="go on from an .ir file instead of a model")
     group.add_argument("--time-passes", action="store_true", help="print the processor time of each pass")
     group.add_argument("--verify-each", action="store_true", help="hold the model against its rules after each pass")
@@ -86,7 +89,6 @@ def main(args: argparse.Namespace) -> int:
     """Compile and say what came of it. Exit code 0; failures are raised."""
     if args.ops:
         from buda_emu.compiler.support import HEADERS, rows
-        from buda_emu.report.terminal.text import table
 
         say(table(HEADERS, rows(), prose=(3,), whole=(0,)))
         return 0
@@ -174,8 +176,6 @@ def _stopped(args: argparse.Namespace, observer: "Observer") -> int:
 
 def times(seconds: "Mapping[str, float]") -> str:
     """A table of what passes took."""
-    from buda_emu.report.terminal.text import table
-
     total = sum(seconds.values())
     rows = [(name, f"{took:.3f}", f"{100 * took / max(total, 1e-9):.0f} %") for name, took in seconds.items()]
     return table(("pass", "seconds", "share"), [*rows, ("all", f"{total:.3f}", "")], right=(1, 2))
@@ -183,8 +183,6 @@ def times(seconds: "Mapping[str, float]") -> str:
 
 def summary(compiled: "CompiledModel") -> str:
     """What was made, in a few lines."""
-    from buda_emu.compiler.graph.names import shown_name
-
     placement = compiled.placement
     cores = sum(placed.blocks.grid[0] * placed.blocks.grid[1] for placed in placement.ops.values())
     copies = f", a copy on each of {placement.copies} chips" if placement.copies > 1 else ""

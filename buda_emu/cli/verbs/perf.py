@@ -1,6 +1,9 @@
 """`buda-emu perf`: modelled cycles of a netlist, what holds it back, and whether it meets its `performance-check`."""
 
 import argparse
+import shlex
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +12,12 @@ from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
+from buda_emu.report.baselines.items import perf_items
+from buda_emu.report.baselines.verdict import Measure
+from buda_emu.report.perf_against import against, against_lines
+from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
+from buda_emu.version import RESULT_VERSION
 
 if TYPE_CHECKING:
     from buda_emu.api.perf import Perf
@@ -55,9 +63,10 @@ def _add_comparison(group: Taker) -> None:
     )  # fmt: skip
     add_baseline(group)
     group.add_argument(
-        "--update-expectations", action="store_true",
+        "--update-expectations",
+        action="store_true",
         help="print the performance-check section with the modelled figures; no file is changed",
-    )  # fmt: skip
+    )
 
 
 def _add_sweep(group: Taker) -> None:
@@ -133,8 +142,6 @@ def main(args: argparse.Namespace) -> int:
             say(line)
     held = None
     if baseline is not None:
-        from buda_emu.report.baselines.items import perf_items
-
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
     _write(args, found, held)
     if held is not None:
@@ -145,8 +152,6 @@ def main(args: argparse.Namespace) -> int:
 def _baseline(args: argparse.Namespace) -> "Baseline | None":
     if args.baseline is None and not args.update_baseline:
         return None
-    from buda_emu.report.baselines.verdict import Measure
-
     names = ("program", "param", "arch", "model", "what_if", "grid", "harvest")
     measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
@@ -178,10 +183,7 @@ def _what_if(text: str) -> dict[str, float]:
 
 def _against(args: argparse.Namespace, found: "Perf") -> int:
     """Before and after. Exit code 1 when something is slower by more than --fail-above."""
-    from dataclasses import asdict
-
     from buda_emu.report.machine_readable.perf_json import read_perf_json
-    from buda_emu.report.perf_against import against, against_lines
 
     text = args.against.read_bytes()
     if text.lstrip()[:1] == b"{":
@@ -194,8 +196,6 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
             say(line)
     worst = comparison.worst_percent()
     if args.json is not None:
-        from buda_emu.version import RESULT_VERSION
-
         write_json(args.json, {"schema_version": RESULT_VERSION, "worst_percent": worst, **asdict(comparison)})
     if args.fail_above is not None and worst > args.fail_above:
         say(f"slower by {worst:.1f} %, more than {args.fail_above:g} %")
@@ -206,7 +206,6 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
 def _sweep(args: argparse.Namespace) -> int:
     """Every point of a sweep. Exit code 1 when none could be modelled."""
     from buda_emu.api.sweep import parse_axes, sweep
-    from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
@@ -223,8 +222,6 @@ def _sweep(args: argparse.Namespace) -> int:
     if args.chart is not None:
         write_text(args.chart, sweep_chart(rows, names, args.file))
     if args.json is not None:
-        from buda_emu.version import RESULT_VERSION
-
         write_json(args.json, {"schema_version": RESULT_VERSION, "netlist": args.file, "points": rows})
     return Exit.DIFFERS if all(point.problem for point in points) else Exit.OK
 
@@ -237,9 +234,6 @@ def _write(args: argparse.Namespace, found: "Perf", held: "Comparison | None") -
     if args.json is not None:
         write_json(args.json, {**found.to_json(), **({"baseline": held.as_json()} if held is not None else {})})
     if args.report is not None:
-        import shlex
-        import sys
-
         _write_report(args.report, found, shlex.join(["buda-emu", *sys.argv[1:]]))
         say(f"report: {args.report / 'perf.html'}")
     if args.trace is not None:

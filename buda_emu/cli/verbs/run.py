@@ -24,6 +24,7 @@ from buda_emu.cli.output import Progress, complain, say, write_json, write_outpu
 from buda_emu.device.host_processors import usable_processors
 from buda_emu.errors import HostError
 from buda_emu.report.terminal.text import table
+from buda_emu.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,8 +118,6 @@ def _opened(args: argparse.Namespace, progress: Progress) -> "Opened":
 
 
 def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_seconds: float) -> "RunReport":
-    from buda_emu.version import __version__
-
     netlist = opened.to_run
     if args.outputs is not None:
         _require_file_names(netlist)

@@ -53,7 +53,7 @@ def _windows_times(
     apart = b.reshape(w, shape=(1, groups, cout // groups, share, prod(kernel)))
     columns = b.reshape(
         b.transpose(apart, perm=(0, 1, 4, 3, 2)), shape=(1, groups, prod(kernel) * share, cout // groups)
-    )  # fmt: skip
+    )
     each = b.transpose(b.matmul(rows, columns), perm=(0, 1, 3, 2))
     out = [
         out_size(x.shape[2 + place], k, strides[place], dilations[place], pads[place]) for place, k in enumerate(kernel)

@@ -112,7 +112,7 @@ def _of_grid(
         use.source
         for use in op.uses
         if use.source in tiles.constants and use.source not in must and tiles.constants[use.source].kind != "table"
-        and op.type not in ("embedding", "tilizer")
+        and not op.has("reads flat data")
     ]  # fmt: skip
     probe = Blocks(grid, op.shape[0], (1, 1), (1, 1))
     act = size_of_tile(target.activation_df, target.arch.alignment)

@@ -1,5 +1,6 @@
 """Modelled cycles as one JSON object, and the same read back: what `perf --json` writes and `perf --against` takes."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
@@ -51,8 +52,6 @@ def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) ->
 
 def read_perf_json(text: str, path: str) -> dict[str, Any]:
     """What `perf_json` gave, read back. Raises HostError for what is none, or of another schema version."""
-    import json
-
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

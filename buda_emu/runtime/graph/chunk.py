@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from buda_emu.tensix.words import Core
 
 Tensor = NDArray[np.float32]
+Recorder = Callable[[Plan, Chunk], object]
 V = TypeVar("V", bound=Any)
 """What holds a tensor [w, tiles]: float32 tiles, or the bits of a format."""
 
@@ -44,6 +45,7 @@ class Context:
     inputs_at_once: int | None
     gate: Gate
     core: "Core | None" = None  # whose arithmetic the ops have: precision "device"
+    recorder: "Recorder | None" = None  # told of each chunk before it runs
     pool: BufferPool = field(default_factory=BufferPool)
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # results of gradient ops that no ram keeps
 

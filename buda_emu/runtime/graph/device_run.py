@@ -13,6 +13,7 @@ from buda_emu.ops.on_device.operands import Stored
 from buda_emu.runtime.graph.chunk import ChunkRun, Context, Tensor
 from buda_emu.runtime.graph.plan import Convert, Plan, Push, Read, Run
 from buda_emu.runtime.graph.schedule import Chunk
+from buda_emu.tensor.tilemap import TileMap
 
 
 class DeviceRun(ChunkRun[Bits]):
@@ -98,14 +99,20 @@ class DeviceRun(ChunkRun[Bits]):
         view = _bit_view(self._context.memory.channels[step.queue].view)
         place = self._direct.get(step.value)
         if step.map is not None:
-            whole = Stored(values, step.map.index, step.map.pad_value, AS_IS, "", "fp32")
-            moved = whole.stored_tiles(0, len(values) * step.map.index.size)
-            exponents = None if moved.exponents is None else moved.exponents.reshape(len(values), view.tiles, -1)
-            values = Bits(moved.df, moved.datums.reshape(len(values), view.tiles, -1), exponents)
+            values = arrange(step.map, values)
         elif place is not None and place[0] == step.queue and values is place[1] and view.holds_bits(slots[0], values):
             view.mark(slots, step.label)
             return
         view.write_bits(slots, values, step.label)
+
+
+def arrange(tiles: TileMap, values: Bits) -> Bits:
+    """What a queue's own TMs make of a result: [w, tiles] each."""
+    whole = Stored(values, tiles.index, tiles.pad_value, AS_IS, "", "fp32")
+    moved = whole.stored_tiles(0, len(values) * tiles.index.size)
+    shape = len(values), tiles.index.size, -1
+    exponents = None if moved.exponents is None else moved.exponents.reshape(shape)
+    return Bits(moved.df, moved.datums.reshape(shape), exponents)
 
 
 def _bit_view(view: EntryView) -> BitView:

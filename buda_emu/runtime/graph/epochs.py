@@ -114,8 +114,9 @@ class Epochs:
                 raise ProgramError(
                     f"input_count {input_count} does not divide the {plural(entries, 'entry')} of streamed "
                     f"{channel.describe()}",
-                    kind="settings", queue=settings.queue,
-                )  # fmt: skip
+                    kind="settings",
+                    queue=settings.queue,
+                )
         channel.prologue, channel.epilogue, channel.zero = settings.prologue, settings.epilogue, settings.zero
         if settings.zero:
             channel.view.store.zero_entries(channel.view)

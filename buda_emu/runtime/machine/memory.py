@@ -158,8 +158,9 @@ class Memory:
                 f"allocate_queue {name}: bytes {ours.start:#x}..{ours.start + ours.size:#x} of {ours.space} channel "
                 f"{ours.channel} on device {ours.device} are held by {owner} "
                 f"({theirs.start:#x}..{theirs.start + theirs.size:#x})",
-                kind="allocation", queue=name,
-            )  # fmt: skip
+                kind="allocation",
+                queue=name,
+            )
         self._regions.take(name, regions)
         channel = self.channels[name]
         if isinstance(channel, Ram):

@@ -6,6 +6,7 @@ matmul are judged when they run.
 
 from collections.abc import Iterator, Mapping
 
+from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op, Pad, Queue, Tm
 from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check, queue_check
@@ -141,7 +142,9 @@ def _wrong_inner(op: Op, first: Shape, right: tuple[int, int]) -> Finding:
     what = f"{names} is {have}, by the shapes of the inputs it is {need}: input 0 has {_text(first)} after its TMs"
     both = right[0] != own.m_k and right[1] != own.u_kt
     values = f"m_k: {right[0]}, u_kt: {right[1]}" if both else f"{key}: {right[key == 'u_kt']}"
-    return Finding(attribute_mark(op, key), what, f"write `{values}`; numbers are t, tile rows, tile columns")
+    hint = f"write `{values}`; numbers are t, tile rows, tile columns"
+    exact = hint if both else putting(hint, key, str(right[key == "u_kt"]), safe=False)
+    return Finding(attribute_mark(op, key), what, exact)
 
 
 def _expected(op: Op, m_k: int, u_kt: int) -> Iterator[Expected]:

@@ -2,8 +2,10 @@
 
 from functools import partial
 
+from buda_emu.checker.fix import putting, replacing
 from buda_emu.checker.suggest import near
 from buda_emu.netlist.model import Queue
+from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written
 from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, queue_check
 from buda_emu.netlist.rules.rule import rule
@@ -101,7 +103,7 @@ def allocations(_: Context, queue: Queue) -> Findings:
     if queue.loc not in LOCATIONS:
         text = written(queue, "loc") or queue.loc
         what = f"unknown loc '{text}': no allocations are read" if text else "loc is missing: no allocations are read"
-        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or "write `loc: dram` or `loc: host`")
+        yield Finding(queue.at("loc"), what, near(text, LOCATIONS) or _location(queue))
         return
     rows, columns = queue.blocking.grid_size
     yield Finding(
@@ -109,6 +111,13 @@ def allocations(_: Context, queue: Queue) -> Findings:
         f"{_count(len(queue.buffers), 'allocation')} for a grid of {rows} x {columns} = {cells}",
         f"list one {'[channel, address]' if queue.loc == 'dram' else 'address'} for each grid cell, row by row",
     )
+
+
+def _location(queue: Queue) -> str:
+    """Where a list of allocations stands, that is what `loc` has to say."""
+    lists = [loc for loc in LOCATIONS if isinstance(queue.source, Mapping) and queue.source.find(loc) is not None]
+    hint = "write `loc: dram` or `loc: host`"
+    return putting(hint, "loc", lists[0]) if len(lists) == 1 else hint
 
 
 @queue_check(
@@ -140,7 +149,8 @@ def input_exists(ctx: Context, queue: Queue) -> Findings:
         what = f"is fed by {queue.input} but its target_device is {queue.target_device}"
         yield Finding(queue.at("input"), what, why)
         return
-    hint = "HOST is written in capitals" if queue.input.upper() == "HOST" else partial(near, queue.input, names)
+    capitals = replacing("HOST is written in capitals", queue.input, "HOST")
+    hint = capitals if queue.input.upper() == "HOST" else partial(near, queue.input, names)
     yield Finding(queue.at("input"), f"is fed by '{queue.input}', which is no op", hint)
 
 
@@ -197,11 +207,12 @@ def tile_of_producer(ctx: Context, queue: Queue) -> Findings:
     """NETLIST 2, tile-dim rules."""
     producer = None if queue.host_fed or queue.input in ctx.broken else ctx.ops.get(queue.input)
     if producer is not None and producer.blocking.tile_dim != queue.blocking.tile_dim:
+        tile_dim = list(producer.blocking.tile_dim)
         yield Finding(
             queue.at("tile_dim"),
             f"tile_dim {list(queue.blocking.tile_dim)}, op {producer.name} writes tiles of "
             f"{list(producer.blocking.tile_dim)}",
-            f"write `tile_dim: {list(producer.blocking.tile_dim)}`",
+            putting(f"write `tile_dim: {tile_dim}`", "tile_dim", str(tile_dim), safe=False),
         )
 
 

@@ -48,6 +48,9 @@ class Draft:
     """Of the Ethernet core that gathers; then `cores` counts rows and columns of the NoC, as it does for a `link`."""
     link: bool = False
     """Whether it goes from one end of an Ethernet link to the other."""
+    from_relay: bool = False
+    to_relay: bool = False
+    """Whether it reads, or fills, a relay that pipes between chips were given."""
 
     @property
     def gathers_cores(self) -> bool:
@@ -85,6 +88,7 @@ class PipeMaker:
             if not op.gradient_op:
                 for queue in self.epoch.fed.get(op.name, ()):
                     self._of_queue(queue, op)
+        self.made.sort(key=lambda draft: draft.id)  # copies are given their links with their buffers
 
     def _of_operand(self, op: Op, index: int) -> None:
         name = op.inputs[index]
@@ -108,11 +112,11 @@ class PipeMaker:
 
     def _over_links(self, op: Op) -> None:
         """From the relays of a copy between chips to the operands on the other one."""
-        relays, arrivals = self.buffers.ops.relays[op.name], self.buffers.ops.arrivals[op.name]
+        own = self.buffers.ops
         chip = op.attributes.dest_device
-        for relay, arrival in zip(relays, arrivals, strict=True):
+        for id, relay, arrival in zip(own.links[op.name], own.relays[op.name], own.arrivals[op.name], strict=True):
             where = (chip, *self.buffers.core[arrival])
-            draft = Draft(self.buffers.ids.new(), [relay], [(arrival,)], [where], "", 0, op.name, link=True)
+            draft = Draft(id, [relay], [(arrival,)], [where], "", 0, op.name, link=True)
             draft.bases = [relay]
             self.made.append(draft)
 

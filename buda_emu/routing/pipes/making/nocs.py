@@ -107,19 +107,26 @@ class Nocs:
 
     def _route(self, draft: Draft, last: dict[tuple[str, int], _Seen]) -> Route:
         queues = self.epoch.netlist.queues
-        if draft.reader in queues:
+        if draft.reader in queues and not draft.to_relay:
             return self._to_queue(draft)
         if draft.steps == 1:
             return Route()
+        if draft.link and self.epoch.links is not None:
+            return Route(ethernet=True)
         if draft.link:
             return Route(self._straight(draft), 0, UNICAST_VC, UNICAST_VC, ethernet=True)
-        op = self.epoch.ops[draft.reader]
-        if is_ethernet(op):
+        op = self.epoch.ops.get(draft.reader)
+        if op is None or draft.to_relay or is_ethernet(op):
             return Route(self._into_relay(draft), 0, UNICAST_VC, UNICAST_VC)
         shared = multicast(op, draft.operand, self.epoch.fused(op))
         many = len(draft.outputs[0]) > 1
         noc1 = shared.noc1 or (not shared.rows and not shared.columns and op.grid_transpose != bool(draft.operand % 2))
         how = Multicast(shared.rows and many, shared.columns and many, shared.noc1)
+        if draft.from_relay:
+            vc = MULTICAST_VC if how.rows or how.columns else UNICAST_VC
+            route = Route(self._straight(draft), int(noc1), UNICAST_VC, vc)
+            last[op.name, draft.operand] = _Seen(route, True, how.rows or how.columns)
+            return route
         padding = self.buffers.padding.made.get(base_of(draft.inputs[0]))
         from_queue = draft.steps == 2 or draft.source in queues or padding is not None
         alone, beside = False, None
@@ -160,11 +167,11 @@ class Nocs:
 
     def _straight(self, draft: Draft) -> int:
         """The NoC on which what a pipe reads first is nearer to what it fills first."""
-        first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
+        first = self._physical(draft.inputs[0], 1 if draft.from_relay else self.pipes.cuts[draft.source].tiles)
         return self._nearer(first, self._physical(draft.outputs[0][0], 1))
 
     def _into_relay(self, draft: Draft) -> int:
-        if draft.source not in self.epoch.netlist.queues:
+        if draft.from_relay or draft.source not in self.epoch.netlist.queues:
             return self._straight(draft)
         first = self._physical(draft.inputs[0], self.pipes.cuts[draft.source].tiles)
         return self._nearer(first, self._gathered_at(draft))
@@ -174,8 +181,8 @@ class Nocs:
         return (column, row) if draft.channel >= 0 else self.device.physical(row, column)
 
     def _to_queue(self, draft: Draft) -> Route:
-        queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops[draft.source]
-        if queue.loc == "host" or op.untilize_output or window(self.epoch, queue) is not None:
+        queue, op = self.epoch.netlist.queues[draft.reader], self.epoch.ops.get(draft.source)
+        if queue.loc == "host" or (op is not None and op.untilize_output) or window(self.epoch, queue) is not None:
             return Route(0, 0, WRITE_VC, WRITE_VC)
         noc = self._nearer(self._physical(draft.inputs[0], 1), self._physical(draft.outputs[0][0], 1))
         return Route(noc, noc, WRITE_VC, WRITE_VC)
