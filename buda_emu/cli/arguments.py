@@ -41,11 +41,7 @@ def add_arch(
         return next((arch for arch in known if arch.lower() == text.lower()), text)
 
     parser.add_argument(
-        "--arch",
-        type=spelled,
-        choices=known,
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: {default}{more}",
+        "--arch", type=spelled, choices=known, metavar="ARCH", help=f"{', '.join(ARCHS)}; default: {default}{more}"
     )
 
 

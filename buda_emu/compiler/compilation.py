@@ -47,7 +47,8 @@ class Compilation:
         device = device.on_board(options.board) if options.board else device
         given = _chips(options, arch, board(options.board) if options.board else None)
         if isinstance(given, Chips):
-            aim = Objective.named(options.effort, options.objective, len(given.ids), options.microbatch, given.ids)
+            own = options.effort, options.objective, len(given.ids), options.microbatch, given.ids
+            aim = Objective.named(*own, given.cluster)
             device = device.harvested(given.harvested)
         else:
             aim = Objective.named(options.effort, options.objective, given, options.microbatch)

@@ -90,11 +90,12 @@ class CompiledModel:
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
         """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when all is well.
-        That no pipes are made for an architecture, or between chips (V359), and what net2pipe takes but recommends less
-        of (V357, V358, V360), only the command says."""
+        Several chips are those of the cluster's file, else a row with four links between neighbours. That no pipes are
+        made for an architecture (V359), and what net2pipe takes but recommends less of (V357, V358, V360), only the
+        command says."""
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
-        found = with_routes(self._checked, self.text).diagnostics
+        found = with_routes(self._checked, self.text, self.placement.links).diagnostics
         return tuple(finding for finding in found if finding.rule not in (NOT_JUDGED, *RECOMMENDED))
 
     @property

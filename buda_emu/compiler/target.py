@@ -7,6 +7,7 @@ from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS, Arch
 from buda_emu.spec.boards import board
+from buda_emu.spec.cluster import Cluster
 from buda_emu.spec.devices import Device, device
 from buda_emu.spec.formats import FORMATS
 
@@ -152,12 +153,19 @@ class Objective:
     ids: tuple[int, ...] = ()
     copies: int = 1
     step: int = 1
+    cluster: Cluster | None = None
+    """Of the chips, where a file describes it."""
     work: Work = field(default_factory=Work, compare=False, repr=False)
     """What is done for it, whatever the search puts in the place of the other fields."""
 
     @staticmethod
     def named(
-        effort: str, objective: str, chips: int, microbatch: int | None, ids: tuple[int, ...] = ()
+        effort: str,
+        objective: str,
+        chips: int,
+        microbatch: int | None,
+        ids: tuple[int, ...] = (),
+        cluster: Cluster | None = None,
     ) -> "Objective":
         """From words and figures; no microbatch: what suits the objective. Raises HostError for what is none."""
         for what, word, words in (("effort", effort, EFFORTS), ("objective", objective, OBJECTIVES)):
@@ -169,7 +177,7 @@ class Objective:
         for what, figure, most in (("chips", chips, MOST_CHIPS), ("microbatch", microbatch, 4096)):
             if not 1 <= figure <= most:
                 raise HostError(f"compile: {what} {figure} is not between 1 and {most}")
-        return Objective(effort, objective, chips, microbatch, firm, ids, work=Work.of(effort))
+        return Objective(effort, objective, chips, microbatch, firm, ids, cluster=cluster, work=Work.of(effort))
 
 
 ONE_BY_ONE = Objective("low", microbatch=1)

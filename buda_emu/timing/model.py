@@ -1,6 +1,7 @@
 """The programs of a netlist in time: the job of `buda-emu perf`."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
@@ -157,7 +158,7 @@ class _Costs:
         key = (calls, from_memory, from_op)
         known = self._known.get(key)
         if known is None:
-            parts = [self._part(call, from_memory=from_memory, from_op=from_op) for call in calls]
+            parts = [_part(call, self._model, from_memory, from_op=from_op) for call in calls]
             known = self._known[key] = Cost(
                 sum(part.cycles for part in parts),
                 sum(part.math for part in parts),
@@ -166,14 +167,17 @@ class _Costs:
             )
         return known
 
-    def _part(self, call: OpCall, *, from_memory: Set[int] | None, from_op: bool) -> Cost:
-        cost = op_cost(call, model=self._model, reads=OPERANDS if from_memory is None else from_memory)
-        factor = in_graph(call) if from_op and self._model == "fitted" else 1.0
-        cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
-        unpack, math, pack = ideal_threads(call)
-        threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
-        note = f", times {factor:g} in a graph" if factor != 1 else ""
-        return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
+
+@lru_cache(1 << 14)
+def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, from_op: bool) -> Cost:
+    """Of one call; kept between netlists, as the search for a placement models the same calls again and again."""
+    cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory)
+    factor = in_graph(call) if from_op and model == "fitted" else 1.0
+    cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
+    unpack, math, pack = ideal_threads(call)
+    threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
+    note = f", times {factor:g} in a graph" if factor != 1 else ""
+    return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
 
 
 def _math(call: OpCall, cost: OpCost) -> float:

@@ -197,3 +197,12 @@ def test_random_netlists_of_several_chips(seed: int, tmp_path: Path) -> None:
         return
     assert errors == []
     _hold(text, links, tmp_path)
+
+
+@needs_vendor_router
+@pytest.mark.parametrize(("name", "accepted"), [("a.1", False), ("a.2", True), ("b.1", True)])
+def test_names_of_copies(name: str, accepted: bool, tmp_path: Path) -> None:
+    queues = [queue("a"), queue(name), queue("o", "sum")]
+    text = netlist(queues, [op("sum", "add", ["a", name])]).replace("target_device: 0", "target_device: [0, 1]")
+    assert (refusal(text, WORMHOLE, tmp_path, cluster=cluster(2, FOUR)) == "") == accepted
+    assert _errors(text, _cluster(FOUR)) == ([] if accepted else ["V365"])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from buda_emu.cli.schemas.darwinn import SCHEMAS as _DARWINN
+from buda_emu.cli.schemas.debug import SCHEMAS as _DEBUG
 from buda_emu.cli.schemas.gemini import SCHEMAS as _GEMINI
 from buda_emu.cli.schemas.vpux import SCHEMAS as _VPUX
 from buda_emu.report.baselines.schema import schema
@@ -88,6 +89,6 @@ def _reduce() -> Any:
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
     "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": schema,
-    **_GEMINI, **_VPUX, **_DARWINN,
+    **_DEBUG, **_GEMINI, **_VPUX, **_DARWINN,
 }  # fmt: skip
 """Of what verbs print with --json, by verb, and of baselines."""

@@ -12,10 +12,6 @@ from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
-from buda_emu.report.baselines.items import perf_items
-from buda_emu.report.baselines.verdict import Measure
-from buda_emu.report.perf_against import against, against_lines
-from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
 from buda_emu.version import RESULT_VERSION
 
@@ -143,6 +139,8 @@ def main(args: argparse.Namespace) -> int:
             say(line)
     held = None
     if baseline is not None:
+        from buda_emu.report.baselines.items import perf_items
+
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
     _write(args, found, held)
     if held is not None:
@@ -153,6 +151,8 @@ def main(args: argparse.Namespace) -> int:
 def _baseline(args: argparse.Namespace) -> "Baseline | None":
     if args.baseline is None and not args.update_baseline:
         return None
+    from buda_emu.report.baselines.verdict import Measure
+
     names = ("program", "param", "arch", "board", "model", "what_if", "grid", "harvest")
     measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
@@ -185,6 +185,7 @@ def _what_if(text: str) -> dict[str, float]:
 def _against(args: argparse.Namespace, found: "Perf") -> int:
     """Before and after. Exit code 1 when something is slower by more than --fail-above."""
     from buda_emu.report.machine_readable.perf_json import read_perf_json
+    from buda_emu.report.perf_against import against, against_lines
 
     text = args.against.read_bytes()
     if text.lstrip()[:1] == b"{":
@@ -207,6 +208,7 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
 def _sweep(args: argparse.Namespace) -> int:
     """Every point of a sweep. Exit code 1 when none could be modelled."""
     from buda_emu.api.sweep import parse_axes, sweep
+    from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)

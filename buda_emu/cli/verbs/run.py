@@ -145,10 +145,7 @@ def _run(args: argparse.Namespace, progress: Progress, opened: "Opened", load_se
     def inputs_done(done: int, count: int) -> None:
         progress.bar(done, count, time.perf_counter() - start, "inputs")
 
-    with (
-        compilations(lambda name: progress.show(f"compiling {name}")) as compiled,
-        rounding_warnings() as warned,
-    ):
+    with compilations(lambda name: progress.show(f"compiling {name}")) as compiled, rounding_warnings() as warned:
         report = run_netlist(
             netlist,
             inputs=args.inputs,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -64,10 +65,15 @@ class Rates:
     def of_packets(self, size: int) -> float:
         """Of a transfer in packets of so many bytes: between those that were measured on a straight line, in smaller
         ones as many packets in a cycle."""
-        if not self.packets or size <= 0:
-            return inf
-        sizes, rates = zip(*self.packets, strict=True)
-        return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
+        return _of_packets(self.packets, size)
+
+
+@lru_cache(1 << 12)
+def _of_packets(packets: tuple[tuple[int, float], ...], size: int) -> float:
+    if not packets or size <= 0:
+        return inf
+    sizes, rates = zip(*packets, strict=True)
+    return rates[0] * size / sizes[0] if size < sizes[0] else float(np.interp(size, sizes, rates))
 
 
 @dataclass(frozen=True, slots=True)
