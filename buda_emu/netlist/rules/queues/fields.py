@@ -235,8 +235,8 @@ def _count(number: int, noun: str) -> str:
         "V365",
         "N",
         "a queue on several chips is called as the copy of another one",
-        "A queue with a list of chips is replaced by a copy for each, named after it and the chip. The vendor's compiler "
-        "takes the name of such a copy for the other queue, and ends where both have copies.",
+        "A queue with a list of chips is replaced by a copy for each, named after it and the chip. The vendor's "
+        "compiler takes the name of such a copy for the other queue, and ends where both have copies.",
         "x: {target_device: [0, 1]}, x.1: {target_device: [0, 1]}",
         "x: {target_device: [0, 1]}, x_1: {target_device: [0, 1]}",
         "NETLIST 1.7",
