@@ -186,11 +186,16 @@ def _do(console: "Console", line: str, args: argparse.Namespace, *, echo: bool) 
 
 
 def coloured(found: "Answer") -> Iterator[str]:
-    """Its lines: what stopped a run, and what was changed, brought out."""
+    """Its lines: what stopped a run, and what was changed, brought out; on a terminal lines of the netlist are cut, and
+    sentences go on on a further line."""
+    from buda_emu.report.terminal.text import wrapped
     from buda_emu.screen import current
 
     screen = current()
-    for line in found.lines:
+    for whole in found.lines:
+        line = wrapped(whole) if found.kind == "help" else whole
+        if found.kind in ("list", "stop", "graph") and screen.columns is not None and len(line) > screen.columns:
+            line = f"{line[: screen.columns - 3]}..."
         if found.kind == "stop" and line.startswith(("breakpoint ", "interrupted")):
             yield screen.paint(line, "bold", "cyan")
         elif line.startswith("(changed: "):

@@ -196,18 +196,16 @@ def list_lines(console: Console, text: str) -> Answer:
         return answer("list", ["(end of the netlist)"], first=first, source=[])
     console.listed = last + 1
     stops = {_breakpoint_line(console, item) for item in run.breakpoints.enabled}
-    shown = [
-        f"{'->' if at == here else 'B ' if at in stops else '  '} {at:>5}  {lines[at - 1]}"
-        for at in range(first, last + 1)
-    ]
     nodes = {op.at().line: run.names.nodes.get(name, "") for name, op in run.names.ops.items()}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"line": at, "text": lines[at - 1], "here": at == here, "node": nodes.get(at, "")}
         for at in range(first, last + 1)
     ]
-    for at, row in enumerate(rows):
-        if row["node"]:
-            shown[at] += f"    <- {row['node']}"
+    shown = [
+        f"{'->' if row['here'] else 'B ' if row['line'] in stops else '  '} {row['line']:>5}  "
+        f"{'[' + row['node'] + '] ' if row['node'] else ''}{row['text']}"
+        for row in rows
+    ]
     return answer("list", shown, first=first, source=rows)
 
 
