@@ -59,7 +59,8 @@ def model_netlist(
 
 
 def require_places(netlist: Netlist, chip: Device) -> None:
-    """Raises HostError for an op on cores that the chip does not have, and a queue in such a DRAM channel."""
+    """Raises HostError for an op on cores that the chip does not have, and of a board's chip for a queue in such a DRAM
+    channel (of any other V151 warns)."""
     rows, columns = chip.grid
     where = f"the chip of {chip.board}" if chip.board else "the chip"
     for op in netlist.ops.values():
@@ -70,7 +71,7 @@ def require_places(netlist: Netlist, chip: Device) -> None:
                     f"op {op.name} stands on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
                     f"{where} has {rows}x{columns}"
                 )
-    for queue in netlist.queues.values():
+    for queue in netlist.queues.values() if chip.board else ():
         last = max((buffer.channel for buffer in queue.buffers), default=0) if queue.loc == "dram" else 0
         if last >= chip.dram_channels:
             raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {where} has {chip.dram_channels}")
