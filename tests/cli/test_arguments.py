@@ -35,7 +35,7 @@ SHARED = {
     "--seed": (["run", "test", "numerics", "advise", "generate", "faults", "debug"], "7", 7),
     "--threads": (["run", "numerics", "debug"], "2", 2),
     "--memory-limit": (["run", "test", "numerics", "faults", "debug"], "2K", 2048),
-    "--no-cache": (["run", "test", "numerics", "check"], None, False),
+    "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
 MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0, or that of --board"
 """A model lists no architectures."""
