@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,11 @@ class CompiledModel:
     def __repr__(self) -> str:
         ops, epochs = plural(len(self.placement.ops), "op"), plural(self.placement.epochs, "epoch")
         return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
+
+    def _repr_html_(self) -> str:
+        from buda_emu.report.pictures.grid_svg import grid_svg  # what only a notebook shows
+
+        return f"<p>{escape(repr(self))}</p>{grid_svg(self.netlist)}"
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property

@@ -25,6 +25,8 @@ SHARED = {
             "generate",
             "faults",
             "debug",
+            "new",
+            "diff",
         ],
         "Blackhole",
         "blackhole",
@@ -38,8 +40,13 @@ SHARED = {
     "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
 MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0, or that of --board"
-"""A model lists no architectures."""
-MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"], "generate": ["-o", "d"]}
+"""A model lists no architectures, nor do a few words."""
+MORE = {
+    "pack": ["--tensors", "t", "-o", "o.tti"],
+    "reduce": ["--check", "false"],
+    "generate": ["-o", "d"],
+    "diff": ["g"],
+}
 NO_FILE = {"generate"}
 CASES = [(verb, option) for option, (verbs, *_) in SHARED.items() for verb in verbs]
 
@@ -60,7 +67,7 @@ def test_every_verb_describes_them_alike(verb):
     in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
-        expected = MODELS if (verb, option) == ("compile", "--arch") else in_run[option]
+        expected = MODELS if (verb, option) in (("compile", "--arch"), ("new", "--arch")) else in_run[option]
         expected += "; of VPUX programs: 37XX, 40XX" if (verb, option) == ("check", "--arch") else ""
         assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 

@@ -10,7 +10,7 @@ import pytest
 from shared_files import ROOT
 
 pytest_lsp = pytest.importorskip("pytest_lsp")
-lsp = pytest.importorskip("lsprotocol.types")
+lsp = pytest.importorskip("pygls.lsp.server").types
 
 COMMAND = [sys.executable, "-m", "buda_emu", "lsp"]
 GOOD = (ROOT / "netlists/attention.yaml").read_text()
