@@ -39,7 +39,8 @@ SHARED = {
     "--memory-limit": (["run", "test", "numerics", "faults", "debug"], "2K", 2048),
     "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
-MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0, or that of --board"
+_WITHOUT_LIST = f"{', '.join(ARCHS)}; default: wormhole_b0"
+NOT_LISTED = {"compile": f"{_WITHOUT_LIST}, or that of --board", "new": _WITHOUT_LIST}
 """A model lists no architectures, nor do a few words."""
 MORE = {
     "pack": ["--tensors", "t", "-o", "o.tti"],
@@ -67,7 +68,7 @@ def test_every_verb_describes_them_alike(verb):
     in_run = {option: action.help for action in _own("run")._actions for option in action.option_strings}
     for option in own.keys() & SHARED.keys():
         assert verb in SHARED[option][0], option
-        expected = MODELS if (verb, option) in (("compile", "--arch"), ("new", "--arch")) else in_run[option]
+        expected = NOT_LISTED[verb] if option == "--arch" and verb in NOT_LISTED else in_run[option]
         expected += "; of VPUX programs: 37XX, 40XX" if (verb, option) == ("check", "--arch") else ""
         assert own[option].replace("to model", "to run").replace("to make faster", "to run") == expected
 
