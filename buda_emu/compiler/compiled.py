@@ -81,7 +81,7 @@ class CompiledModel:
 
     def __repr__(self) -> str:
         ops, epochs = plural(len(self.placement.ops), "op"), plural(self.placement.epochs, "epoch")
-        return f"CompiledModel({self.graph.name!r}, {self.placement.target.arch.name}, {ops}, {epochs})"
+        return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
@@ -171,7 +171,7 @@ class CompiledModel:
     def _modelled(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
-        run = model_netlist(netlist, programs, params, version=__version__)
+        run = model_netlist(netlist, programs, params, chip=self.placement.target.chip, version=__version__)
         return ModelPerf(run, self.placement.inputs)
 
     def compare(

@@ -1,11 +1,14 @@
 """What is compiled for: architecture, formats, fidelity."""
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from buda_emu.compiler.work import Work
 from buda_emu.errors import HostError
 from buda_emu.spec.archs import ARCHS, Arch
+from buda_emu.spec.boards import board
 from buda_emu.spec.cluster import Cluster
+from buda_emu.spec.devices import Device, device
 from buda_emu.spec.formats import FORMATS
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
@@ -30,12 +33,14 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df)."""
+    """`df`: of activations and parameters, `acc_df` of what the math unit sums in ("" is chosen by df); `board`: that
+    the chip stands on, "" where none is named."""
 
     arch: Arch
     df: str = "Float16_b"
     fidelity: str = "HiFi3"
     acc: str = ""
+    board: str = ""
 
     @staticmethod
     def named(arch: str, df: str, fidelity: str, acc_df: str = "") -> "Target":
@@ -52,6 +57,13 @@ class Target:
             raise HostError("compile: grayskull cannot sum in Float32")  # V090
         return Target(ARCHS[arch], df, fidelity, acc_df)
 
+    def on_board(self, name: str) -> "Target":
+        """Of a chip as it is on a board: with the cores and DRAM channels that are left. Raises HostError for a board
+        that is not known."""
+        found = board(name)
+        arch = replace(self.arch, grid=found.grid, dram_channels=found.dram_channels)
+        return replace(self, arch=arch, board=found.name)
+
     def harvested(self, rows: int) -> "Target":
         """Of a chip that lacks its last rows (PERF 1). Raises HostError where none is left."""
         height, width = self.arch.grid
@@ -64,6 +76,16 @@ class Target:
         if own == Precision():
             return self
         return replace(self, df=own.df or self.df, acc=own.acc_df or self.acc, fidelity=own.fidelity or self.fidelity)
+
+    @property
+    def chip(self) -> Device:
+        """The chip as the time model takes it: its board's, or one with the cores that it has."""
+        return _chip(self.board, self.arch.name, self.arch.grid)
+
+    @property
+    def title(self) -> str:
+        """What people call the chip: its architecture, with the board where one is named."""
+        return f"{self.board} ({self.arch.name})" if self.board else self.arch.name
 
     @property
     def activation_df(self) -> str:
@@ -108,6 +130,11 @@ class Target:
     def has_int8(self) -> bool:
         """Whether there are products of integers (V030, V141)."""
         return self.arch.name != "grayskull"
+
+
+@cache
+def _chip(on: str, arch: str, grid: tuple[int, int]) -> Device:
+    return (board(on).chip if on else device(arch)).with_grid(*grid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,18 +24,20 @@ SHARED = {
             "reduce",
             "generate",
             "faults",
+            "debug",
         ],
         "Blackhole",
         "blackhole",
     ),
-    "--program": (["run", "test", "numerics", "perf", "advise", "faults"], "p", ["p"]),
-    "--param": (["run", "test", "numerics", "perf", "advise", "faults"], "n=4", [("$n", "4")]),
-    "--seed": (["run", "test", "numerics", "advise", "generate", "faults"], "7", 7),
-    "--threads": (["run", "numerics"], "2", 2),
-    "--memory-limit": (["run", "test", "numerics", "faults"], "2K", 2048),
-    "--no-cache": (["run", "test", "numerics", "check"], None, False),
+    "--board": (["run", "perf", "compile", "advise"], "n150", "n150"),
+    "--program": (["run", "test", "numerics", "perf", "advise", "faults", "debug"], "p", ["p"]),
+    "--param": (["run", "test", "numerics", "perf", "advise", "faults", "debug"], "n=4", [("$n", "4")]),
+    "--seed": (["run", "test", "numerics", "advise", "generate", "faults", "debug"], "7", 7),
+    "--threads": (["run", "numerics", "debug"], "2", 2),
+    "--memory-limit": (["run", "test", "numerics", "faults", "debug"], "2K", 2048),
+    "--no-cache": (["run", "test", "numerics", "check", "debug"], None, False),
 }
-MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0"
+MODELS = f"{', '.join(ARCHS)}; default: wormhole_b0, or that of --board"
 """A model lists no architectures."""
 MORE = {"pack": ["--tensors", "t", "-o", "o.tti"], "reduce": ["--check", "false"], "generate": ["-o", "d"]}
 NO_FILE = {"generate"}
@@ -98,7 +100,7 @@ def test_a_memory_limit_takes_the_same_words_in_every_verb():
 
     for verb in VERBS:
         walk(verb, build_parser(verb).below[verb])
-    assert found.keys() == {"run", "test", "numerics", "faults", "vpux run"}
+    assert found.keys() == {"run", "test", "numerics", "faults", "debug", "vpux run"}
     for action in found.values():
         assert (action.type, action.metavar) == (arguments.memory_size, "SIZE")
         assert [action.type(text) for text in ("4GiB", "512M", "1.5k", "4096")] == [4 << 30, 512 << 20, 1536, 4096]

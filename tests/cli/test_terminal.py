@@ -53,7 +53,7 @@ COMMANDS = [
     ("formats",),
     ("cache",),
 ]
-NO_TABLES = {"info", "check", "generate", "graph", "pack", "opcycles", "schema", "completion"}
+NO_TABLES = {"debug", "fmt", "lsp", "info", "check", "generate", "graph", "pack", "opcycles", "schema", "completion"}
 """Verbs that print findings, files, CSV, JSON or a script."""
 
 

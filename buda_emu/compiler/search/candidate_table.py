@@ -161,7 +161,7 @@ class CandidateTable:
 
     def cores_a_byte(self, pace: Floats) -> Floats:
         """What a byte that DRAM moves for each input is worth, in cores: shares of a chip at a pace."""
-        return prod(self.target.arch.grid) / (speeds(self.target.arch.name).dram * pace)
+        return prod(self.target.arch.grid) / (speeds(self.target.chip).dram * pace)
 
     @property
     def need(self) -> NDArray[np.int64]:

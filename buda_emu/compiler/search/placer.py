@@ -113,7 +113,7 @@ def _best_of(graphs: Sequence[TileGraph], target: Target, aim: Objective, entrie
 def _searched(tiles: TileGraph, target: Target, aim: Objective, entries: int, forms: Forms | None) -> _Found:
     """A graph by itself."""
     if aim.chips > 1 and target.arch.eth_cores == 0:
-        raise HostError(f"compile: chips of {target.arch.name} are not connected: one only")
+        raise HostError(f"compile: chips of {target.title} are not connected: one only")
     if tiles.states:  # what an input leaves in a ram the next one reads
         if aim.chips > 1:
             raise HostError("compile: what keeps states from input to input (training, caches) takes one chip")
@@ -408,9 +408,7 @@ def first_spots(tiles: TileGraph, target: Target, chips: int) -> dict[str, Place
             epoch, chip = (epoch, chip + 1) if chip + 1 < chips else (epoch + 1, 0)
             at = room.take(choice.blocks.grid)
             if at is None:
-                raise UnsupportedError(
-                    f"{op.name}: {choice.blocks.grid} cores, {target.arch.name} has {rows}x{columns}"
-                )
+                raise UnsupportedError(f"{op.name}: {choice.blocks.grid} cores, {target.title} has {rows}x{columns}")
         spots[op.name] = PlacementDecision(choice, epoch, chip, at)
     return spots
 
