@@ -42,7 +42,7 @@ def model_netlist(
     would, UnsupportedError.
     """
     chip = chip or device(netlist.arch_name)
-    _check_places(netlist, chip)
+    require_places(netlist, chip)
     fast = speed(chip, what_if or {})
     model_epoch = EpochModel(fast, chip, model, assumptions(what_if or {}, chip))
     found: list[EpochReport] = []
@@ -58,16 +58,23 @@ def model_netlist(
     )  # fmt: skip
 
 
-def _check_places(netlist: Netlist, chip: Device) -> None:
+def require_places(netlist: Netlist, chip: Device) -> None:
+    """Raises HostError for an op on cores that the chip does not have, and of a board's chip for a queue in such a DRAM
+    channel (of any other V151 warns)."""
     rows, columns = chip.grid
+    where = f"the chip of {chip.board}" if chip.board else "the chip"
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             top, left, bottom, right = rectangle(op)
             if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
                     f"op {op.name} stands on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
-                    f"the chip has {rows}x{columns}"
+                    f"{where} has {rows}x{columns}"
                 )
+    for queue in netlist.queues.values() if chip.board else ():
+        last = max((buffer.channel for buffer in queue.buffers), default=0) if queue.loc == "dram" else 0
+        if last >= chip.dram_channels:
+            raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {where} has {chip.dram_channels}")
 
 
 class EpochModel:

@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, given, settings
 import buda_emu as be
 from buda_emu.api.run_netlist import run_netlist
 from buda_emu.netlist.load import check_text
-from buda_emu.ops.base import serial
 from buda_emu.ops.on_device.reference_units import ReferenceUnits
-from buda_emu.ops.operands import relu_in_place
+from buda_emu.ops.operands import convert, relu_in_place
 from buda_emu.runtime.graph import device_run, execute
 from buda_emu.spec.ops import OP_TYPES
 from buda_emu.testing import Budget, generate, netlists
@@ -23,8 +22,8 @@ NOT_DRAWN = {"ethernet_datacopy", "buffer", "drainer"}
 NOT_ON_GRAYSKULL = {"quantization", "requantization", "dequantization"}
 
 
-def by_reference(self, step, inputs, out):
-    """`FormatRun._run` by the definitions of the ops: plain numpy on whole tensors."""
+def by_reference(step, inputs, previous, out, parallel):
+    """`execute.run_step` by the definitions of the ops: plain numpy on whole tensors."""
     count = len(out)
     tensors = []
     for operand, source in zip(step.call.operands, inputs, strict=True):
@@ -32,9 +31,11 @@ def by_reference(self, step, inputs, out):
         t, rows, cols = operand.map.source_shape
         tensors.append(operand.map.apply(whole.reshape(count, t, rows, cols, 32, 32)))
     out[...] = step.implementation.reference(step.call, tensors).reshape(out.shape)
-    relu_in_place(out, step.relu, serial)
+    if previous is not None:
+        out += previous
+    relu_in_place(out, step.relu, parallel)
     if step.output_format:
-        self._convert_output(step, out)
+        convert(out, step.output_format, parallel, truncate=True)
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def plain(monkeypatch):
     """Runs by the definitions, in all precisions."""
 
     def use():
-        monkeypatch.setattr(execute.FormatRun, "_run", by_reference)
+        monkeypatch.setattr(execute, "run_step", by_reference)
         monkeypatch.setattr(device_run, "KernelUnits", lambda core, **_: ReferenceUnits(core))
 
     return use, monkeypatch.undo
