@@ -24,6 +24,7 @@ from buda_emu.cli.arguments import (
 )
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.console import Console
+from buda_emu.cli.coverage import add_coverage, settle_coverage
 from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
@@ -120,6 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
     add_baseline(shown)
+    add_coverage(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument(
         "--format", choices=FORMATS, default="text",
@@ -172,12 +174,14 @@ def main(args: argparse.Namespace) -> int:
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
     _write(args, run, held)
+    covered = settle_coverage(args, [case.netlist for case in results if case.status in ("passed", "failed")])
     if args.format != "text":
         _print(args.format, run)
     _complain_of_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    return exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    code = exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    return code if code or covered else Exit.DIFFERS
 
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
