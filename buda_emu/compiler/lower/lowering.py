@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
 from buda_emu.compiler.lower.picker import Cut, PickTable, has_room, picker_rows
-from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after, over
+from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.spec.infinity import LARGEST, STAND_IN
@@ -116,7 +116,7 @@ class Lowering:
     # ----------------------------------------------------------------------------------------------- netlist ops
     def op(
         self, type: str, uses: list[Use], shape: Shape, /, *, suffix: str = "", inner: int = 0,
-        grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Any,
+        grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Unpack[TileAttributes],
     ) -> str:  # fmt: skip
         """Add one; returns its name."""
         name = self.name(suffix)
