@@ -40,7 +40,7 @@ def test_extras_that_messages_name_are_there():
         for path in sorted((ROOT / "buda_emu").rglob("*.py"))
         for name in re.findall(r"pip install '?\"?buda-emu\[(\w+)\]", path.read_text())
     }
-    assert {"compare", "dask", "darwinn"} <= named <= EXTRAS.keys()
+    assert {"compare", "dask", "darwinn", "debug"} <= named <= EXTRAS.keys()
 
 
 def test_compare_brings_what_runs_the_model():

@@ -41,6 +41,7 @@ ALLOWED = {
     "runtime": {"numpy"},
     "advice": {"numpy"},
     "verify": {"numpy"},
+    "coverage": set(),
     "testing": {"numpy"},
     "injection": {"numpy"},
     "report": {"numpy", "jinja2", "markupsafe"},  # pages

@@ -17,6 +17,7 @@ from buda_emu.debugger.worker import Worker
 from buda_emu.errors import BudaError, HostError
 from buda_emu.netlist.model import Instruction, Netlist, Op
 from buda_emu.program.interpreter import Standing
+from buda_emu.program.place import Place
 from buda_emu.program.values import Variables
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
@@ -94,6 +95,7 @@ class Engine(Stepper):
         self._last_hit: Hit | None = None
         self._seeking = False
         self._interrupted = False
+        self.pending: Callable[[], bool] = lambda: False  # does somebody wait for the program to be held?
         self._starts: dict[int, int] = {}  # the first instruction of each program
         self._skips = False
         self._machine = emulator.machine
@@ -130,7 +132,10 @@ class Engine(Stepper):
         ProgramError."""
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins anew")
-        self._goal, self._breaking, self._interrupted = goal, breaking, False
+        self._goal, self._breaking = goal, breaking
+        self._interrupted = False
+        if breaking and not self._seeking and self.pending():  # somebody wanted in before
+            self._interrupted = True
         return self._went(self._worker.go(self._interrupt))
 
     def _went(self, stop: Stop) -> Stop:
@@ -147,6 +152,8 @@ class Engine(Stepper):
         if target <= self.stop.position:
             return self.stop
         stop = self.go(Goal("position", self.moment("instruction"), target), breaking=False)
+        while stop.reason == "interrupted":  # a moment is reached, or nobody knows where it is
+            stop = self.go(Goal("position", self.moment("instruction"), target), breaking=False)
         return self._went(Stop("step", stop.position) if stop.reason == "step" else stop)
 
     def last_hit(self, before: Position) -> Hit | None:
@@ -419,6 +426,15 @@ class Engine(Stepper):
     def channels(self) -> Mapping[str, Channel]:
         """Queues and rams of the machine."""
         return self._machine.memory.channels
+
+    def place(self) -> Place:
+        """Where the program is: instruction, loops, variables. Only while one runs."""
+        return self._machine.programs.place
+
+    @property
+    def executed(self) -> Mapping[str, int]:
+        """How often each graph has run to its end."""
+        return self._machine.journal.executed
 
     def sharing(self, queue: str, slot: int) -> list[tuple[str, int]]:
         """The entry, and those of other rams that lie on the same memory (NETLIST 1.10), of queues that an op fills."""

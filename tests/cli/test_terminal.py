@@ -54,7 +54,20 @@ COMMANDS = [
     ("formats",),
     ("cache",),
 ]
-NO_TABLES = {"fmt", "lsp", "new", "info", "check", "generate", "graph", "pack", "opcycles", "schema", "completion"}
+NO_TABLES = {
+    "check",
+    "completion",
+    "debug",
+    "fmt",
+    "generate",
+    "graph",
+    "info",
+    "lsp",
+    "new",
+    "opcycles",
+    "pack",
+    "schema",
+}
 """Verbs that print findings, files, CSV, JSON or a script."""
 
 
