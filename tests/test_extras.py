@@ -10,7 +10,7 @@ import buda_emu as be
 from shared_files import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-NAMES = {"ai_edge_litert": "ai-edge-litert"}
+NAMES = {"ai_edge_litert": "ai-edge-litert", "pytest_lsp": "pytest-lsp"}
 HERE = {*sys.stdlib_module_names, "hatchling"}
 """The library, and what builds the package."""
 

@@ -29,8 +29,9 @@ def compile(  # noqa: A001 - as be.compile
 ) -> CompiledModel:
     """Compile a model for inference.
 
-    `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module or ExportedProgram; `inputs`: example
-    inputs, needed for a module, and for what an ONNX model leaves open (symbolic sizes, shapes that are inputs).
+    `source`: path of an .onnx or .pt2 file, onnx.ModelProto, torch.nn.Module, ExportedProgram, or a function of JAX;
+    `inputs`: example inputs, needed for a module or function, and for what an ONNX model leaves open (symbolic sizes,
+    shapes that are inputs).
     `options`, or its fields as keywords, which replace those of `options`: see CompileOptions.
 
     Keywords of a training (`loss` and what belongs to it), `keeps` and a mapping of Programs as `source` are

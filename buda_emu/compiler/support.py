@@ -23,6 +23,14 @@ def aten_rows() -> Iterator[Sequence[str]]:
         yield op.name, op.family, op.becomes.rstrip(".")
 
 
+def hlo_rows() -> Iterator[Sequence[str]]:
+    """One for each StableHLO or CHLO operator, as jax writes them; imports nothing of jax."""
+    from buda_emu.compiler.importers.from_jax.declared import hlo_ops
+
+    for op in sorted(hlo_ops(), key=lambda op: op.name):
+        yield op.name, op.family, op.becomes.rstrip(".")
+
+
 def onnx_rows() -> Iterator[Sequence[str]]:
     """One for each ONNX operator that has a handler; imports `onnx`."""
     from buda_emu.compiler.importers.from_onnx.call import BECOMES

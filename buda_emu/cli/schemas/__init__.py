@@ -27,7 +27,8 @@ def _advise() -> Any:
     netlist = {**pace, "epochs": Rows(program=str, graphs=list[str], cycles_per_input=float)}
     return document(
         "Results of buda-emu advise --json",
-        netlist=str, arch=str, epochs_modelled=int, before=Row(netlist), after=Row(netlist, pcc_lost=float),
+        netlist=str, arch=str, board=str, epochs_modelled=int, before=Row(netlist),
+        after=Row(netlist, pcc_lost=float),
         alone=Rows(change, pace, graphs=list[str], cycles_before=float, cycles_after=float),
         together=Rows(change, pace), front=Rows(pace, what=str, pcc_lost=float), nothing_found=str,
         refused=Rows(change, reason=str),
