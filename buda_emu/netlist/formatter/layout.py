@@ -8,7 +8,7 @@ from buda_emu.netlist.formatter.source import Span
 from buda_emu.netlist.yaml_reader import UnreadableError
 
 STEP: Final = 2  # columns for each level
-_BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n\x85\u2028\u2029])")
+_BREAK: Final = re.compile(r"[ \t]*(?:\r\n|[\r\n])")  # others, such as U+2028, are a part of the value
 _LEADING: Final = " \t"
 _MOST_OF_KEY: Final = 1000  # YAML allows 1024 characters of a key that stands before its colon
 _OPENING, _CLOSING = "{[", "}]"
