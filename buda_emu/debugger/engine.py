@@ -99,6 +99,7 @@ class Engine(Stepper):
         self._starts: dict[int, int] = {}  # the first instruction of each program
         self._skips = False
         self._machine = emulator.machine
+        self._channels = self._machine.memory.channels
         self._reset(START)
         self.stop = Stop("start", START)
         self._worker = Worker(self._run_programs)
@@ -136,7 +137,11 @@ class Engine(Stepper):
         self._interrupted = False
         if breaking and not self._seeking and self.pending():  # somebody wanted in before
             self._interrupted = True
-        return self._went(self._worker.go(self._interrupt))
+        self.history.goes_on()
+        try:
+            return self._went(self._worker.go(self._interrupt))
+        finally:
+            self.history.stands()
 
     def _went(self, stop: Stop) -> Stop:
         self.stop = stop
@@ -290,7 +295,7 @@ class Engine(Stepper):
             self._event("instruction", Position(self.count))
 
     def _passes(self) -> bool:
-        """Is there nothing to be done before an instruction? That has to be quick."""
+        """Is there nothing to be done between two steps of this instruction? That has to be quick."""
         goal = self._goal
         if self._interrupted or self.changes or goal is None or (self._breaking and self.breaks is not None):
             return False
@@ -315,7 +320,8 @@ class Engine(Stepper):
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
         """See `Stepper`."""
-        anew = tuple(name for name in writes if self.channels[name].zero)
+        channels = self._channels
+        anew = tuple([name for name in writes if channels[name].zero])
         self.log.add(Chunk(self.count, self.done, inputs, self.graphs, reads, writes, anew))
         self.op_now, self.put = None, None
         self.values, self._held_bytes = {}, 0
@@ -325,8 +331,9 @@ class Engine(Stepper):
         self.log.stored()
         self.done += inputs
         self.op_now, self.put = None, None
-        self._event("stored", Position(self.count, self.done - 1, STORED))
-        self._choose()
+        if not self._passes():
+            self._event("stored", Position(self.count, self.done - 1, STORED))
+            self._choose()
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - one, or the first of them
         """See `Stepper`."""
@@ -380,6 +387,9 @@ class Engine(Stepper):
 
     def _choose(self) -> None:
         """How closely the next inputs of the epoch are watched."""
+        if self._passes():
+            self.ops, self.most_inputs = False, None
+            return
         graph = self.graphs[0]
         topo = self._topologies[graph]
         goal, breaks = self._goal, self.breaks if self._breaking else None
@@ -425,7 +435,7 @@ class Engine(Stepper):
     @property
     def channels(self) -> Mapping[str, Channel]:
         """Queues and rams of the machine."""
-        return self._machine.memory.channels
+        return self._channels
 
     def place(self) -> Place:
         """Where the program is: instruction, loops, variables. Only while one runs."""

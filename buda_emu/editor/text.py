@@ -46,8 +46,9 @@ class OpenText:
         placeholders = template_findings(self.text, self.path, self.tree.root)
         if placeholders:
             return None, placeholders
+        self._reader.kept.next()
         with no_collections():
-            netlist, found = judge_tree(self.tree.root, self.path, None, False)
+            netlist, found = judge_tree(self.tree.root, self.path, None, False, self._reader.kept)
         if has_ignores(self.text):
             from buda_emu.netlist.ignores import without_ignored
 

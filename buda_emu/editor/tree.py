@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
+from buda_emu.netlist.reader.context import Kept
 from buda_emu.netlist.yaml_reader import UnreadableError, read_any, read_tree, split_lines
 from buda_emu.records import dataclass
 
@@ -33,6 +34,8 @@ class TreeReader:
 
     def __init__(self) -> None:
         self._kept: dict[str, list[_Piece]] = {}
+        self.kept = Kept()
+        """What nodes were read as, which goes with them."""
 
     def read(self, text: str) -> Tree:
         """The tree of a text; equal to what `read_tree` gives for one that is whole."""

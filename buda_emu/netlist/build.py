@@ -7,6 +7,7 @@ from buda_emu.netlist.derived.temporal import temporal_graphs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.reader.context import Kept
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
@@ -29,9 +30,12 @@ def judge(
     return netlist, root, findings
 
 
-def judge_tree(root: Mapping, path: str, arch: str | None, strict: bool) -> tuple[Netlist | None, list[Diagnostic]]:
-    """The same of a tree that was read: the netlist, None where it could not be made, and what was found."""
-    document = read_document(root, path, arch)
+def judge_tree(
+    root: Mapping, path: str, arch: str | None, strict: bool, kept: Kept | None = None
+) -> tuple[Netlist | None, list[Diagnostic]]:
+    """The same of a tree that was read: the netlist, None where it could not be made, and what was found. `kept`: from
+    an earlier version whose nodes are those of this one where nothing changed."""
+    document = read_document(root, path, arch, kept)
     findings = document.diagnostics
     if not document.readable or not document.arch_name:
         return None, findings

@@ -233,3 +233,16 @@ def test_what_torch_cannot_trace_is_refused_with_the_line_of_the_model_and_what_
     number = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "# this " in text)
     with pytest.raises(be.HostError, match=rf'{Path(__file__).name}", line {number}, in forward: if .*; write it'):
         be.compile(Deciding(), (torch.ones(2, 3),))
+
+
+@pytest.mark.parametrize(("size", "picks"), [(12, 1), (48, 2)])
+def test_taps_of_an_image_that_was_scaled_up_are_picked_by_themselves_where_they_are_too_many(size, picks):
+    torch.manual_seed(0)
+    grown = torch.nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+    module = torch.nn.Sequential(torch.nn.Conv2d(16, 8, 3, padding=1), grown, torch.nn.Conv2d(8, 32, 3, padding=1))
+    x = torch.randn(1, 16, size, size)
+    compiled = be.compile(module.eval(), (x,), arch="grayskull", effort="low")
+    assert compiled.check(strict=True) == ()
+    assert sum("v_2.conv.pick" in name for name in compiled.netlist.ops) == picks
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(x)[0], module(x).numpy(), rtol=1e-3, atol=1e-4)

@@ -30,6 +30,16 @@ def test_it_starts_verbs_that_exist():
     assert "lsp" in VERBS
 
 
+def test_the_debugger_knows_every_argument_that_it_is_given():
+    from buda_emu.debugger.dap.going import LAUNCH
+
+    (debugger,) = json.loads((FOLDER / "package.json").read_text())["contributes"]["debuggers"]
+    named = debugger["configurationAttributes"]["launch"]["properties"]
+    assert set(named) == set(LAUNCH) - {"noDebug"}  # which the editor adds
+    assert '[...program.args, "debug", "--dap"]' in SOURCE
+    assert "debug" in VERBS
+
+
 def test_the_lock_file_names_no_host():
     assert '"resolved"' not in (FOLDER / "package-lock.json").read_text()
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-import buda_emu
 from buda_emu.checker.text import plural
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Node, Output
@@ -68,7 +67,7 @@ def _where(error: Exception) -> str:
 def _is_of_model(file: str) -> bool:
     """Neither torch's, nor ours, nor Python's."""
     python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
-    ours = (str(Path(torch.__file__).parent), str(Path(buda_emu.__file__).parent))
+    ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[3]))
     return not python and not file.startswith(("<", *ours))
 
 
