@@ -53,6 +53,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"df": "Bfp8", "fuse": False},
     {"effort": "high", "df": "Bfp8_b", "objective": "cores"},
     {"chips": 2},
+    {"chips": 2, "objective": "latency"},
     {"chips": 3, "effort": "low", "df": "Bfp8_b"},
 )
 TRAINED = (

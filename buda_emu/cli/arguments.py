@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from buda_emu.errors import HostError
 from buda_emu.screen import WHEN
 from buda_emu.spec.archs import ARCHS
+from buda_emu.spec.boards import BOARDS
 from buda_emu.spec.precision import PRECISIONS, Precision
 
 if TYPE_CHECKING:
@@ -40,12 +41,17 @@ def add_arch(
         return next((arch for arch in known if arch.lower() == text.lower()), text)
 
     parser.add_argument(
-        "--arch",
-        type=spelled,
-        choices=known,
-        metavar="ARCH",
-        help=f"{', '.join(ARCHS)}; default: {default}{more}",
+        "--arch", type=spelled, choices=known, metavar="ARCH", help=f"{', '.join(ARCHS)}; default: {default}{more}"
     )
+
+
+def add_board(parser: Taker) -> None:
+    """--board: the boards of `spec.boards`, or several in a row. What is none is refused where it is looked up."""
+    parser.add_argument(
+        "--board", metavar="NAME",
+        help=f"the chips of a board, with the cores that are left, clock and memory: {', '.join(BOARDS)}, or several "
+        "in a row such as n150x4; default: a chip by itself, nothing harvested",
+    )  # fmt: skip
 
 
 def add_cluster(parser: Taker, more: str = "") -> None:

@@ -21,9 +21,13 @@ from buda_emu.version import __version__
 VERBS: Mapping[str, str] = {
     "run": "Run the programs of a netlist or device image and print what its queues hold.",
     "check": "Check documents of any kind against their rules and print every finding with its place.",
+    "new": "Write a first netlist from a few words: a shape and op types.",
+    "diff": "Say what differs between two netlists or images: ops, placement, formats, programs, cycles.",
     "fmt": "Format netlists: one layout, comments and values as they are.",
+    "lsp": "Serve editors: findings while typing, completion, definitions, renaming, formatting.",
     "info": "Say what any file is: its kind, its figures, whether the rules of its kind accept it.",
     "test": "Test netlists: feed them, compare what comes out, say which outputs hold.",
+    "debug": "Stop a netlist's programs anywhere, look, change, go back; also from an editor (--dap).",
     "numerics": "Say why the chip's answer differs: the error of each op, its cause, the cheapest repair.",
     "perf": "Model the cycles of a netlist: what holds it back, does it meet its performance-check.",
     "advise": "Say what would make a netlist faster, what it costs in accuracy, and write the netlist that has it.",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,12 @@ class CompiledModel:
 
     def __repr__(self) -> str:
         ops, epochs = plural(len(self.placement.ops), "op"), plural(self.placement.epochs, "epoch")
-        return f"CompiledModel({self.graph.name!r}, {self.placement.target.arch.name}, {ops}, {epochs})"
+        return f"CompiledModel({self.graph.name!r}, {self.placement.target.title}, {ops}, {epochs})"
+
+    def _repr_html_(self) -> str:
+        from buda_emu.report.pictures.grid_svg import grid_svg  # what only a notebook shows
+
+        return f"<p>{escape(repr(self))}</p>{grid_svg(self.netlist)}"
 
     # ----------------------------------------------------------------------------------------------- the netlist
     @cached_property
@@ -90,11 +96,12 @@ class CompiledModel:
 
     def check(self, strict: bool = True) -> tuple[Diagnostic, ...]:
         """Findings as of `buda-emu check`, with `strict` those of its pipes and streams, too; none when all is well.
-        That no pipes are made for an architecture, or between chips (V359), and what net2pipe takes but recommends less
-        of (V357, V358, V360), only the command says."""
+        Several chips are those of the cluster's file, else a row with four links between neighbours. That no pipes are
+        made for an architecture (V359), and what net2pipe takes but recommends less of (V357, V358, V360), only the
+        command says."""
         if not strict:
             return check_text(self.text, f"{self.graph.name}.yaml").diagnostics
-        found = with_routes(self._checked, self.text).diagnostics
+        found = with_routes(self._checked, self.text, self.placement.links).diagnostics
         return tuple(finding for finding in found if finding.rule not in (NOT_JUDGED, *RECOMMENDED))
 
     @property
@@ -170,7 +177,7 @@ class CompiledModel:
     def _modelled(self, params: Mapping[str, str], names: Sequence[str] | None = None) -> ModelPerf:
         netlist = self.netlist
         programs = [netlist.programs[name] for name in names or dict.fromkeys(netlist.program_order)]
-        run = model_netlist(netlist, programs, params, version=__version__)
+        run = model_netlist(netlist, programs, params, chip=self.placement.target.chip, version=__version__)
         return ModelPerf(run, self.placement.inputs)
 
     def compare(

@@ -87,4 +87,4 @@ def by_layer(graph: Graph, placement: Placement, ops: tuple[OpNumerics, ...]) ->
         LayerNumerics(name, found[-1].total.rms, found[-1].total.pcc, max(found, key=own_error), tuple(found))
         for name, found in gathered.items()
     ]
-    return ModelNumerics(graph.name, placement.target.arch.name, tuple(layers))
+    return ModelNumerics(graph.name, placement.target.title, tuple(layers))

@@ -22,7 +22,7 @@ def before_here(engine: Engine, kind: str) -> Position:
         case "input":
             return _input_before(engine, now)
         case "epoch":
-            if now.in_epoch and now[1:] != (0, 0):
+            if now.in_epoch and now[1:] != (0, 0) and (now.input or _began(engine, now)):
                 return Position(now.instruction, 0, 0)
             chunk = engine.log.epoch_before(now.instruction)
             return START if chunk is None else Position(chunk.instruction, 0, 0)
@@ -44,6 +44,12 @@ def _last_input(chunk: Chunk) -> int:
     return chunk.first + chunk.count - 1
 
 
+def _began(engine: Engine, now: Position) -> bool:
+    """Did an op of this input run? A queue that is full or empty stops it before."""
+    chunk = next(engine.log.latest(), None)
+    return chunk is not None and (chunk.instruction, chunk.first) == now[:2]
+
+
 def _op_before(engine: Engine, now: Position) -> Position:
     if not now.in_epoch:
         chunk = engine.log.epoch_before(now.instruction)
@@ -55,7 +61,9 @@ def _op_before(engine: Engine, now: Position) -> Position:
     if now.step == STORED:
         if now.input < engine.done:
             return Position(now.instruction, now.input, _last_op(engine, engine.graphs[0]))
-        return Position(now.instruction, now.input, 0)  # an input that failed: where it began
+        if _began(engine, now):  # an input that failed: where it began
+            return Position(now.instruction, now.input, 0)
+        now = now._replace(step=0)
     if now.step % 2:
         return now._replace(step=now.step - 1)
     if now.step:
@@ -67,9 +75,11 @@ def _op_before(engine: Engine, now: Position) -> Position:
 
 def _input_before(engine: Engine, now: Position) -> Position:
     if now.in_epoch:
-        if now.step:
+        if now.step and _began(engine, now):
             return now._replace(step=0)
         if now.input:
             return Position(now.instruction, now.input - 1, 0)
+        if now.step:
+            return Position(now.instruction)
     chunk = engine.log.epoch_before(now.instruction)
     return START if chunk is None else Position(chunk.instruction, _last_input(chunk), 0)

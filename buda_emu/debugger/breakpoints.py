@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
+from buda_emu.checker.text import plural
 from buda_emu.debugger.expressions.evaluate import evaluate
 from buda_emu.debugger.expressions.functions import OF_POINTERS
 from buda_emu.debugger.expressions.tree import Node, Tensor, calls
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from buda_emu.debugger.engine import Engine
     from buda_emu.debugger.expressions.evaluate import Scope
 
-Kind = Literal["instruction", "op", "graph", "input", "pointer", "wrap", "watch", "if", "nan"]
+Kind = Literal["instruction", "op", "graph", "input", "pointer", "wrap", "watch", "if", "nan", "inf"]
 Pointers = tuple[int, ...]
 
 
@@ -105,7 +106,7 @@ class BreakpointSet:
                 return self._graph_of(item.name) in graphs
             case "graph":
                 return item.name in graphs
-            case "input" | "nan":
+            case "input" | "nan" | "inf":
                 return True
             case "if":
                 return any(self._graph_of(name) in graphs for name in self._ops_in(item.condition))
@@ -144,7 +145,7 @@ class BreakpointSet:
             text = self._hit(item, engine, now)
             if text is None:
                 continue
-            if item.kind not in ("if", "nan") and item.condition is not None:
+            if item.kind != "if" and item.condition is not None:
                 try:
                     if not evaluate(item.condition, self._scope(engine, now)):
                         continue
@@ -177,8 +178,8 @@ class BreakpointSet:
                 return item.text if first and (not item.name or item.name in engine.graphs) else None
             case "pointer" | "wrap" | "watch":
                 return self._moved(item, engine, now)
-            case "nan":
-                return self._not_finite(engine, now)
+            case "nan" | "inf":
+                return self._not_finite(engine, now, item.kind)
             case "if":
                 return self._holds(item, engine, now)
 
@@ -202,14 +203,18 @@ class BreakpointSet:
             return moved if reached else None
         return moved
 
-    def _not_finite(self, engine: "Engine", now: Moment) -> str | None:
+    def _not_finite(self, engine: "Engine", now: Moment, kind: str) -> str | None:
+        """NaN in the result of the op that has run; of kind "inf" infinities, too."""
         from buda_emu.debugger.expressions.functions import OF_TENSOR
 
         op = engine.op_now
         if now.event != "result" or op is None or op.name not in engine.values:
             return None
         count = int(OF_TENSOR["nan"][1](engine.values[op.name]))
-        return f"op {op.name} gave {count} NaN" if count else None
+        if count or kind == "nan":
+            return f"op {op.name} gave {count} NaN" if count else None
+        count = int(OF_TENSOR["inf"][1](engine.values[op.name]))
+        return f"op {op.name} gave {plural(count, 'infinity')}" if count else None
 
     def _holds(self, item: Breakpoint, engine: "Engine", now: Moment) -> str | None:
         """A condition of its own: of tensors when one of them is new, of pointers and variables when it becomes so."""

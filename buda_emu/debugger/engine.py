@@ -17,6 +17,7 @@ from buda_emu.debugger.worker import Worker
 from buda_emu.errors import BudaError, HostError
 from buda_emu.netlist.model import Instruction, Netlist, Op
 from buda_emu.program.interpreter import Standing
+from buda_emu.program.place import Place
 from buda_emu.program.values import Variables
 from buda_emu.records import dataclass
 from buda_emu.runtime.emulator import Emulator
@@ -94,9 +95,11 @@ class Engine(Stepper):
         self._last_hit: Hit | None = None
         self._seeking = False
         self._interrupted = False
+        self.pending: Callable[[], bool] = lambda: False  # does somebody wait for the program to be held?
         self._starts: dict[int, int] = {}  # the first instruction of each program
         self._skips = False
         self._machine = emulator.machine
+        self._channels = self._machine.memory.channels
         self._reset(START)
         self.stop = Stop("start", START)
         self._worker = Worker(self._run_programs)
@@ -130,8 +133,15 @@ class Engine(Stepper):
         ProgramError."""
         if self.ended:
             raise HostError("all programs have run: `back` goes back, `run` begins anew")
-        self._goal, self._breaking, self._interrupted = goal, breaking, False
-        return self._went(self._worker.go(self._interrupt))
+        self._goal, self._breaking = goal, breaking
+        self._interrupted = False
+        if breaking and not self._seeking and self.pending():  # somebody wanted in before
+            self._interrupted = True
+        self.history.goes_on()
+        try:
+            return self._went(self._worker.go(self._interrupt))
+        finally:
+            self.history.stands()
 
     def _went(self, stop: Stop) -> Stop:
         self.stop = stop
@@ -147,6 +157,8 @@ class Engine(Stepper):
         if target <= self.stop.position:
             return self.stop
         stop = self.go(Goal("position", self.moment("instruction"), target), breaking=False)
+        while stop.reason == "interrupted":  # a moment is reached, or nobody knows where it is
+            stop = self.go(Goal("position", self.moment("instruction"), target), breaking=False)
         return self._went(Stop("step", stop.position) if stop.reason == "step" else stop)
 
     def last_hit(self, before: Position) -> Hit | None:
@@ -283,7 +295,7 @@ class Engine(Stepper):
             self._event("instruction", Position(self.count))
 
     def _passes(self) -> bool:
-        """Is there nothing to be done before an instruction? That has to be quick."""
+        """Is there nothing to be done between two steps of this instruction? That has to be quick."""
         goal = self._goal
         if self._interrupted or self.changes or goal is None or (self._breaking and self.breaks is not None):
             return False
@@ -308,7 +320,8 @@ class Engine(Stepper):
 
     def inputs(self, reads: Mapping[str, Sequence[int]], writes: Mapping[str, Sequence[int]], inputs: int) -> None:
         """See `Stepper`."""
-        anew = tuple(name for name in writes if self.channels[name].zero)
+        channels = self._channels
+        anew = tuple([name for name in writes if channels[name].zero])
         self.log.add(Chunk(self.count, self.done, inputs, self.graphs, reads, writes, anew))
         self.op_now, self.put = None, None
         self.values, self._held_bytes = {}, 0
@@ -318,8 +331,9 @@ class Engine(Stepper):
         self.log.stored()
         self.done += inputs
         self.op_now, self.put = None, None
-        self._event("stored", Position(self.count, self.done - 1, STORED))
-        self._choose()
+        if not self._passes():
+            self._event("stored", Position(self.count, self.done - 1, STORED))
+            self._choose()
 
     def read(self, queue: str, tiles: Tiles, inputs: int) -> None:  # noqa: ARG002 - one, or the first of them
         """See `Stepper`."""
@@ -373,6 +387,9 @@ class Engine(Stepper):
 
     def _choose(self) -> None:
         """How closely the next inputs of the epoch are watched."""
+        if self._passes():
+            self.ops, self.most_inputs = False, None
+            return
         graph = self.graphs[0]
         topo = self._topologies[graph]
         goal, breaks = self._goal, self.breaks if self._breaking else None
@@ -418,7 +435,16 @@ class Engine(Stepper):
     @property
     def channels(self) -> Mapping[str, Channel]:
         """Queues and rams of the machine."""
-        return self._machine.memory.channels
+        return self._channels
+
+    def place(self) -> Place:
+        """Where the program is: instruction, loops, variables. Only while one runs."""
+        return self._machine.programs.place
+
+    @property
+    def executed(self) -> Mapping[str, int]:
+        """How often each graph has run to its end."""
+        return self._machine.journal.executed
 
     def sharing(self, queue: str, slot: int) -> list[tuple[str, int]]:
         """The entry, and those of other rams that lie on the same memory (NETLIST 1.10), of queues that an op fills."""

@@ -38,6 +38,7 @@ class History:
         self._kept: list[Kept] = []
         self._cost = 0.0
         self._next = 0.0  # when another one is due
+        self._left = 0.0  # how long after the program goes on
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -47,6 +48,14 @@ class History:
         """Held by all checkpoints; what they share counts once."""
         pieces = {id(piece): piece.nbytes for kept in self._kept for piece in kept.state.pieces()}
         return sum(pieces.values())
+
+    def goes_on(self) -> None:
+        """The program runs from now on: time that it stood does not count."""
+        self._next = perf_counter() + self._left
+
+    def stands(self) -> None:
+        """It runs no longer."""
+        self._left = max(0.0, self._next - perf_counter())
 
     def due(self) -> bool:
         """Is it time for another one?"""
@@ -64,6 +73,7 @@ class History:
         end = perf_counter()
         self._cost = end - start
         self._next = end + max(_LEAST_SECONDS, _TIMES * self._cost)
+        self.stands()
 
     def _thin(self) -> None:
         """The first and the last stay; of those between, every other one goes, from the oldest half."""

@@ -9,10 +9,11 @@ from buda_emu.debugger.breakpoints import Kind
 from buda_emu.debugger.engine import Engine
 from buda_emu.debugger.names import Names
 from buda_emu.errors import HostError
+from buda_emu.netlist.model import Execute
 from buda_emu.program.place import instruction_text
 from buda_emu.records import dataclass
 
-WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap", "queue", "node", "nan")
+WORDS: Final = ("op", "graph", "line", "instruction", "input", "pointer", "wrap", "queue", "node", "nan", "inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def place(text: str, names: Names, engine: Engine) -> Spot:
     """Raises HostError that names what was probably meant."""
     words = text.split()
     first = words[0] if words else ""
-    if first in WORDS and (len(words) > 1 or first == "nan"):
+    if first in WORDS and (len(words) > 1 or first in ("nan", "inf")):
         return _worded(first, words[1:], names, engine)
     if len(words) > 1:
         raise HostError(f"break {text}: what comes first is one of {', '.join(WORDS)}, or there is one word alone")
@@ -84,6 +85,8 @@ def _worded(kind: str, words: list[str], names: Names, engine: Engine) -> Spot:
             return _node(" ".join(words), names)
         case "nan":
             return Spot("nan", "a NaN in any op's result")
+        case "inf":
+            return Spot("inf", "an infinity or NaN in any op's result")
         case _:
             name = names.queue(argument).name
             if kind == "wrap":
@@ -120,7 +123,8 @@ def _instruction(program: str, index: int, names: Names) -> Spot:
     if index >= len(body.instructions):
         raise HostError(f"program {program} has instructions 0..{len(body.instructions) - 1}, not {index}")
     instruction = body.instructions[index]
-    text = f"{program} instruction {index}, line {instruction.at().line}: {instruction_text(instruction)}"
+    told = f"execute {instruction.graph}" if isinstance(instruction, Execute) else instruction_text(instruction)
+    text = f"{program} instruction {index}, line {instruction.at().line}: {told}"
     return Spot("instruction", text, program, index)
 
 

@@ -86,6 +86,7 @@ class Session:
         self.changes: list[Change] = []
         self.breakpoints = BreakpointSet(self.names, self._scope)
         self._shadow: Engine | None = None
+        self._goal: Goal | None = None
         self.engine = self._engine(precision)
 
     def _engine(self, precision: Precision) -> Engine:
@@ -125,9 +126,17 @@ class Session:
         self.engine.breaks = self.breakpoints if self.breakpoints.enabled else None
         stop = self.stop
         for _ in range(count):
-            stop = self.engine.go(Goal(kind, self.engine.moment("instruction"), None, index))
+            self._goal = Goal(kind, self.engine.moment("instruction"), None, index)
+            stop = self.engine.go(self._goal)
             if stop.reason != "step":
                 break
+        self._drop_temporary(stop)
+        return stop
+
+    def resume(self) -> Stop:
+        """Go on with what an interrupt stopped, of `go`."""
+        self.engine.breaks = self.breakpoints if self.breakpoints.enabled else None
+        stop = self.engine.go(self._goal) if self._goal is not None else self.stop
         self._drop_temporary(stop)
         return stop
 

@@ -15,13 +15,7 @@ from buda_emu.image.checking.checks import CONFIG, mismatches, queues_by_name
 from buda_emu.image.checking.host_checks import output_groups
 from buda_emu.image.fields import mapped, read_value, text
 from buda_emu.image.member import LIMITS, Limits
-from buda_emu.image.metadata import (
-    NO_HOST_TM,
-    NO_TRANSFORM,
-    CompiledGraphState,
-    DeviceMetadata,
-    read_metadata,
-)
+from buda_emu.image.metadata import NO_HOST_TM, NO_TRANSFORM, CompiledGraphState, DeviceMetadata, read_metadata
 from buda_emu.image.mismatch import DEVICE, Mismatch
 from buda_emu.image.names import TOP
 from buda_emu.image.rules import RULES, ImageError, finding, pointer, together

@@ -7,11 +7,12 @@ from buda_emu.netlist.derived.temporal import temporal_graphs
 from buda_emu.netlist.model import Netlist
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.reader import Document, read_document
+from buda_emu.netlist.reader.context import Kept
 from buda_emu.netlist.rules import verify
 from buda_emu.netlist.template import template_findings
 from buda_emu.netlist.yaml_reader import UnreadableError, read_tree
 
-__all__ = ["broken_names", "build", "judge"]
+__all__ = ["broken_names", "build", "judge", "judge_tree"]
 
 
 def judge(
@@ -25,14 +26,23 @@ def judge(
     placeholders = template_findings(text, path, root)
     if placeholders:
         return None, root, placeholders
-    document = read_document(root, path, arch)
+    netlist, findings = judge_tree(root, path, arch, strict)
+    return netlist, root, findings
+
+
+def judge_tree(
+    root: Mapping, path: str, arch: str | None, strict: bool, kept: Kept | None = None
+) -> tuple[Netlist | None, list[Diagnostic]]:
+    """The same of a tree that was read: the netlist, None where it could not be made, and what was found. `kept`: from
+    an earlier version whose nodes are those of this one where nothing changed."""
+    document = read_document(root, path, arch, kept)
     findings = document.diagnostics
     if not document.readable or not document.arch_name:
-        return None, root, findings
+        return None, findings
     try:
         netlist = build(document)
     except UnreadableError as error:
-        return None, root, [*findings, error.diagnostic(path)]
+        return None, [*findings, error.diagnostic(path)]
     read = {item.rule for item in findings}
     findings = [*findings, *verify(netlist, strict=strict, skip=broken_names(netlist), read=read)]
     if "test-config" in netlist.sections:
@@ -43,7 +53,7 @@ def judge(
         from buda_emu.netlist.testing import performance_check
 
         findings += performance_check.findings(path, netlist.sections, strict=strict)
-    return netlist, root, findings
+    return netlist, findings
 
 
 def build(document: Document) -> Netlist:

@@ -65,6 +65,13 @@ def document_text(document: Document, notes: Notes | None = None) -> str:
     return "\n".join(_document(document, notes)) + "\n"
 
 
+def program_lines(netlist: Netlist, name: str) -> list[str]:
+    """One program as `netlist_text` writes it."""
+    aliased = {queue.alias for queue in netlist.queues.values()}
+    viewed = {name for name, queue in netlist.queues.items() if queue.alias or name in aliased}
+    return "\n".join(_program(netlist.programs[name], viewed)).split("\n")
+
+
 def _document(document: Document, notes: Notes | None) -> Iterator[str]:
     gap = [""] if notes is not None else []
     if notes is not None:

@@ -91,7 +91,7 @@ def read_tree(text: str) -> Mapping:
     """The only document of a YAML text, as a map. Raises UnreadableError."""
     if len(text) > MAX_BYTES:
         raise UnreadableError(f"the text is larger than {MAX_BYTES >> 20} MiB")
-    root = _first_document(text)
+    root = read_any(text)
     if isinstance(root, Scalar) and root.is_null:
         raise UnreadableError("the document is empty")
     if not isinstance(root, Mapping):
@@ -99,7 +99,8 @@ def read_tree(text: str) -> Mapping:
     return root
 
 
-def _first_document(text: str) -> Node:
+def read_any(text: str) -> Node:
+    """The only document of a YAML text, whatever it is; a part of a netlist, for instance. Raises UnreadableError."""
     from yaml.error import MarkedYAMLError, YAMLError
     from yaml.reader import ReaderError
 

@@ -96,6 +96,9 @@ def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
     for key, word in (("arch", "chip"), ("clock_mhz", "clock in MHz")):
         if before[key] != after[key]:
             yield f"{word}: {before[key]}, now {after[key]}"
+    boards = [run.get("board") for run in (before, after)]  # earlier versions wrote none
+    if boards[0] != boards[1] and (boards[0] or boards[1]):
+        yield f"board: {boards[0] or 'none'}, now {boards[1] or 'none'}"
     for key, word in (("what_if", "what-if"), ("parameters", "parameter")):
         for name in sorted({*before[key], *after[key]}):
             old, new = before[key].get(name), after[key].get(name)

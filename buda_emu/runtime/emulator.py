@@ -189,13 +189,7 @@ class Emulator:
         return self._exchange.pop(queue, count, readout, timeout)
 
     def peek(
-        self,
-        queue: str,
-        count: int | None = None,
-        readout: Readout = "host",
-        slot: int = 0,
-        *,
-        timeout: float = 0.0,
+        self, queue: str, count: int | None = None, readout: Readout = "host", slot: int = 0, *, timeout: float = 0.0
     ) -> NDArray[Any]:
         """Read entries and leave them: [count, t, rows, cols] float32, or uint32 for RawUInt formats.
 

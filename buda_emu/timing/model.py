@@ -1,6 +1,7 @@
 """The programs of a netlist in time: the job of `buda-emu perf`."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from buda_emu.errors import HostError
 from buda_emu.netlist.model import Netlist, Op, Program
@@ -41,7 +42,7 @@ def model_netlist(
     would, UnsupportedError.
     """
     chip = chip or device(netlist.arch_name)
-    _check_places(netlist, chip)
+    require_places(netlist, chip)
     fast = speed(chip, what_if or {})
     model_epoch = EpochModel(fast, chip, model, assumptions(what_if or {}, chip))
     found: list[EpochReport] = []
@@ -57,16 +58,23 @@ def model_netlist(
     )  # fmt: skip
 
 
-def _check_places(netlist: Netlist, chip: Device) -> None:
+def require_places(netlist: Netlist, chip: Device) -> None:
+    """Raises HostError for an op on cores that the chip does not have, and of a board's chip for a queue in such a DRAM
+    channel (of any other V151 warns)."""
     rows, columns = chip.grid
+    where = f"the chip of {chip.board}" if chip.board else "the chip"
     for op in netlist.ops.values():
         if len(op.grid_loc) == 2:
             top, left, bottom, right = rectangle(op)
             if bottom > rows or right > columns or min(top, left) < 0:
                 raise HostError(
                     f"op {op.name} stands on cores [{top}, {left}] to [{bottom - 1}, {right - 1}], "
-                    f"the chip has {rows}x{columns}"
+                    f"{where} has {rows}x{columns}"
                 )
+    for queue in netlist.queues.values() if chip.board else ():
+        last = max((buffer.channel for buffer in queue.buffers), default=0) if queue.loc == "dram" else 0
+        if last >= chip.dram_channels:
+            raise HostError(f"queue {queue.name} lies in DRAM channel {last}, {where} has {chip.dram_channels}")
 
 
 class EpochModel:
@@ -151,7 +159,7 @@ class _Costs:
         key = (calls, from_memory, from_op)
         known = self._known.get(key)
         if known is None:
-            parts = [self._part(call, from_memory=from_memory, from_op=from_op) for call in calls]
+            parts = [_part(call, self._model, from_memory, from_op=from_op) for call in calls]
             known = self._known[key] = Cost(
                 sum(part.cycles for part in parts),
                 sum(part.math for part in parts),
@@ -160,14 +168,17 @@ class _Costs:
             )
         return known
 
-    def _part(self, call: OpCall, *, from_memory: Set[int] | None, from_op: bool) -> Cost:
-        cost = op_cost(call, model=self._model, reads=OPERANDS if from_memory is None else from_memory)
-        factor = in_graph(call) if from_op and self._model == "fitted" else 1.0
-        cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
-        unpack, math, pack = ideal_threads(call)
-        threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
-        note = f", times {factor:g} in a graph" if factor != 1 else ""
-        return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
+
+@lru_cache(1 << 14)
+def _part(call: OpCall, model: Model, from_memory: frozenset[int] | None, *, from_op: bool) -> Cost:
+    """Of one call; kept between netlists, as the search for a placement models the same calls again and again."""
+    cost = op_cost(call, model=model, reads=OPERANDS if from_memory is None else from_memory)
+    factor = in_graph(call) if from_op and model == "fitted" else 1.0
+    cycles = factor * (cost.core_cycles if from_memory is None else cost.cycles)
+    unpack, math, pack = ideal_threads(call)
+    threads = (unpack, factor * cost.core_cycles if call.is_sfpu else math, pack)
+    note = f", times {factor:g} in a graph" if factor != 1 else ""
+    return Cost(cycles, _math(call, cost), cost.provenance + note, threads)
 
 
 def _math(call: OpCall, cost: OpCost) -> float:

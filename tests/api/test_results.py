@@ -5,6 +5,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import buda_emu as be
@@ -117,3 +118,24 @@ def test_a_notebook_shows_a_netlist_as_its_picture():
     netlist = be.load(CHIPS)
     assert ElementTree.fromstring(netlist._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
     assert repr(netlist) == f"<Netlist {CHIPS} for wormhole_b0: 2 graphs, 4 ops, 6 queues, programs run_fwd>"
+
+
+def test_a_notebook_shows_where_errors_are(tmp_path):
+    np.save(tmp_path / "out.npy", np.full((2, 1, 128, 192), 7.0, np.float32))
+    found = be.test(ROOT / "netlists/matmul.yaml", reference=tmp_path, detail=True)
+    assert not found.passed
+    html = found._repr_html_()
+    assert 'class="buda-emu"' in html
+    assert "largest error of each tile" in html
+    assert ".buda-emu svg .h7{" in html
+    assert ":root" not in html
+    assert "<svg" not in be.test(ROOT / "netlists/matmul.yaml", detail=True)._repr_html_()
+
+
+def test_a_notebook_shows_a_run(tmp_path):
+    netlist = be.load(ROOT / "netlists/matmul.yaml")
+    from buda_emu.api.run_netlist import run_netlist
+
+    html = run_netlist(netlist)._repr_html_()
+    assert "<td>out</td>" in html
+    assert "2x1x128x192" in html

@@ -125,4 +125,4 @@ def test_the_help_says_its_own_default_of_the_architecture(capsys):
     with pytest.raises(SystemExit):
         main(["compile", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "blackhole, jawbridge; default: wormhole_b0 --df" in text
+    assert "blackhole, jawbridge; default: wormhole_b0, or that of --board --board" in text

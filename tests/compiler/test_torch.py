@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,3 +202,47 @@ def test_every_operator_has_one_declaration():
     assert all(op.becomes and callable(op.handler) for op in declared)
     packets = [op.name for op in declared if not hasattr(torch.ops.aten, op.name)]
     assert packets == []
+
+
+class Asserting(torch.nn.Module):
+    """Asks its input for what the chip cannot tell while it computes."""
+
+    def forward(self, tokens):
+        torch._check(tokens.max().item() <= 9)
+        torch._assert_async(tokens.min() >= 0)
+        return tokens.float().exp()
+
+
+def test_what_a_model_asserts_of_its_data_is_left_out():
+    tokens = torch.randint(0, 9, (2, 40))
+    compiled = be.compile(Asserting(), (tokens,), effort="low")
+    assert compiled.check(strict=True) == ()
+    np.testing.assert_allclose(compiled(tokens)[0], tokens.float().exp().numpy(), rtol=1e-3)
+
+
+class Deciding(torch.nn.Module):
+    """Goes one way or the other, as its data says."""
+
+    def forward(self, x):
+        if x.sum() > 0:  # this line
+            return x.exp()
+        return x
+
+
+def test_what_torch_cannot_trace_is_refused_with_the_line_of_the_model_and_what_to_do():
+    number = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "# this " in text)
+    with pytest.raises(be.HostError, match=rf'{Path(__file__).name}", line {number}, in forward: if .*; write it'):
+        be.compile(Deciding(), (torch.ones(2, 3),))
+
+
+@pytest.mark.parametrize(("size", "picks"), [(12, 1), (48, 2)])
+def test_taps_of_an_image_that_was_scaled_up_are_picked_by_themselves_where_they_are_too_many(size, picks):
+    torch.manual_seed(0)
+    grown = torch.nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+    module = torch.nn.Sequential(torch.nn.Conv2d(16, 8, 3, padding=1), grown, torch.nn.Conv2d(8, 32, 3, padding=1))
+    x = torch.randn(1, 16, size, size)
+    compiled = be.compile(module.eval(), (x,), arch="grayskull", effort="low")
+    assert compiled.check(strict=True) == ()
+    assert sum("v_2.conv.pick" in name for name in compiled.netlist.ops) == picks
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(x)[0], module(x).numpy(), rtol=1e-3, atol=1e-4)

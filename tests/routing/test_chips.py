@@ -112,6 +112,15 @@ def test_nothing_is_gathered_on_an_ethernet_core_for_the_way_back() -> None:
     assert _errors(netlist(queues, [*ops, back], others={1: through}), _cluster(FOUR)) == []
 
 
+def test_a_copy_has_a_destination() -> None:
+    queues = [queue("a"), queue("o", "second", chip=1)]
+    send = op("send", "ethernet_datacopy", ["first"]).replace("grid_loc: [0, 0], ", "")
+    ops = {1: [op("second", "nop", ["send"])]}
+    text = netlist(queues, [op("first", "nop", ["a"]), send], others=ops)
+    found = check_text(text, arch=WORMHOLE).diagnostics
+    assert [one.rule for one in found if one.severity == "error"] == ["V366"]
+
+
 def test_chips_must_be_of_the_cluster() -> None:
     text = _two().replace("chip1", "chip2").replace("target_device: 1", "target_device: 2")
     assert "V160" in _errors(text, _cluster(FOUR))
@@ -197,3 +206,12 @@ def test_random_netlists_of_several_chips(seed: int, tmp_path: Path) -> None:
         return
     assert errors == []
     _hold(text, links, tmp_path)
+
+
+@needs_vendor_router
+@pytest.mark.parametrize(("name", "accepted"), [("a.1", False), ("a.2", True), ("b.1", True)])
+def test_names_of_copies(name: str, accepted: bool, tmp_path: Path) -> None:
+    queues = [queue("a"), queue(name), queue("o", "sum")]
+    text = netlist(queues, [op("sum", "add", ["a", name])]).replace("target_device: 0", "target_device: [0, 1]")
+    assert (refusal(text, WORMHOLE, tmp_path, cluster=cluster(2, FOUR)) == "") == accepted
+    assert _errors(text, _cluster(FOUR)) == ([] if accepted else ["V365"])

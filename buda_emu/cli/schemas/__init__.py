@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from buda_emu.cli.schemas.darwinn import SCHEMAS as _DARWINN
+from buda_emu.cli.schemas.debug import SCHEMAS as _DEBUG
 from buda_emu.cli.schemas.gemini import SCHEMAS as _GEMINI
 from buda_emu.cli.schemas.vpux import SCHEMAS as _VPUX
 from buda_emu.report.baselines.schema import schema
@@ -26,7 +27,8 @@ def _advise() -> Any:
     netlist = {**pace, "epochs": Rows(program=str, graphs=list[str], cycles_per_input=float)}
     return document(
         "Results of buda-emu advise --json",
-        netlist=str, arch=str, epochs_modelled=int, before=Row(netlist), after=Row(netlist, pcc_lost=float),
+        netlist=str, arch=str, board=str, epochs_modelled=int, before=Row(netlist),
+        after=Row(netlist, pcc_lost=float),
         alone=Rows(change, pace, graphs=list[str], cycles_before=float, cycles_after=float),
         together=Rows(change, pace), front=Rows(pace, what=str, pcc_lost=float), nothing_found=str,
         refused=Rows(change, reason=str),
@@ -87,6 +89,6 @@ def _reduce() -> Any:
 SCHEMAS: Final[Mapping[str, Callable[[], Any]]] = {
     "info": _info, "numerics": _numerics, "advise": _advise, "perf --against": _perf_against,
     "perf --sweep": _perf_sweep, "faults": _faults, "reduce": _reduce, "baseline": schema,
-    **_GEMINI, **_VPUX, **_DARWINN,
+    **_DEBUG, **_GEMINI, **_VPUX, **_DARWINN,
 }  # fmt: skip
 """Of what verbs print with --json, by verb, and of baselines."""

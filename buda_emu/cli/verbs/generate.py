@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ops", type=positive, default=6, metavar="N", help="ops of a netlist, at most (default 6)")
     parser.add_argument("--graphs", type=positive, default=2, metavar="N", help="graphs, at most (default 2)")
     parser.add_argument("--tiles", type=positive, default=12, metavar="N", help="tiles of a result (default 12)")
-    parser.add_argument("--inputs", type=positive, default=3, metavar="N", help="inputs of an execute (default 3)")
+    parser.add_argument("--microbatch", type=positive, default=3, metavar="N", help="inputs of an execute (default 3)")
     parser.add_argument("--first", type=natural, default=0, metavar="N", help="number of the first one (default 0)")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
     """Generate. Exit code 0; failures are raised."""
     from buda_emu.testing.generator.netlist import GENERATED, Budget, generate
 
-    budget = Budget(args.ops, args.graphs, args.tiles, args.inputs)
+    budget = Budget(args.ops, args.graphs, args.tiles, args.microbatch)
     types = tuple(args.types.split(",")) if args.types else GENERATED
     progress, start = Progress(args.quiet), time.perf_counter()
     args.output.mkdir(parents=True, exist_ok=True)

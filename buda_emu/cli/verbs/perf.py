@@ -7,15 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_param, add_program, positive
+from buda_emu.cli.arguments import Taker, add_arch, add_baseline, add_board, add_param, add_program, positive
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.findings import tell_findings
 from buda_emu.cli.output import Progress, say, write_json, write_picture, write_text
 from buda_emu.errors import Exit, HostError
-from buda_emu.report.baselines.items import perf_items
-from buda_emu.report.baselines.verdict import Measure
-from buda_emu.report.perf_against import against, against_lines
-from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 from buda_emu.report.terminal.perf_tables import SORTS, Selection
 from buda_emu.version import RESULT_VERSION
 
@@ -34,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(what, "model")
     add_param(what)
     add_arch(what)
+    add_board(what)
     what.add_argument(
         "--model", choices=("fitted", "vendor"), default="fitted",
         help="cycles of ops; fitted: on measurements of real chips; vendor: the vendor's formulas",
@@ -72,8 +69,8 @@ def _add_comparison(group: Taker) -> None:
 def _add_sweep(group: Taker) -> None:
     group.add_argument(
         "--sweep", action="append", default=[], metavar="NAME=a,b,c",
-        help="model at every value: a speed of --what-if, grid, harvest (sets apart by ;) or a $parameter; repeatable, "
-        "all combinations",
+        help="model at every value: a speed of --what-if, board, grid, harvest (sets apart by ;) or a $parameter; "
+        "repeatable, all combinations",
     )  # fmt: skip
     group.add_argument("-n", "--workers", type=positive, default=1, metavar="N", help="processes of a sweep")
     group.add_argument("--chart", type=Path, metavar="FILE", help="draw a sweep as SVG, over its last axis")
@@ -142,6 +139,8 @@ def main(args: argparse.Namespace) -> int:
             say(line)
     held = None
     if baseline is not None:
+        from buda_emu.report.baselines.items import perf_items
+
         held = baseline.against({args.file: perf_items(found.run, found.checks)})
     _write(args, found, held)
     if held is not None:
@@ -152,7 +151,9 @@ def main(args: argparse.Namespace) -> int:
 def _baseline(args: argparse.Namespace) -> "Baseline | None":
     if args.baseline is None and not args.update_baseline:
         return None
-    names = ("program", "param", "arch", "model", "what_if", "grid", "harvest")
+    from buda_emu.report.baselines.verdict import Measure
+
+    names = ("program", "param", "arch", "board", "model", "what_if", "grid", "harvest")
     measure = Measure("cycles", relative=max(args.fail_above or 0.0, 1e-6) / 100)
     return open_baseline(args, "perf", {name: getattr(args, name) for name in names}, measure)
 
@@ -162,9 +163,9 @@ def _perf(args: argparse.Namespace, file: str, parameters: "list[tuple[str, str]
 
     progress = Progress(args.quiet)
     found = perf(
-        file, programs=args.program, parameters=dict(parameters), arch=args.arch, what_if=_what_if(args.what_if),
-        grid=parse_grid(args.grid) if args.grid else None, harvest=parse_rows(args.harvest), model=args.model,
-        progress=progress.show,
+        file, programs=args.program, parameters=dict(parameters), arch=args.arch, board=args.board,
+        what_if=_what_if(args.what_if), grid=parse_grid(args.grid) if args.grid else None,
+        harvest=parse_rows(args.harvest), model=args.model, progress=progress.show,
     )  # fmt: skip
     progress.clear()
     return found
@@ -184,6 +185,7 @@ def _what_if(text: str) -> dict[str, float]:
 def _against(args: argparse.Namespace, found: "Perf") -> int:
     """Before and after. Exit code 1 when something is slower by more than --fail-above."""
     from buda_emu.report.machine_readable.perf_json import read_perf_json
+    from buda_emu.report.perf_against import against, against_lines
 
     text = args.against.read_bytes()
     if text.lstrip()[:1] == b"{":
@@ -206,12 +208,13 @@ def _against(args: argparse.Namespace, found: "Perf") -> int:
 def _sweep(args: argparse.Namespace) -> int:
     """Every point of a sweep. Exit code 1 when none could be modelled."""
     from buda_emu.api.sweep import parse_axes, sweep
+    from buda_emu.report.sweep import sweep_chart, sweep_csv, sweep_table
 
     axes = parse_axes(args.sweep)
     progress = Progress(args.quiet)
     points = sweep(
-        args.file, axes, arch=args.arch, programs=args.program, parameters=dict(args.param), workers=args.workers,
-        progress=lambda done, count: progress.show(f"{done} of {count} points"),
+        args.file, axes, arch=args.arch, board=args.board, programs=args.program, parameters=dict(args.param),
+        workers=args.workers, progress=lambda done, count: progress.show(f"{done} of {count} points"),
     )  # fmt: skip
     progress.clear()
     rows, names = [point.row() for point in points], list(axes)

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.checker.render import as_github, as_sarif
 from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import (
     add_allow_pickle,
@@ -25,12 +24,11 @@ from buda_emu.cli.arguments import (
 )
 from buda_emu.cli.baseline import open_baseline, settle
 from buda_emu.cli.console import Console
+from buda_emu.cli.coverage import add_coverage, settle_coverage
 from buda_emu.cli.output import complain, say, speak_apart, write_json, write_text
 from buda_emu.device.host_memory import default_memory_limit
 from buda_emu.device.host_processors import usable_processors
-from buda_emu.documents.kinds import rule_kind
 from buda_emu.errors import Exit, HostError
-from buda_emu.report.baselines.items import test_items
 from buda_emu.report.sides import sides
 from buda_emu.verify.result import TestRun
 from buda_emu.verify.runs.case import Case, Settings
@@ -123,6 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     shown.add_argument("--durations", type=natural, metavar="N", help="the N netlists that took longest; 0: all")
     add_baseline(shown)
+    add_coverage(shown)
     shown.add_argument("--report", type=Path, metavar="DIR", help="write report.html, report.md and report.json there")
     shown.add_argument(
         "--format", choices=FORMATS, default="text",
@@ -170,15 +169,19 @@ def main(args: argparse.Namespace) -> int:
     remember(here, results)
     held = None
     if baseline is not None:
+        from buda_emu.report.baselines.items import test_items
+
         held = baseline.against({case.netlist: test_items(case) for case in results})
     console.end(run, held.known_files if held is not None else frozenset())
     _write(args, run, held)
+    covered = settle_coverage(args, [case.netlist for case in results if case.status in ("passed", "failed")])
     if args.format != "text":
         _print(args.format, run)
     _complain_of_parameters(args, results)
     if interrupted:
         raise KeyboardInterrupt
-    return exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    code = exit_code(results) if held is None else settle(held, updated=args.update_baseline)
+    return code if code or covered else Exit.DIFFERS
 
 
 def _console(args: argparse.Namespace, cases: list[Case], workers: int, note: str) -> Console:
@@ -308,6 +311,8 @@ def _print(form: str, run: TestRun) -> None:
 
         write_json("-", as_json(run))
         return
+    from buda_emu.checker.render import as_github, as_sarif
+    from buda_emu.documents.kinds import rule_kind
     from buda_emu.report.machine_readable.annotations import RULES, annotations
 
     found = annotations(run)

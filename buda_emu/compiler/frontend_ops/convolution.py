@@ -87,14 +87,7 @@ def conv_transpose(
     kernel = b.reshape(kernel, shape=(groups * cout, cin // groups, *w.shape[2:]))
     ones = (1,) * rank
     return b.convolution(
-        x,
-        kernel,
-        *bias,
-        strides=ones,
-        pads=((0, 0),) * rank,
-        dilations=tuple(dilations),
-        groups=groups,
-        turned=turned,
+        x, kernel, *bias, strides=ones, pads=((0, 0),) * rank, dilations=tuple(dilations), groups=groups, turned=turned
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from buda_emu.compiler.fuse.readers import Readers
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp
+from buda_emu.compiler.lower.tiles import RELU, TileAttributes, TileGraph, TileOp, kept
 
 PRODUCTS: Final = ("matmul", "depthwise")
 _TAKEN: Final = ("bias", "identity", "relu_en", "sfpu_op")
@@ -19,7 +19,8 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
             product, row = readers.only_source(op, operand), op.uses[1 - operand]
             if product is None or not is_product(product) or not _one_row(tiles, row.source):
                 continue
-            readers.join(product, op, [*product.uses, row], bias=True, **_relu(op))
+            made: TileAttributes = {"bias": True, **kept(op.attrs, RELU)}
+            readers.join(product, op, [*product.uses, row], **made)
             break
     return tiles
 
@@ -27,10 +28,6 @@ def fuse_bias(tiles: TileGraph) -> TileGraph:
 def is_product(op: TileOp) -> bool:
     """Whether nothing has been put after the product yet."""
     return op.type in PRODUCTS and not any(op.attrs.get(key) for key in _TAKEN)
-
-
-def _relu(op: TileOp) -> dict[str, object]:
-    return {key: value for key, value in op.attrs.items() if key.startswith("relu_")}
 
 
 def _one_row(tiles: TileGraph, name: str) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buda_emu.compiler.fuse.readers import Readers
 from buda_emu.compiler.lower.quantised import PRODUCT, requantised
-from buda_emu.compiler.lower.tiles import Constant, TileGraph, TileOp, Use, over
+from buda_emu.compiler.lower.tiles import RELU, Constant, TileGraph, TileOp, Use, kept, over
 from buda_emu.compiler.target import Precision
 
 _MOST: Final = 127  # OPS 4.3
@@ -144,7 +144,7 @@ def _join_rows(tiles: TileGraph) -> None:
             name = f"{op.name}.terms"
             tiles.constants[name] = Constant(name, terms.values + more, "sums")
             uses = [*product.uses[:2], Use(name, product.uses[2].tms), product.uses[3]]
-            readers.join(product, op, uses, **{key: item for key, item in op.attrs.items() if key.startswith("relu_")})
+            readers.join(product, op, uses, **kept(op.attrs, RELU))
             break
 
 

@@ -1,9 +1,9 @@
 """Who reads what, and putting two ops that follow each other into one."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use
+from buda_emu.compiler.lower.tiles import TileAttributes, TileGraph, TileOp, Use
 
 
 class Readers:
@@ -27,7 +27,7 @@ class Readers:
             return None
         return source
 
-    def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Any) -> TileOp:
+    def join(self, first: TileOp, last: TileOp, uses: list[Use], **attrs: Unpack[TileAttributes]) -> TileOp:
         """`first`, with these operands and more attributes, in the place and by the name of `last`, its only reader."""
         made = replace(
             first, name=last.name, uses=uses, attrs={**first.attrs, **attrs}, source=last.source,

@@ -4,7 +4,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 
@@ -43,6 +43,8 @@ def conforms(value: Any, hint: Any) -> bool:
     """Whether a value has a declared type."""
     if hint is Any:
         return True
+    if is_typeddict(hint):  # of attributes: the verifier knows which an op has, and their values
+        return isinstance(value, dict)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return any(conforms(value, item) for item in arguments)

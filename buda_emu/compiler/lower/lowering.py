@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from buda_emu.compiler.graph.graph import FORWARD, Array, Graph, Node
 from buda_emu.compiler.graph.names import kept_name
 from buda_emu.compiler.graph.sparse import Sparse
 from buda_emu.compiler.lower.layout import TILE, Extent, Layout
-from buda_emu.compiler.lower.picker import Cut, PickTable, picker_rows
-from buda_emu.compiler.lower.tiles import Constant, Shape, TileGraph, TileOp, Tm, Use, after, over
+from buda_emu.compiler.lower.picker import Cut, PickTable, has_room, picker_rows
+from buda_emu.compiler.lower.tiles import Constant, Shape, TileAttributes, TileGraph, TileOp, Tm, Use, after, over
 from buda_emu.compiler.target import Target
 from buda_emu.errors import InternalError, UnsupportedError
 from buda_emu.spec.infinity import LARGEST, STAND_IN
@@ -116,7 +116,7 @@ class Lowering:
     # ----------------------------------------------------------------------------------------------- netlist ops
     def op(
         self, type: str, uses: list[Use], shape: Shape, /, *, suffix: str = "", inner: int = 0,
-        grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Any,
+        grid: tuple[int, int] | None = None, ublock: tuple[int, int] | None = None, **attrs: Unpack[TileAttributes],
     ) -> str:  # fmt: skip
         """Add one; returns its name."""
         name = self.name(suffix)
@@ -148,9 +148,16 @@ class Lowering:
 
     # ------------------------------------------------------------------------------------------------- row moves
     def moved(self, value: Value, matrix: Sparse, layout: Layout) -> Value:
-        """A matrix applied to tile rows, counted through t; made into an op when somebody needs it."""
+        """A matrix applied to tile rows, counted through t; made into an op when somebody needs it. One after another
+        are one matrix, unless that has too many different tiles, as the taps of a window in an image that was scaled
+        up."""
         if value.rows is not None:
-            matrix = matrix.after(value.rows)
+            together = matrix.after(value.rows)
+            plain = bool((value.rows.weight == 1).all())
+            if plain or has_room(self.target, PickTable.of(together, layout.extent[0], layout.extent[1] // TILE)):
+                matrix = together
+            else:
+                value = self.real(value)
         return replace(value, rows=matrix, layout=layout, clean_rows=True, same_rows=False)
 
     def real(self, value: Value) -> Value:

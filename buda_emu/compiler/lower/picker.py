@@ -17,6 +17,8 @@ PICKER_PAIRS = 700
 """Pairs of tiles that one row of cores takes, if there are more rows."""
 PICKER_BYTES = 250_000
 """Of its different tiles, likewise."""
+PICKER_ROOM = 500_000
+"""Of its different tiles at most, where they would be fewer in two pickers one after the other."""
 _STRIP_WORDS = 1700
 """Of one strip; a longer one becomes two of the same index."""
 
@@ -282,10 +284,19 @@ def picker_rows(target: Target, table: PickTable) -> int:
     """Rows of cores for an identity matmul: each holds its own tiles and encoding, so many pairs need many, and so do
     many different tiles that are not of few bits."""
     fits = [n for n in divisors(table.rows) if n <= target.arch.grid[0]]
+
+    def enough(rows: int) -> bool:
+        return len(table.row) / rows <= PICKER_PAIRS and _tile_bytes(target, table, rows) <= PICKER_BYTES
+
+    return next((n for n in fits if enough(n)), fits[-1])
+
+
+def has_room(target: Target, table: PickTable) -> bool:
+    """Whether a core keeps the different tiles, beside what it works on."""
+    return _tile_bytes(target, table, picker_rows(target, table)) <= PICKER_ROOM
+
+
+def _tile_bytes(target: Target, table: PickTable, rows: int) -> int:
+    """Of the different tiles of one of so many rows of cores."""
     df = target.picker_df if table.plain else target.activation_df
-    size = tile_bytes(df, 32, 32, target.arch.alignment, header=True)
-
-    def has_room(rows: int) -> bool:
-        return len(table.row) / rows <= PICKER_PAIRS and table.counts(Cut(rows)).tiles * size <= PICKER_BYTES
-
-    return next((n for n in fits if has_room(n)), fits[-1])
+    return table.counts(Cut(rows)).tiles * tile_bytes(df, 32, 32, target.arch.alignment, header=True)

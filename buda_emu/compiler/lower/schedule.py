@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from buda_emu.compiler.lower.tiles import SubOp, TileOp, Use
+from buda_emu.compiler.lower.tiles import RELU, SubOp, TileOp, Use, kept
 
 MAX_INTERMEDIATES: Final = 8  # V130
 MAX_INPUTS: Final = 8
@@ -37,7 +37,7 @@ def scheduled(members: Mapping[str, TileOp], root: str, arch: str) -> tuple[tupl
                 busy[free[0]] = op.name
         for slot in ended:
             del busy[slot]
-        attrs = {key: value for key, value in op.attrs.items() if key.startswith("relu_") or key in ("exp", "slope")}
+        attrs = kept(op.attrs, (*RELU, "exp", "slope"))
         steps.append(SubOp(op.name, op.type, inputs, places[op.name], tuple(ended), attrs))
     return tuple(steps), uses
 

@@ -1,8 +1,8 @@
 """The graph of netlist ops before it is placed: tensors of tiles, TMs on operands, constants."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, TypedDict, cast
 
 from numpy.typing import NDArray
 
@@ -73,6 +73,49 @@ class Constant:
         return t, r // 32, c // 32
 
 
+class TileAttributes(TypedDict, total=False):
+    """Attributes of a netlist op: those of the language that the compiler gives (`spec.attributes`, which has their
+    legal values), and its own, which `ir.tile_rules` explains."""
+
+    identity: bool
+    num_sparse_tiles: int
+    num_index_tiles: int
+    sparse_tile_ptr_bits: int
+    sparse_ublock_idx_bits: int
+    indices_len: int
+    act_t: int
+    fracture_factor: int
+    num_indices: int
+    accumulate: bool
+    z: int
+    bias: bool
+    dequant: bool
+    zero_point: float
+    sfpu_op: str
+    relu_en: bool
+    relu_mode: str
+    relu_threshold: float
+    dim: str
+    type: str
+    exp: int
+    slope: float
+    granularity: str
+    untilize: bool
+    gradient: bool
+    strips: tuple[int, ...]
+    rows: int
+    ublocks: int  # of a draft that the search weighs
+    table: Any  # a picker.PickTable, which knows tiles
+
+
+RELU: Final = ("relu_en", "relu_mode", "relu_threshold")
+
+
+def kept(attrs: TileAttributes, names: Collection[str]) -> TileAttributes:
+    """Those of these names."""
+    return cast(TileAttributes, {name: value for name, value in attrs.items() if name in names})
+
+
 @dataclass(frozen=True, slots=True)
 class SubOp:
     """One op of a fused op, in the netlist's words: `inputs` and `output` are inputN, intermedN, dest or output, `pop`
@@ -83,7 +126,7 @@ class SubOp:
     inputs: tuple[str, ...]
     output: str
     pop: tuple[str, ...] = ()
-    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attrs: TileAttributes = field(default_factory=TileAttributes)
 
 
 @dataclass(slots=True)
@@ -96,7 +139,7 @@ class TileOp:
     type: str
     uses: list[Use]
     shape: Shape
-    attrs: dict[str, Any] = field(default_factory=dict[str, Any])
+    attrs: TileAttributes = field(default_factory=TileAttributes)
     inner: int = 0
     grid: tuple[int, int] | None = None
     ublock: tuple[int, int] | None = None

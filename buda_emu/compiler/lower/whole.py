@@ -14,7 +14,7 @@ neighbour: 2^m less one unit, as the adder aligns it to 2^m, and such odd multip
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Unpack
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from buda_emu.compiler.lower.layout import TILE
 from buda_emu.compiler.lower.lowering import Lowering, Value, lowers
 from buda_emu.compiler.lower.quantised import WIDE
 from buda_emu.compiler.lower.schedule import scheduled
-from buda_emu.compiler.lower.tiles import TileOp, Use, over
+from buda_emu.compiler.lower.tiles import TileAttributes, TileOp, Use, over
 from buda_emu.compiler.target import Precision, Target
 from buda_emu.errors import InternalError
 from buda_emu.spec.formats import FORMATS
@@ -51,7 +51,7 @@ class Adder:
         return Adder(Precision("", "Float16", "HiFi4"), "value", 10, narrow=True)
 
 
-_CLAMP: Final = {"relu_en": True, "relu_threshold": 1.0, "relu_mode": "max"}
+_CLAMP: Final[TileAttributes] = {"relu_en": True, "relu_threshold": 1.0, "relu_mode": "max"}
 
 
 class _Steps:
@@ -62,7 +62,7 @@ class _Steps:
         self.members: dict[str, TileOp] = {}
         self.name = low.name()
 
-    def do(self, type: str, *operands: Use | str, **attrs: Any) -> str:
+    def do(self, type: str, /, *operands: Use | str, **attrs: Unpack[TileAttributes]) -> str:
         """One more, on operands of the fused op and results of others."""
         name = f"{self.name}.{len(self.members)}"
         uses = [Use(item) if isinstance(item, str) else item for item in operands]
@@ -89,7 +89,7 @@ class _Steps:
 
     def apart(self, x: Use | str, near: str, least: float) -> tuple[str, str]:
         """What x is above and below a number, 0 for what is less than `least`."""
-        keep = {"relu_en": True, "relu_threshold": least, "relu_mode": "min"}
+        keep: TileAttributes = {"relu_en": True, "relu_threshold": least, "relu_mode": "min"}
         return self.do("subtract", x, near, **keep), self.do("subtract", near, x, **keep)
 
     def summed(self, x: Use | str, power: int) -> str:

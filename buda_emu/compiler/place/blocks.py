@@ -54,9 +54,7 @@ def choose_blocks(target: Target, op: TileOp, *, scale: float = 1.0) -> Blocks:
         if prod(best.grid) >= work:
             break
     if best is None:
-        raise UnsupportedError(
-            f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
-        )
+        raise UnsupportedError(f"{op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles")
     return best
 
 

@@ -79,9 +79,7 @@ def choices(target: Target, tiles: TileGraph, op: TileOp) -> list[Choice]:
         if kept:
             best.append(min(kept, key=lambda choice: choice.cycles))
     if not best:
-        raise UnsupportedError(
-            f"{op.name}: no grid of {target.arch.name} has room for {op.type} of {list(op.shape)} tiles"
-        )
+        raise UnsupportedError(f"{op.name}: no grid of {target.title} has room for {op.type} of {list(op.shape)} tiles")
     return [choice for choice in best if fits_channels(target, tiles, op, choice.blocks.grid)] or best
 
 

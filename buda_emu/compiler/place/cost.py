@@ -11,7 +11,7 @@ from typing import Any
 from buda_emu.compiler.lower.tiles import Shape, TileGraph, TileOp, Use, after, divisors
 from buda_emu.compiler.place.blocks import Blocks, size_of_tile
 from buda_emu.compiler.target import Target
-from buda_emu.spec.devices import device
+from buda_emu.spec.devices import Device
 from buda_emu.timing.op.call import OpCall
 from buda_emu.timing.op.cost import OpCost, op_cost
 from buda_emu.timing.op.in_graph import in_graph
@@ -32,10 +32,10 @@ class Speeds:
 
 
 @cache
-def speeds(arch: str) -> Speeds:
+def speeds(chip: Device) -> Speeds:
     """Of one chip."""
-    rates = speed(device(arch), {}).rates()
-    return Speeds(rates.dram * device(arch).dram_channels, rates.host)
+    rates = speed(chip, {}).rates()
+    return Speeds(rates.dram * chip.dram_channels, rates.host)
 
 
 @cache

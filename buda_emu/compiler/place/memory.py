@@ -19,8 +19,8 @@ LARGEST = 6
 """Queues that a refusal names."""
 Shares = Sequence[tuple[Sequence[float], float]]
 """Of each phase what every channel moves, and what one more buffer does."""
-Weigh = Callable[[Shares, int], tuple[float, ...]]
-"""By what a channel is chosen: the least first."""
+Weigh = Callable[[Shares], Iterable[tuple[float, ...]]]
+"""By what a channel is chosen, of each channel: the least first."""
 Life = tuple[int, int] | None
 """The first and the last epoch that use a queue; None: it is there all the time."""
 
@@ -55,20 +55,22 @@ class Channel:
     """The memory of a DRAM channel: first the queues that are there all the time, above them those that a program
     allocates, which share bytes where no epoch uses both (NETLIST 3.6, V154).
 
-    Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch. Addresses: `end` of the
-    static queues, and what is `taken` above.
+    Room is reserved before addresses are given: `static` bytes, and `live` ones by epoch, `most` in any.
+    Addresses: `end` of the static queues, and what is `taken` above.
     """
 
     capacity: int
     static: int = DRAM_BASE
     live: dict[int, int] = field(default_factory=dict[int, int])
+    most: int = 0
     end: int = DRAM_BASE
     taken: list[Taken] = field(default_factory=list[Taken])
 
     def used(self, life: Life = None) -> int:
         """Bytes reserved, at most in any of these epochs."""
-        epochs = self.live if life is None else range(life[0], life[1] + 1)
-        return self.static + max((self.live.get(epoch, 0) for epoch in epochs), default=0)
+        if life is None:
+            return self.static + self.most
+        return self.static + max((self.live.get(epoch, 0) for epoch in range(life[0], life[1] + 1)), default=0)
 
     def reserve(self, size: int, life: Life) -> None:
         """Count bytes that will be given an address."""
@@ -77,6 +79,7 @@ class Channel:
         else:
             for epoch in range(life[0], life[1] + 1):
                 self.live[epoch] = self.live.get(epoch, 0) + size
+                self.most = max(self.most, self.live[epoch])
 
     def give(self, size: int, life: Life) -> int | None:
         """An address, the lowest; None where there is none."""
@@ -162,7 +165,8 @@ class Memory:
             if not room:
                 raise self._full(queue, queues)
             shares = [(own, moved[phase] / buffers) for phase, own in busy.items()]
-            number = min(room, key=lambda n: (*weigh(shares, n), channels[n].used(), n))
+            weights = list(weigh(shares)) or [()] * len(channels)
+            number = min(room, key=lambda n: (*weights[n], channels[n].used(), n))
             for phase, own in busy.items():
                 own[number] += moved[phase] / buffers
             channels[number].reserve(size, queue.life)
@@ -178,7 +182,10 @@ class Memory:
                 raise MemoryFullError(f"compile: outputs of more than {HOST_WINDOW // MIB} MiB")
             return 0, at
         channels = self._of(queue.chip)
-        for other in (number, *sorted(range(len(channels)), key=lambda n: channels[n].used(queue.life))):
+        at = channels[number].give(size, queue.life)
+        if at is not None:
+            return number, at
+        for other in sorted(range(len(channels)), key=lambda n: channels[n].used(queue.life)):
             at = channels[other].give(size, queue.life)
             if at is not None:
                 return other, at
@@ -194,16 +201,19 @@ class Memory:
         return MemoryFullError("\n  ".join(lines))
 
 
-def _fullest(shares: Shares, number: int) -> tuple[float, ...]:
+def _fullest(shares: Shares) -> Iterable[tuple[float, ...]]:
     """What a channel moves in the phase in which it moves most."""
-    return (max((own[number] for own, _ in shares), default=0.0),)
+    return ((max(moved),) for moved in zip(*(own for own, _ in shares), strict=True))
 
 
-def _burden(shares: Shares, number: int) -> tuple[float, ...]:
+def _burden(shares: Shares) -> Iterable[tuple[float, ...]]:
     """What a buffer adds to a channel, of each phase what all channels move and the buffer's share: by how much the
     phases get longer, all together; how much it meets what is there."""
-    longer = sum(max(0.0, own[number] + share - max(own)) for own, share in shares)
-    return longer, sum(own[number] * share for own, share in shares)
+    most = [max(own) for own, _ in shares]
+    for moved in zip(*(own for own, _ in shares), strict=True):
+        own = [(now, share) for now, (_, share) in zip(moved, shares, strict=True)]
+        longer = sum(max(0.0, now + share - top) for (now, share), top in zip(own, most, strict=True))
+        yield longer, sum(now * share for now, share in own)
 
 
 _ROLES = {

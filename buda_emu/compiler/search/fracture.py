@@ -10,12 +10,11 @@ from dataclasses import replace
 from math import prod
 
 from buda_emu.compiler.lower.picker import Cut, PickTable
-from buda_emu.compiler.lower.tiles import TileGraph, TileOp, Use, over
+from buda_emu.compiler.lower.tiles import RELU, TileGraph, TileOp, Use, kept, over
 from buda_emu.compiler.passes.fold_scale_bias import rounds
 from buda_emu.compiler.place.regrid import repicked
 from buda_emu.compiler.search.candidate_table import CandidateTable
 
-_AT_END = ("relu_en", "relu_threshold", "relu_mode")
 """Attributes of the product that the last addition takes over."""
 
 
@@ -73,11 +72,11 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
     taken = {*tiles.ops, *constants, *tiles.inputs, *tiles.states}
     stems = (f"{op.name}.taps", f"{product.name}.part", f"{product.name}.sum")
     pick, part, total = (_stem(taken, stem) for stem in stems)
-    kept = {key: value for key, value in product.attrs.items() if key not in _AT_END}
+    before_end = kept(product.attrs, product.attrs.keys() - {*RELU})
     terms = product.uses[2:]
     added_last = terms if any(rounds(constants[use.source].values) for use in terms) else []
     if added_last:
-        del kept["bias"]
+        del before_end["bias"]
     sums = count - 1 + len(added_last)
 
     def add(number: int, term: Use) -> TileOp:
@@ -85,7 +84,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         before = f"{total}.{number - 1}" if number > 1 else f"{part}.0"
         return replace(
             product, name=product.name if last else f"{total}.{number}", type="add", uses=[Use(before), term], inner=0,
-            attrs={key: value for key, value in product.attrs.items() if key in _AT_END} if last else {},
+            attrs=kept(product.attrs, RELU) if last else {},
         )  # fmt: skip
 
     for number in range(count):
@@ -94,7 +93,7 @@ def _cut(tiles: TileGraph, op: TileOp, product: TileOp, count: int) -> TileGraph
         name = f"{part}.{number}.weights"
         constants[name] = replace(weights, name=name, values=weights.values[:, number * height : (number + 1) * height])
         more = terms if number == 0 and not added_last else []
-        attrs = kept if number == 0 else {key: value for key, value in kept.items() if key != "bias"}
+        attrs = before_end if number == 0 else kept(before_end, before_end.keys() - {"bias"})
         tms = (("hstack", taps),) if taps > 1 else ()
         uses = [Use(f"{pick}.{number}", tms), Use(name, product.uses[1].tms), *more]
         made.append(replace(product, name=f"{part}.{number}", uses=uses, attrs=attrs,

@@ -14,7 +14,6 @@ from buda_emu.compiler.search.part import epoch_of
 from buda_emu.compiler.search.wiring import Wires, rewired
 from buda_emu.compiler.target import Objective
 from buda_emu.compiler.work import Work
-from buda_emu.spec.devices import device
 from buda_emu.timing.transfers.rates import speed
 
 Spots = dict[str, PlacementDecision]
@@ -146,7 +145,7 @@ class _Epoch:
     def _wired(self, spots: Spots, part: Placement, before: Evaluated) -> tuple[Spots, Evaluated]:
         """With its ops moved, if the model says that it gets quicker by it."""
         report = before.run.epochs[0]
-        chip = device(part.target.arch.name)
+        chip = part.target.chip
         busiest = max(item.cost.cycles for item in report.timing.ops)
         wires = Wires.of(before.netlist, report.edges, report.paths, chip)
         moved = dict(spots)

@@ -41,7 +41,7 @@ def limits(found: Evaluated) -> Limits:
             sum(edge.memory_bytes.values()) / (inputs if edge.once else 1)
             for edge in epoch.edges if edge.memory == "dram"
         )  # fmt: skip
-    return Limits(math / cores, work / cores, moved / (speeds(placement.target.arch.name).dram * chips), found.host)
+    return Limits(math / cores, work / cores, moved / (speeds(placement.target.chip).dram * chips), found.host)
 
 
 def epoch_rows(found: Evaluated) -> list[list[str]]:

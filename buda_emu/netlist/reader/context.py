@@ -1,6 +1,6 @@
 """What the readers share: where findings go, what they are about, and the architecture known so far."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from buda_emu.checker.checks import require_few
 from buda_emu.checker.diagnostic import Diagnostic, Severity
@@ -9,17 +9,45 @@ from buda_emu.netlist.nodes import Mark, Node
 Place: TypeAlias = Node | Mark
 
 
+class Kept:
+    """Objects that an earlier version of a text was read as without a finding, by the node of their body: an editor
+    reads the same nodes again where nothing changed."""
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[Node, object, Any]] = {}
+        self._now: dict[int, tuple[Node, object, Any]] = {}
+
+    def next(self) -> None:
+        """Another version is going to be read: what this one did not use is forgotten."""
+        self._before, self._now = self._now, {}
+
+    def get(self, node: Node, key: object) -> Any:
+        """What a node was read as under the same key, None where that is not known."""
+        known = self._before.get(id(node))
+        if known is None or known[0] is not node or known[1] != key:
+            return None
+        self._now[id(node)] = known
+        return known[2]
+
+    def put(self, node: Node, key: object, read: object) -> None:
+        """Keep what a node was read as."""
+        self._now[id(node)] = (node, key, read)
+
+
 class Context:
     """State of one reading. Sections are read in document order and look at what was read before (NETLIST 1.1)."""
 
-    __slots__ = ("arch", "archs", "diagnostics", "findings", "path", "requested_arch", "subject")
+    __slots__ = ("arch", "archs", "diagnostics", "findings", "kept", "path", "requested_arch", "subject")
 
-    def __init__(self, path: str, requested_arch: str | None) -> None:
+    def __init__(self, path: str, requested_arch: str | None, kept: "Kept | None" = None) -> None:
         self.path = path
         self.requested_arch = requested_arch
         self.arch = ""  # "" is unknown: neither grayskull nor blackhole (NETLIST 1.1, 11.3 C3)
         self.archs: tuple[str, ...] = ()
         self.subject = ""  # the object that is being read, as it starts a message: "queue q0"
+        self.kept = kept  # what an earlier version of the text was read as
         self.diagnostics: list[Diagnostic] = []
         self.findings = 0  # errors so far; an object during whose reading it grew is broken
 

@@ -9,7 +9,7 @@ from buda_emu.checker.text import quoted
 from buda_emu.netlist.fields import SECTIONS
 from buda_emu.netlist.model import FusedOp, Graph, Program, Queue
 from buda_emu.netlist.nodes import Mapping, Node, Scalar, Sequence
-from buda_emu.netlist.reader.context import Context
+from buda_emu.netlist.reader.context import Context, Kept
 from buda_emu.netlist.reader.devices import NO_ARCH, read_devices
 from buda_emu.netlist.reader.fused import read_fused_ops
 from buda_emu.netlist.reader.graphs import GraphSection, read_graphs
@@ -44,9 +44,9 @@ class Document:
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
-def read_document(root: Mapping, path: str, arch: str | None) -> Document:
+def read_document(root: Mapping, path: str, arch: str | None, kept: Kept | None = None) -> Document:
     """Read every section. `arch` selects one of `devices.arch`; see `reader.devices`."""
-    context = Context(path, arch)
+    context = Context(path, arch, kept)
     document = Document(path, diagnostics=context.diagnostics)
     try:
         _read_sections(root, context, document)

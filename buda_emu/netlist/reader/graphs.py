@@ -10,14 +10,7 @@ from buda_emu.netlist.reader.context import Context
 from buda_emu.netlist.reader.maps import body_of, keyed, read_fields
 from buda_emu.netlist.reader.queues import blocking_of
 from buda_emu.netlist.reader.shaping import UNKNOWN, Shaping, is_shaping
-from buda_emu.netlist.reader.values import (
-    NOT_LIST,
-    NOT_MAP,
-    kind_of,
-    read_formats,
-    readers,
-    text_of,
-)
+from buda_emu.netlist.reader.values import NOT_LIST, NOT_MAP, kind_of, read_formats, readers, text_of
 from buda_emu.spec.blocking import FULL_TILE
 
 DUPLICATE = "V020"
@@ -78,10 +71,25 @@ def _read_graph(context: Context, name: str, name_node: Scalar, node: Node, sect
             context.report(DUPLICATE, key, f"an op of that name stands in line {line} already")
         else:
             section.op_lines[op_name] = key.line
-            ops.append(_read_op(context, op_name, key, value, name, device))
+            ops.append(_kept_op(context, op_name, key, value, name, device))
     return Graph(
         name=name, target_device=device, ops=tuple(ops), source=body, name_node=name_node, broken=broken, **values
     )
+
+
+def _kept_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:
+    """What an earlier version had in this place, else what stands there."""
+    if context.kept is None:
+        return _read_op(context, name, name_node, node, graph, device)
+    key = (name, id(name_node), graph, device, context.arch)
+    known = context.kept.get(node, key)
+    if isinstance(known, Op):
+        return known
+    told = len(context.diagnostics)
+    op = _read_op(context, name, name_node, node, graph, device)
+    if len(context.diagnostics) == told:
+        context.kept.put(node, key, op)
+    return op
 
 
 def _read_op(context: Context, name: str, name_node: Scalar, node: Node, graph: str, device: int) -> Op:

@@ -19,7 +19,8 @@ _NEEDED = ("netlist", "arch", "clock_mhz", "epochs", "program_cycles")
 def perf_json(netlist: Netlist, run: PerfRun, results: Sequence[BoundResult]) -> dict[str, Any]:
     """Everything that was modelled. Cycles are of the AI clock; `cost_cycles` of an op is one input on each core."""
     return {
-        "schema_version": RESULT_VERSION, "netlist": run.netlist, "arch": run.arch, "clock_mhz": run.clock,
+        "schema_version": RESULT_VERSION, "netlist": run.netlist, "arch": run.arch, "board": run.chip.board,
+        "clock_mhz": run.clock,
         "version": run.version, "parameters": dict(run.parameters), "what_if": dict(run.what_if),
         "epochs": [
             {

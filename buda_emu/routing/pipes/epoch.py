@@ -42,6 +42,7 @@ class Epoch:
     skipped: tuple[str, ...] = ()
     unsteady: Mapping[str, str] = field(default_factory=dict[str, str])
     _fused: dict[str, FusedUse] = field(default_factory=dict[str, FusedUse])
+    _inputs: dict[str, OpInputs] = field(default_factory=dict[str, OpInputs])
 
     def source(self, name: str) -> Queue | Op:
         """The queue or op of that name; queues come first (NETLIST 1.1). KeyError for neither."""
@@ -70,7 +71,11 @@ class Epoch:
 
     def inputs(self, op: Op) -> OpInputs:
         """What its operands are made of."""
-        return OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch)
+        found = self._inputs.get(op.name)
+        if found is None:
+            found = OpInputs(op, tuple(map(self.source, op.inputs)), self.fused(op), self.netlist.arch)
+            self._inputs[op.name] = found
+        return found
 
     def flat_reader(self, queue: str) -> Op | None:
         """The embedding or tilizer that reads a queue as flat rows, if its first reader is one."""

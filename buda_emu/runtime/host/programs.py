@@ -135,6 +135,11 @@ class Programs:
             if self._gate.closed:
                 self._free()
 
+    @property
+    def place(self) -> Place:
+        """The instruction that is being run, with its loops and variables."""
+        return self._interpreter.place(*self._now)
+
     def _moment(self) -> Callable[[], Place]:
         return self._interpreter.moment(*self._now)
 

@@ -50,11 +50,7 @@ class OpSpec:
 _DMA: Final = "{} any( inputs() outputs() profiling_data()? act_compression_size_entry()? indices()? ) {} ->T?"
 _DMA_NEW: Final = "{} any( inputs() outputs() profiling_data()? act_compression_size_entry()? indices()? ) {} ->T"
 _VIEW: Final = "{} inputs() {} ->T"
-_LAYER: Final = (
-    "{} () {} : (T) -> T",
-    "{} inputs() outputs() {} ->T?",
-    "{} () {} :T?",
-)
+_LAYER: Final = ("{} () {} : (T) -> T", "{} inputs() outputs() {} ->T?", "{} () {} :T?")
 
 
 def _rows() -> Iterable[OpSpec]:

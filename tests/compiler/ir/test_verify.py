@@ -3,6 +3,7 @@
 import random
 import re
 from functools import cache
+from typing import get_type_hints
 
 import pytest
 
@@ -10,10 +11,13 @@ from buda_emu.compiler.compilation import Compilation
 from buda_emu.compiler.graph.builder import Builder
 from buda_emu.compiler.graph.graph import Graph, Output
 from buda_emu.compiler.ir.text import FRONT, Ir, parse_file, parse_ir, print_file
+from buda_emu.compiler.ir.tile_rules import OWN
 from buda_emu.compiler.ir.verify import problems
+from buda_emu.compiler.lower.tiles import TileAttributes
 from buda_emu.compiler.options import CompileOptions
 from buda_emu.compiler.pipeline import NAMES, Context, file_of, run
 from buda_emu.errors import BudaError, InternalError
+from buda_emu.spec.attributes import ATTRIBUTES
 
 CORE = """core "g":
   x = input {label: "x"} : float32[2, 3] from "x"
@@ -63,6 +67,15 @@ def test_what_breaks_a_rule_is_named(text, old, new, complaint):
     assert old in text
     (found, *_) = problems(parse_ir(text.replace(old, new)))
     assert re.search(complaint, found), found
+
+
+def test_attributes_have_types_that_their_tables_have():
+    """`ublocks` is of a draft, and in no IR."""
+    names = {"int": int, "bool": bool, "float": float, "word": str}
+    own = {name: kind for name, kind in get_type_hints(TileAttributes).items() if name != "ublocks"}
+    told = {name: names.get(ATTRIBUTES[name].kind) for name in own if name in ATTRIBUTES}
+    assert told == {name: own[name] for name in told}
+    assert own.keys() - told.keys() == {name for name in OWN if not name.startswith("input")}
 
 
 def test_a_placement_off_the_chip_or_on_others_cores_is_named():

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from buda_emu.cli.output import say, write_output
-from buda_emu.darwinn.example import example_files
 
 EXAMPLE = "buda-emu darwinn example -o first_steps"
 
@@ -16,6 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write two packages, and the models that they are made of."""
+    from buda_emu.darwinn.example import example_files
+
     args.output.mkdir(parents=True, exist_ok=True)
     for name, data in example_files().items():
         write_output(args.output / name, lambda stream, data=data: stream.write(data))

@@ -8,7 +8,6 @@ from buda_emu.checker.text import plural
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_output
 from buda_emu.cli.verbs.darwinn import add_file
-from buda_emu.darwinn import link, load
 from buda_emu.errors import HostError
 
 EXAMPLE = (
@@ -33,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Link and write."""
+    from buda_emu.darwinn import link, load
+
     package = load(args.file)
     chosen = [item for item in package.executables if args.executable in (None, item.kind)]
     if not chosen:

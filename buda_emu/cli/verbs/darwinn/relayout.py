@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from buda_emu.checker.suggest import near
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_output
 from buda_emu.cli.verbs.darwinn import add_file
@@ -26,6 +25,7 @@ def main(args: argparse.Namespace) -> int:
     """Convert and write."""
     import numpy as np
 
+    from buda_emu.checker.suggest import near
     from buda_emu.darwinn import dequantize, load, relayout
 
     outputs = load(args.file).main.outputs

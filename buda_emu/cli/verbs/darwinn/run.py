@@ -4,10 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buda_emu.checker.text import shown
 from buda_emu.cli.arguments import add_json, memory_size
 from buda_emu.cli.output import say, say_json, write_json, write_output, write_picture
-from buda_emu.darwinn.assumptions import SRAM_BYTES
 from buda_emu.errors import HostError
 
 if TYPE_CHECKING:
@@ -48,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Replay, report, compute. Exit code 2 where the driver fails a request."""
     from buda_emu.darwinn import load, replay
+    from buda_emu.darwinn.assumptions import SRAM_BYTES
     from buda_emu.report.darwinn.replay import replay_json, replay_lines
 
     packages = [load(name) for name in args.file]
@@ -110,6 +109,7 @@ def _compute(args: argparse.Namespace, package: "Package") -> list[dict[str, Any
     """Outputs by the reference, written and named."""
     import numpy as np
 
+    from buda_emu.checker.text import shown
     from buda_emu.darwinn import Twin, run
     from buda_emu.verify.inputs.numpy_files import map_npy
 

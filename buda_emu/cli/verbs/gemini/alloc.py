@@ -6,8 +6,6 @@ from pathlib import Path
 from buda_emu.cli.arguments import memory_size
 from buda_emu.cli.output import say, write_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
-from buda_emu.errors import HostError
-from buda_emu.gemini import allocate, load, peak
 
 EXAMPLE = "buda-emu gemini alloc schedule.json --buffersize 4M -o addressed.json"
 
@@ -23,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Allocate and write, or print the peak. Exit code 4 where there is no room, 3 for what is not allocated."""
+    from buda_emu.errors import HostError
+    from buda_emu.gemini import allocate, load, peak
+
     if (args.buffersize is None) != (args.output is None):
         raise HostError("--buffersize and --output belong together")
     ir = load(args.file)

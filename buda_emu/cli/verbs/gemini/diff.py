@@ -6,8 +6,6 @@ from dataclasses import asdict
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.gemini.arguments import add_file, add_rates, rates_of
-from buda_emu.gemini import load
-from buda_emu.report.terminal.gemini import comparison_lines
 
 EXAMPLE = "buda-emu gemini diff before.json after.json"
 
@@ -22,12 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Time both and print what differs."""
+    from buda_emu.gemini import load
     from buda_emu.gemini.compare import compare
 
     found = compare(load(args.first), load(args.second), rates_of(args))
     if args.json:
         say_json(asdict(found))
         return 0
+    from buda_emu.report.terminal.gemini import comparison_lines
+
     for line in comparison_lines(found):
         say(line)
     return 0

@@ -7,7 +7,6 @@ from buda_emu.cli.arguments import add_frontend, add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
 from buda_emu.errors import Exit
-from buda_emu.gemini import execute, load
 
 EXAMPLE = "buda-emu gemini exec schedule.json --frontend network.json --seed 1"
 _SHOWN = 20
@@ -23,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run and compare. Exit code 1 where a workload or an output differs."""
+    from buda_emu.gemini import execute, load
+
     run = execute(load(args.file), args.frontend, seed=args.seed)
     if args.json:
         say_json({

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json, write_picture
 from buda_emu.cli.verbs.gemini.arguments import add_file, add_rates
-from buda_emu.report.terminal.gemini import difference_lines, run_lines
 
 if TYPE_CHECKING:
     from buda_emu.gemini.compare_trace import TraceDifferences
@@ -45,6 +44,8 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         say_json(_content(ir, timeline, asdict(figures), differences))
         return 0
+    from buda_emu.report.terminal.gemini import difference_lines, run_lines
+
     for line in run_lines(ir, figures):
         say(line)
     if differences is not None:

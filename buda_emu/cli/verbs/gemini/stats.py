@@ -8,11 +8,6 @@ from typing import Any
 from buda_emu.cli.arguments import add_json
 from buda_emu.cli.output import say, say_json
 from buda_emu.cli.verbs.gemini.arguments import add_file
-from buda_emu.errors import HostError
-from buda_emu.files import read_yaml
-from buda_emu.gemini import load
-from buda_emu.gemini.statistics import energy, statistics
-from buda_emu.report.terminal.gemini import statistics_lines
 
 EXAMPLE = "buda-emu gemini stats schedule.json --energy table.yaml"
 
@@ -29,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Count and print."""
+    from buda_emu.gemini import load
+    from buda_emu.gemini.statistics import energy, statistics
+
     found = statistics(load(args.file))
     spent = energy(found.accesses, _table(args.energy)) if args.energy is not None else None
     if args.json:
@@ -36,6 +34,8 @@ def main(args: argparse.Namespace) -> int:
         content["links"] = [{"from": a, "to": b, "bytes": size} for (a, b), size in found.links.items()]
         say_json({**content, "energy": spent})
         return 0
+    from buda_emu.report.terminal.gemini import statistics_lines
+
     for line in statistics_lines(found, spent):
         say(line)
     return 0
@@ -43,6 +43,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _table(path: Path) -> dict[str, Any]:
     """A user's energy table."""
+    from buda_emu.errors import HostError
+    from buda_emu.files import read_yaml
+
     content = read_yaml(path, "an energy table")
     if not isinstance(content, dict) or not content:
         raise HostError(f"{path}: an energy table is a map of names and numbers, such as `mac: 0.2`")

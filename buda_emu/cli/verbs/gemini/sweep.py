@@ -8,10 +8,6 @@ from typing import Any
 from buda_emu.cli.arguments import memory_size
 from buda_emu.cli.output import say, write_text
 from buda_emu.cli.verbs.gemini.arguments import add_file, rate
-from buda_emu.gemini import load
-from buda_emu.gemini.sweep import sweep
-from buda_emu.report.sweep import sweep_chart, sweep_csv
-from buda_emu.report.terminal.text import number, table
 
 EXAMPLE = "buda-emu gemini sweep schedule.json --dram-gibps 4,8,16,32 --buffersize 2M,4M --csv sweep.csv"
 _AXES = ("mesh", "buffersize", "noc_bytes", "freq_ghz", "dram_gibps")
@@ -40,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Time every combination. Exit code 0 also where points are infeasible, which the table says."""
+    from buda_emu.gemini import load
+    from buda_emu.gemini.sweep import sweep
+    from buda_emu.report.sweep import sweep_chart, sweep_csv
+    from buda_emu.report.terminal.text import number, table
+
     choices = {name: getattr(args, name) for name in _AXES}
     rows: list[dict[str, Any]] = []
     for point in sweep(load(args.file), **choices):

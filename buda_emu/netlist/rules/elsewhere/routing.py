@@ -410,3 +410,13 @@ rule(
     "an op between the copy and the way back",
     _N2P,
 )
+rule(
+    "V366",
+    "N",
+    "a copy between chips without a destination",
+    "An ethernet_datacopy runs on cores of Ethernet channels, one on each of its two chips: net2pipe ends where it "
+    "does not say which the other one is.",
+    "{type: ethernet_datacopy}",
+    "{type: ethernet_datacopy, attributes: {dest_device: 1}}",
+    _N2P,
+)

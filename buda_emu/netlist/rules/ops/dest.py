@@ -1,10 +1,7 @@
 """Rules on what a core keeps of one op: ublocks in dest, operands that repeat (NETLIST 2: V040, V045, V046)."""
 
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import (
-    Context,
-    attribute_mark,
-)
+from buda_emu.netlist.rules.context import Context, attribute_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.archs import Arch

@@ -3,12 +3,7 @@
 from buda_emu.checker.suggest import near
 from buda_emu.checker.text import plural
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import (
-    Context,
-    on_ethernet,
-    size_problem,
-    written,
-)
+from buda_emu.netlist.rules.context import Context, on_ethernet, size_problem, written
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 from buda_emu.spec.ops import OP_TYPES

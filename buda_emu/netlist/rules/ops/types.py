@@ -2,12 +2,7 @@
 
 from buda_emu.checker.fix import putting
 from buda_emu.netlist.model import Op
-from buda_emu.netlist.rules.context import (
-    Context,
-    attribute_mark,
-    item_mark,
-    tms_mark,
-)
+from buda_emu.netlist.rules.context import Context, attribute_mark, item_mark, tms_mark
 from buda_emu.netlist.rules.registry import Finding, Findings, op_check
 from buda_emu.netlist.rules.rule import rule
 

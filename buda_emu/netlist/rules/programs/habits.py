@@ -5,16 +5,7 @@ from itertools import accumulate, islice
 
 from buda_emu.checker.fix import removing
 from buda_emu.netlist.flow.places import name_mark
-from buda_emu.netlist.model import (
-    Allocate,
-    Declare,
-    EndLoop,
-    Execute,
-    Instruction,
-    Loop,
-    Program,
-    VarInst,
-)
+from buda_emu.netlist.model import Allocate, Declare, EndLoop, Execute, Instruction, Loop, Program, VarInst
 from buda_emu.netlist.rules.context import Context
 from buda_emu.netlist.rules.programs.steps import SHOWN
 from buda_emu.netlist.rules.registry import Finding, Findings, program_check

@@ -4,10 +4,10 @@ from functools import partial
 
 from buda_emu.checker.fix import putting, replacing
 from buda_emu.checker.suggest import near
-from buda_emu.netlist.model import Queue
+from buda_emu.netlist.model import Netlist, Queue
 from buda_emu.netlist.nodes import Mapping
 from buda_emu.netlist.rules.context import Context, size_problem, written
-from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, queue_check
+from buda_emu.netlist.rules.registry import TWICE, Finding, Findings, netlist_check, queue_check
 from buda_emu.netlist.rules.rule import rule
 
 LOCATIONS = ("dram", "host")
@@ -228,6 +228,30 @@ def _known_before_expansion(queue: Queue, names: frozenset[str]) -> bool:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@netlist_check(
+    rule(
+        "V365",
+        "N",
+        "a queue on several chips is called as the copy of another one",
+        "A queue with a list of chips is replaced by a copy for each, named after it and the chip. The vendor's "
+        "compiler takes the name of such a copy for the other queue, and ends where both have copies.",
+        "x: {target_device: [0, 1]}, x.1: {target_device: [0, 1]}",
+        "x: {target_device: [0, 1]}, x_1: {target_device: [0, 1]}",
+        "NETLIST 1.7",
+    )
+)
+def called_like_a_copy(_: Context, netlist: Netlist) -> Findings:
+    """By the copies that both became."""
+    told: set[str] = set()
+    for queue in netlist.queues.values():
+        copy = netlist.queues.get(queue.written_name) if queue.written_name != queue.name else None
+        if copy is None or copy.written_name == queue.written_name or queue.written_name in told:
+            continue
+        told.add(queue.written_name)
+        what = f"{queue.written_name} is also the copy of {copy.written_name} for chip {copy.target_device}"
+        yield Finding(queue.at(), f"queue {what}", "give it another name")
 
 
 # Found while a netlist is read, or not checked

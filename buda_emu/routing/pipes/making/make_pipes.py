@@ -77,6 +77,7 @@ class PipeMaker:
         self.epoch, self.edges, self.queue_edges, self.cuts, self.buffers = epoch, edges, queue_edges, cuts, buffers
         self.grid = device(epoch.netlist.arch_name).grid
         self.made: list[Draft] = []
+        self._directs: dict[tuple[str, str], int | None] = {}
 
     def make(self) -> None:
         """All pipes, in order of their ids."""
@@ -215,8 +216,7 @@ class PipeMaker:
         in_turn = len(outputs) > 1 and consumer_repeat(outputs, pipe.padding) > 1
         beside = None
         if producer is not None and len(outputs) == 1 and only is not None:
-            first = multicast(op, op.inputs.index(name), epoch.fused(op))
-            beside = direct(epoch.netlist.arch_name, self.grid, producer, op, first)
+            beside = self._beside(op, name, producer)
         found: list[tuple[int, int, int]] = []
         if (one := self._on_link(op, producer, only, outputs)) is not None:
             channels, chip = self.buffers.ops.channel, chip_of_result(producer) if producer is not None else 0
@@ -232,6 +232,14 @@ class PipeMaker:
             at_column = (columns - 1 if last else 0) if across else max(column, 0)
             found.append((op.target_device, *core_of(op, at_row, at_column)))
         return found, -1
+
+    def _beside(self, op: Op, name: str, producer: Op) -> int | None:
+        """The NoC over which a producer multicasts itself to the first operand that reads it, if it stands beside."""
+        key = op.name, name
+        if key not in self._directs:
+            how = multicast(op, op.inputs.index(name), self.epoch.fused(op))
+            self._directs[key] = direct(self.epoch.netlist.arch_name, self.grid, producer, op, how)
+        return self._directs[key]
 
     def _on_link(self, op: Op, producer: Op | None, only: Place | None, outputs: list[tuple[int, ...]]) -> int | None:
         """The buffer on a core of Ethernet on which a pipe is gathered; None where it is on a worker's."""

@@ -1,6 +1,7 @@
 """What the vendor's pipe compiler distinguishes ops by: how they read, and which buffers a core has for them."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Literal, get_args
 
 from buda_emu.netlist.model import Op
@@ -26,7 +27,12 @@ def op_class(op: Op) -> OpClass:
 
 def is_ethernet(op: Op) -> bool:
     """Whether it runs on Ethernet cores, between chips."""
-    return OP_TYPES[op.type].has("Ethernet")
+    return _on_ethernet(op.type)
+
+
+@cache
+def _on_ethernet(kind: str) -> bool:
+    return OP_TYPES[kind].has("Ethernet")
 
 
 def is_drainer(op: Op) -> bool:

@@ -12,6 +12,8 @@ from buda_emu.routing.pipes.making.make_pipes import Draft
 from buda_emu.routing.pipes.ops.op_class import is_ethernet
 from buda_emu.routing.pipes.refusal import Refusal
 
+_NOWHERE: Final = -1
+"""Where a copy without dest_device goes."""
 _LOCAL: Final = "keep it on the chip of the op"
 
 
@@ -30,6 +32,10 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
             what = f"{netlist.arch.name} has no Ethernet cores"
             yield Refusal(rule="V159", what=what, hint="read the op on the other chip", op=op.name)
             continue
+        if is_ethernet(op) and op.attributes.dest_device == _NOWHERE:
+            what = "dest_device is missing: it goes to no chip"
+            yield Refusal(rule="V366", what=what, hint="name the chip that it goes to", op=op.name)
+            continue
         if is_ethernet(op) and (why := not_made(epoch, op)):
             raise UnsupportedError(f"op {op.name}: no pipes are made of this {op.type}: {why}")
         if is_ethernet(op) and (apart := off_links(epoch, op)) is not None:
@@ -43,7 +49,7 @@ def refused(epoch: Epoch) -> Iterator[Refusal]:
                 continue
             source = epoch.source(name)
             if isinstance(source, Op):
-                if chip_of_result(source) == op.target_device:
+                if chip_of_result(source) in (op.target_device, _NOWHERE):
                     continue
                 if not pcie and epoch.links is None:
                     raise UnsupportedError(

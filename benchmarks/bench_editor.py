@@ -1,0 +1,52 @@
+"""One keystroke in the language server beside a whole check: processor time on a large netlist, letters put in and
+taken out at random places, half of them leaving a text that cannot be read.
+
+    .venv/bin/python benchmarks/bench_editor.py NETLIST [--keystrokes 200]
+"""
+
+import argparse
+import random
+import statistics
+import time
+from pathlib import Path
+
+from buda_emu.editor.text import OpenText
+from buda_emu.editor.tree import TreeReader
+from buda_emu.netlist.load import check_text
+
+
+def measure(text: str, keystrokes: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of each keystroke, and of whole checks taken in between."""
+    chosen, reader = random.Random(1), TreeReader()
+    last = OpenText(text, "net.yaml", reader)
+    last.findings  # noqa: B018 - the first reading is of a text that is opened
+    typed, whole = [], []
+    for number in range(keystrokes):
+        at = chosen.randrange(len(text))
+        for version in (text[:at] + chosen.choice("ab1 ,{") + text[at:], text):
+            start = time.process_time()
+            last = OpenText(version, "net.yaml", reader, last.netlist)
+            last.findings  # noqa: B018
+            typed.append(1000 * (time.process_time() - start))
+        if number % 10 == 0:
+            start = time.process_time()
+            check_text(text, "net.yaml")
+            whole.append(1000 * (time.process_time() - start))
+    return typed, whole
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("netlist", type=Path)
+    parser.add_argument("--keystrokes", type=int, default=100)
+    args = parser.parse_args()
+    typed, whole = measure(args.netlist.read_text(), args.keystrokes)
+    marks = statistics.quantiles(typed, n=20)
+    print(f"keystroke: median {statistics.median(typed):.0f} ms, 95 % under {marks[-1]:.0f} ms")
+    print(f"whole check: median {statistics.median(whole):.0f} ms; a keystroke takes "
+          f"{statistics.median(typed) / statistics.median(whole):.2f} of it")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

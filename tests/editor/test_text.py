@@ -1,0 +1,52 @@
+"""A text that is being typed is judged as `check` judges it, however it came about."""
+
+import random
+
+import pytest
+
+from buda_emu.editor.text import OpenText
+from buda_emu.editor.tree import TreeReader
+from buda_emu.netlist.load import check_text
+from shared_files import ROOT
+
+PATHS = [ROOT / f"netlists/{name}.yaml" for name in ("attention", "training", "two_chips", "softmax")]
+
+
+def _said(found):
+    return sorted((item.rule, item.line, item.column, item.end_column, item.severity, item.message) for item in found)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_findings_are_those_of_a_check(path):
+    chosen = random.Random(path.stem)
+    whole = path.read_text()
+    reader, last, text, compared = TreeReader(), None, whole, 0
+    for _ in range(60):
+        last = OpenText(text, "net.yaml", reader, last.netlist if last else None)
+        expected = check_text(text, "net.yaml").diagnostics
+        if last.tree.problem is None:
+            assert _said(last.findings) == _said(expected)
+            compared += 1
+        else:
+            assert [item.rule for item in expected] == ["V000"]
+            assert [item.rule for item in last.findings] == ["V000"]
+        text = whole if chosen.random() < 0.2 else _typed(text, chosen)
+    assert compared > 15
+
+
+def _typed(text, chosen):
+    """A letter, a line or a word more or less."""
+    at = chosen.randrange(len(text))
+    lines = text.splitlines(keepends=True)
+    number = chosen.randrange(len(lines))
+    match chosen.randrange(5):
+        case 0:
+            return text[:at] + chosen.choice("a1 ,{}[:#") + text[at:]
+        case 1:
+            return text[:at] + text[at + 1 :]
+        case 2:
+            return "".join([*lines[:number], *lines[number + 1 :]])
+        case 3:
+            return "".join([*lines[:number], lines[number], *lines[number:]])
+        case _:
+            return text.replace(": 2,", ": 3,", 1)
