@@ -9,6 +9,7 @@ from buda_emu.checker.text import plural
 from buda_emu.compiler.compilation import Compilation, within_memory
 from buda_emu.compiler.compiled import CompiledModel, as_numpy
 from buda_emu.compiler.graph.graph import Array, Graph
+from buda_emu.compiler.importers.refusal import REFUSED
 from buda_emu.compiler.importers.source import read_model
 from buda_emu.compiler.on_host import HostStep, cut, marked
 from buda_emu.compiler.options import CompileOptions, OptionWords, with_words
@@ -78,12 +79,14 @@ def compile_in_parts(
     source: Any,
     inputs: Sequence[Any] | None = None,
     *,
-    on_host: Sequence[str],
+    on_host: Sequence[str] = (REFUSED,),
     options: CompileOptions | None = None,
     **words: Unpack[OptionWords],
 ) -> PartedModel:
     """Compile a model of which some operators run on the host, by name: those of the ONNX model, and front-end ops of
-    any (`buda-emu compile --ops`). `source`, `inputs` and options as `compile` takes them.
+    any (`buda-emu compile --ops`). "*", which is the default, stands for all operators of an ONNX model that cannot
+    become ops of the device; what each costs and why it is there, `steps` and `text` say. `source`, `inputs` and
+    options as `compile` takes them.
 
     Raises HostError for a name that the model does not have, and what `compile` raises.
     """
